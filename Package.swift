@@ -1,0 +1,108 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .treatAllWarnings(as: .error),
+]
+
+func swift(_ name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+    .target(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func program(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .executableTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
+    .testTarget(name: name, dependencies: dependencies, swiftSettings: settings)
+}
+
+func library(_ name: String, apt package: String) -> Target {
+    .systemLibrary(name: name, providers: [.apt([package])])
+}
+
+let arguments: Target.Dependency = .product(name: "ArgumentParser", package: "swift-argument-parser")
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
+
+let package = Package(
+    name: "CameraBus",
+    products: [
+        .executable(name: "camerabus", targets: ["camerabus"]),
+        .executable(name: "camerabusd", targets: ["camerabusd"]),
+        .executable(name: "camerabus-worker", targets: ["camerabus-worker"]),
+        .library(name: "BusClient", targets: ["BusClient"]),
+    ],
+    dependencies: [
+        // The command lines: help, completion and errors from one declaration.
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        // Log lines of the daemons, for the journal.
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        // The configuration file.
+        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+    ],
+    targets: [
+        // C shims
+        library("CFFmpeg", apt: "libswscale-dev"),
+        library("CJansson", apt: "libjansson-dev"),
+        .target(name: "CLinux"),
+        library("CSodium", apt: "libsodium-dev"),
+        library("CTurboJPEG", apt: "libturbojpeg0-dev"),
+        .target(name: "CV4L2"),
+        library("CZeroMQ", apt: "libzmq3-dev"),
+
+        // Wrappers: each knows its C library and nothing of this project.
+        swift("FFmpeg", ["CFFmpeg"]),
+        swift("JSON", ["CJansson"]),
+        swift("LinuxIO", ["CLinux"]),
+        swift("Sodium", ["CSodium"]),
+        swift("TurboJPEG", ["CTurboJPEG"]),
+        swift("Video4Linux", ["CV4L2"]),
+        swift("ZeroMQ", ["CZeroMQ"]),
+
+        // Domain: pure values, no I/O, no clock but the one passed in.
+        swift("BusProtocol", ["JSON"]),
+        swift("CaptureCore", ["BusProtocol", "JSON"]),
+
+        // Media
+        swift("CaptureSources", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux"]),
+        swift("Imaging", ["CaptureCore", "FFmpeg", "TurboJPEG"]),
+
+        // Services
+        swift("BusClient", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ"]),
+        swift("BusServer", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ", logging]),
+        swift(
+            "Coordinator",
+            [
+                "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Sodium", "ZeroMQ", logging,
+                .product(name: "TOMLKit", package: "TOMLKit"),
+            ]),
+        swift(
+            "Worker",
+            [
+                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "Imaging", "JSON", "LinuxIO", "ZeroMQ",
+                logging,
+            ]),
+
+        // Executables: parse, build, run.
+        program("camerabus", ["BusClient", "BusProtocol", "JSON", "LinuxIO", arguments]),
+        program("camerabus-worker", ["CaptureCore", "CaptureSources", "Worker", arguments, logging]),
+        program("camerabusd", ["Coordinator", arguments, logging]),
+
+        // Tests
+        .target(
+            name: "CameraBusTesting",
+            dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ"],
+            path: "Tests/CameraBusTesting", swiftSettings: settings),
+        tests("BusProtocolTests", ["BusProtocol", "JSON"]),
+        tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
+        tests("CaptureSourcesTests", ["CaptureCore", "CaptureSources", "CameraBusTesting", "LinuxIO"]),
+        tests("ImagingTests", ["CaptureCore", "Imaging", "TurboJPEG"]),
+        tests("KernelTests", ["CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
+        tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
+        tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
+        tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
+    ]
+)

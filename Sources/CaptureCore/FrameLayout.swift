@@ -1,0 +1,73 @@
+/// Width and height in pixels.
+public struct Dimensions: Hashable, Sendable, CustomStringConvertible {
+    public var width: Int
+    public var height: Int
+
+    public init(width: Int, height: Int) {
+        self.width = width
+        self.height = height
+    }
+
+    public var description: String { "\(width)x\(height)" }
+    public var area: Int { width * height }
+}
+
+/// One plane of a picture within its payload.
+public struct PlaneLayout: Hashable, Sendable {
+    /// Bytes from the start of the payload.
+    public var offset: Int
+    /// Bytes from one line to the next; 0 for compressed pictures.
+    public var stride: Int
+    /// Bytes of the whole plane.
+    public var bytes: Int
+
+    public init(offset: Int, stride: Int, bytes: Int) {
+        self.offset = offset
+        self.stride = stride
+        self.bytes = bytes
+    }
+}
+
+/// How a frame lies in memory. For a compressed format there is one plane, whose `bytes` is the room set aside.
+public struct FrameLayout: Hashable, Sendable {
+    public var pixelFormat: PixelFormat
+    public var dimensions: Dimensions
+    public var planes: [PlaneLayout]
+
+    public init(pixelFormat: PixelFormat, dimensions: Dimensions, planes: [PlaneLayout]) {
+        self.pixelFormat = pixelFormat
+        self.dimensions = dimensions
+        self.planes = planes
+    }
+
+    /// Bytes of the payload: all planes with what lies between them.
+    public var totalBytes: Int { planes.map { $0.offset + $0.bytes }.max() ?? 0 }
+
+    /// The layout without padding that this format has at that size; nil for formats whose layout is not known here.
+    ///
+    /// A compressed format gets room for three bytes a pixel, and at least 64 KiB.
+    public static func packed(_ pixelFormat: PixelFormat, _ dimensions: Dimensions) -> FrameLayout? {
+        let (width, height) = (dimensions.width, dimensions.height)
+        let (halfWidth, halfHeight) = ((width + 1) / 2, (height + 1) / 2)
+        let planes: [(stride: Int, lines: Int)]
+        switch pixelFormat {
+        case .yuyv, .uyvy: planes = [(halfWidth * 4, height)]
+        case .bgr24, .rgb24: planes = [(width * 3, height)]
+        case .grey, .bayerBGGR8, .bayerGBRG8, .bayerGRBG8, .bayerRGGB8: planes = [(width, height)]
+        case .nv12: planes = [(width, height), (halfWidth * 2, halfHeight)]
+        case .i420: planes = [(width, height), (halfWidth, halfHeight), (halfWidth, halfHeight)]
+        case _ where pixelFormat.isCompressed:
+            return FrameLayout(
+                pixelFormat: pixelFormat, dimensions: dimensions,
+                planes: [PlaneLayout(offset: 0, stride: 0, bytes: max(width * height * 3, 65536))])
+        default: return nil
+        }
+        var offset = 0
+        var layouts: [PlaneLayout] = []
+        for plane in planes {
+            layouts.append(PlaneLayout(offset: offset, stride: plane.stride, bytes: plane.stride * plane.lines))
+            offset += plane.stride * plane.lines
+        }
+        return FrameLayout(pixelFormat: pixelFormat, dimensions: dimensions, planes: layouts)
+    }
+}

@@ -1,0 +1,137 @@
+public import CaptureCore
+
+/// What went wrong at a device, for the caller to act on. The text names the operation and the driver's word for it.
+public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
+    public enum Kind: Hashable, Sendable {
+        /// The device is gone (`ENODEV`, or `EINVAL`/`EIO` from a running queue).
+        case disconnected
+        /// Another program holds or streams it (`EBUSY`).
+        case inUse
+        /// The device refuses this format, rate or value (`EINVAL`, `ERANGE`).
+        case refused
+        /// A control can't be set in the present mode (`EACCES`, inactive or read-only), or is busy.
+        case controlBusy
+        /// The bus or memory has no room (`ENOSPC`, `ENOMEM`).
+        case noResources
+        /// No permission to open the node (`EACCES`, `EPERM`).
+        case notPermitted
+        /// Everything else.
+        case failed
+    }
+
+    public var kind: Kind
+    /// What was attempted: `VIDIOC_S_FMT`, `open`.
+    public var operation: String
+    /// The kernel's error number, 0 where there is none.
+    public var errno: Int32
+    /// One sentence for people.
+    public var message: String
+    /// The control concerned, where it is one.
+    public var control: String?
+
+    public init(_ kind: Kind, operation: String, errno: Int32 = 0, message: String, control: String? = nil) {
+        self.kind = kind
+        self.operation = operation
+        self.errno = errno
+        self.message = message
+        self.control = control
+    }
+
+    public var description: String { "\(operation): \(message)" }
+}
+
+/// A camera as the worker sees it. V4L2 devices and virtual cameras are its implementations, and the worker can't tell them apart.
+///
+/// Every call may block for seconds in a driver, so all of them are made on one thread, the device thread, one after the
+/// other. Frames do not come from here but from the ``FrameStream`` that ``startStreaming()`` returns, on the loop thread.
+public protocol VideoSource: AnyObject {
+    /// Known without opening.
+    var identity: DeviceIdentity { get }
+
+    /// Opens the device and reads what it can do. Opening an open device is allowed and reads again.
+    func open() throws(SourceError) -> DeviceDescription
+
+    /// Lets go of the device, so that its light goes out and other programs can have it. Harmless when closed. The stream is stopped first.
+    func close()
+
+    /// The format that is set now (`VIDIOC_G_FMT`).
+    func activeFormat() throws(SourceError) -> FormatSelection
+
+    /// What the device would make of this format, changing nothing (`VIDIOC_TRY_FMT`). It may answer with another one.
+    func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection
+
+    /// Sets the format and answers what the device made of it (`VIDIOC_S_FMT`). Not while streaming.
+    func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection
+
+    /// The frame duration that is set now (`VIDIOC_G_PARM`); nil where the device has none.
+    func frameDuration() throws(SourceError) -> FrameDuration?
+
+    /// Sets the frame duration and answers what the device made of it (`VIDIOC_S_PARM`). Not while streaming.
+    func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration
+
+    /// The controls with their present flags and ranges, which change with modes (`VIDIOC_QUERY_EXT_CTRL`).
+    func controls() throws(SourceError) -> [CaptureControl]
+
+    /// The present value of each readable control, by name (`VIDIOC_G_EXT_CTRLS`).
+    func controlValues() throws(SourceError) -> [String: ControlValue]
+
+    /// Sets one control (`VIDIOC_S_EXT_CTRLS`). For a button the value is ignored.
+    func setControl(_ name: String, to value: ControlValue) throws(SourceError)
+
+    /// Sets up buffers, queues them all and starts (`REQBUFS`, `QBUF`, `STREAMON`).
+    func startStreaming() throws(SourceError) -> any FrameStream
+
+    /// Stops and frees the buffers (`STREAMOFF`). Called after the loop has returned every slot and let go of the stream.
+    func stopStreaming() throws(SourceError)
+
+    /// Makes the device misbehave as asked; only virtual devices can.
+    func injectFault(_ fault: VirtualFault) throws(SourceError)
+}
+
+/// A buffer that a device fills: one of a fixed set, made when the stream starts and used again and again.
+public final class FrameSlot: @unchecked Sendable {
+    // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for reading.
+
+    /// Its number within the stream (`v4l2_buffer.index`).
+    public let index: Int
+    /// The memory of each plane. One region may hold several planes of the layout (`NV12` in a single-planar queue).
+    public let regions: [UnsafeMutableRawBufferPointer]
+    /// Bytes filled in each region (`bytesused`).
+    public var bytesUsed: [Int]
+    /// The device's own count of frames since the stream started, with holes for those it lost.
+    public var captureSequence: UInt64 = 0
+    /// CLOCK_MONOTONIC, nanoseconds.
+    public var monotonicTime: Int64 = 0
+    /// The device says that the picture is damaged (`V4L2_BUF_FLAG_ERROR`).
+    public var isCorrupt = false
+
+    public init(index: Int, regions: [UnsafeMutableRawBufferPointer]) {
+        self.index = index
+        self.regions = regions
+        bytesUsed = Array(repeating: 0, count: regions.count)
+    }
+}
+
+/// Which row of the picture a frame's time belongs to (`V4L2_BUF_FLAG_TSTAMP_SRC_MASK`), and that it isn't the driver's at all.
+public enum TimestampSource: String, Hashable, Sendable {
+    case startOfExposure, endOfFrame
+    /// The driver gives no monotonic time: it is taken when the frame is dequeued.
+    case dequeue
+}
+
+/// The running queue of a device, used on the loop thread only. No call blocks.
+public protocol FrameStream: AnyObject {
+    /// How each frame lies in its regions. Offsets count through all regions of a slot laid end to end.
+    var layout: FrameLayout { get }
+    /// What the device really runs at; nil where it doesn't say.
+    var frameDuration: FrameDuration? { get }
+    var timestampSource: TimestampSource { get }
+    /// All buffers of the queue.
+    var slots: [FrameSlot] { get }
+    /// To be polled for input; readable (or in error) means that ``dequeue()`` has something to say.
+    var descriptor: Int32 { get }
+    /// The next filled slot, or nil when there is none yet (`VIDIOC_DQBUF`). An error means that this stream is over.
+    func dequeue() throws(SourceError) -> FrameSlot?
+    /// Gives a slot back to the device (`VIDIOC_QBUF`). An error means that the stream goes on without this slot.
+    func enqueue(_ slot: FrameSlot) throws(SourceError)
+}

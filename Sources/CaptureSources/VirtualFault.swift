@@ -1,0 +1,13 @@
+/// What a virtual device can be told to suffer (`fault.inject`).
+public enum VirtualFault: Hashable, Sendable {
+    /// No frames for so many milliseconds, or for good when nil; the queue stays silent, as a hung camera's does.
+    case stall(milliseconds: Int?)
+    /// The worker process ends at once, as by a signal.
+    case crash
+    /// The next start of streaming is refused as in use by another program.
+    case busy
+    /// Each configuring call takes so many milliseconds.
+    case slow(milliseconds: Int)
+    /// Ends all faults.
+    case none
+}
