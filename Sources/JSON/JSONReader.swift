@@ -1,4 +1,4 @@
-internal import CJansson
+import CJansson
 
 /// Why a text is no JSON that this reader takes.
 public struct JSONError: Error, Hashable, CustomStringConvertible {

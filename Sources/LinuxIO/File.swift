@@ -1,0 +1,77 @@
+import CLinux
+import Glibc
+
+/// Whole files, read and written.
+public enum File {
+    /// The file's bytes; an error (`EFBIG`) beyond the limit.
+    public static func read(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        let file = try FileDescriptor(opening: path, O_RDONLY)
+        var result: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 16384)
+        while true {
+            let count = try check("read", path) { Glibc.read(file.rawValue, &buffer, buffer.count) }
+            if count == 0 { return result }
+            guard result.count + count <= limit else {
+                throw SystemError(code: EFBIG, operation: "read", subject: path)
+            }
+            result.append(contentsOf: buffer[..<count])
+        }
+    }
+
+    /// Replaces the file so that after a crash or power cut it holds either the old bytes or the new: a temporary name
+    /// beside it, `fsync`, `rename`, `fsync` of the folder.
+    public static func replace(_ path: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
+        let temporary = path + ".new"
+        do throws(SystemError) {
+            let file = try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: mode)
+            try check("fchmod", temporary) { fchmod(file.rawValue, mode) }
+            var written = 0
+            while written < bytes.count {
+                written += try check("write", temporary) {
+                    bytes.withUnsafeBytes { write(file.rawValue, $0.baseAddress! + written, bytes.count - written) }
+                }
+            }
+            try check("fsync", temporary) { fsync(file.rawValue) }
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        try check("rename", path) { rename(temporary, path) }
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let directory = try FileDescriptor(opening: folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY)
+        try check("fsync", folder) { fsync(directory.rawValue) }
+    }
+
+    /// Removes a file; one that isn't there is no error.
+    public static func remove(_ path: String) { unlink(path) }
+}
+
+/// A file that one process at a time holds locked (`flock(2)`), as long as this value lives. The file stays: removing it
+/// would let two processes lock two files of one name.
+public final class LockFile: Sendable {
+    private let owner: FileDescriptor
+
+    /// - Throws: `EWOULDBLOCK` when another process holds it.
+    public init(_ path: String) throws(SystemError) {
+        let file = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+        try check("flock", path) { clinux_flock_exclusive_now(file.rawValue) }
+        owner = file
+    }
+}
+
+/// Random bytes from the kernel, fit for secrets (`getrandom(2)`).
+public func randomBytes(_ count: Int) -> [UInt8] {
+    var generator = SystemRandomNumberGenerator()
+    return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+public func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+    let digits = Array("0123456789abcdef".unicodeScalars)
+    var text = ""
+    for byte in bytes {
+        text.unicodeScalars.append(digits[Int(byte >> 4)])
+        text.unicodeScalars.append(digits[Int(byte & 15)])
+    }
+    return text
+}

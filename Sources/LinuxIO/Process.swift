@@ -1,0 +1,55 @@
+import Glibc
+
+/// The process that this is.
+public enum CurrentProcess {
+    public static var pid: Int32 { getpid() }
+    public static var uid: UInt32 { getuid() }
+    public static var gid: UInt32 { getgid() }
+
+    public static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    /// The path of the running program (`/proc/self/exe`).
+    public static var executablePath: String? {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = readlink("/proc/self/exe", &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+    }
+
+    /// Raises the number of descriptors that may be open to what the system allows, and tells it.
+    @discardableResult
+    public static func raiseDescriptorLimit() -> Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+        limit.rlim_cur = limit.rlim_max
+        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        return Int(clamping: limit.rlim_cur)
+    }
+
+    /// The group's number; nil when there is no group of that name.
+    public static func groupID(named name: String) -> UInt32? {
+        var entry = group()
+        var result: UnsafeMutablePointer<group>?
+        var buffer = [CChar](repeating: 0, count: 16384)
+        guard getgrnam_r(name, &entry, &buffer, buffer.count, &result) == 0, result != nil else { return nil }
+        return entry.gr_gid
+    }
+}
+
+/// A folder that only we can have made.
+public enum PrivateDirectory {
+    /// Makes the folder with that mode, or takes one that is there if it is a real directory (no link), ours, and not open to more than `mode`.
+    public static func make(_ path: String, mode: UInt32, group: UInt32? = nil) throws(SystemError) {
+        if mkdir(path, mode) != 0 {
+            let code = errno
+            guard code == EEXIST else { throw SystemError(code: code, operation: "mkdir", subject: path) }
+        }
+        var status = stat()
+        try check("lstat", path) { lstat(path, &status) }
+        guard status.st_mode & S_IFMT == S_IFDIR else {
+            throw SystemError(code: ENOTDIR, operation: "mkdir", subject: path)
+        }
+        guard status.st_uid == getuid() else { throw SystemError(code: EPERM, operation: "mkdir", subject: path) }
+        if let group { try check("chown", path) { chown(path, uid_t.max, group) } }
+        try check("chmod", path) { chmod(path, mode) }
+    }
+}
