@@ -3,8 +3,8 @@ import Glibc
 /// The process that this is.
 public enum CurrentProcess {
     public static var pid: Int32 { getpid() }
-    public static var uid: UInt32 { getuid() }
-    public static var gid: UInt32 { getgid() }
+    public static var uid: UInt32 { geteuid() }
+    public static var gid: UInt32 { getegid() }
 
     public static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
 
@@ -48,7 +48,7 @@ public enum PrivateDirectory {
         guard status.st_mode & S_IFMT == S_IFDIR else {
             throw SystemError(code: ENOTDIR, operation: "mkdir", subject: path)
         }
-        guard status.st_uid == getuid() else { throw SystemError(code: EPERM, operation: "mkdir", subject: path) }
+        guard status.st_uid == geteuid() else { throw SystemError(code: EPERM, operation: "mkdir", subject: path) }
         if let group { try check("chown", path) { chown(path, uid_t.max, group) } }
         try check("chmod", path) { chmod(path, mode) }
     }

@@ -1,0 +1,116 @@
+public import LinuxIO
+public import ZeroMQ
+
+/// The one loop of a process: it owns every socket and descriptor, and calls whoever waits for one of them.
+///
+/// Everything happens on the thread that calls ``run()``. Handlers may add and remove others, and must not block.
+public final class Loop {
+    /// Names a handler or a timer, to take it back.
+    public struct Token: Hashable, Sendable {
+        fileprivate let number: UInt64
+    }
+
+    private struct Watch {
+        let token: Token
+        let source: PollSet.Source
+        let handler: () -> Void
+    }
+
+    private struct Appointment {
+        let token: Token
+        let time: Int64
+        let handler: () -> Void
+    }
+
+    private let timer: TimerDescriptor
+    private var watches: [Watch] = []
+    private var pollSet: PollSet?
+    private var appointments: [Appointment] = []
+    private var armed: Int64 = .max
+    private var lastNumber: UInt64 = 0
+    private var isStopping = false
+
+    public init() throws(SystemError) { timer = try TimerDescriptor() }
+
+    /// Calls the handler whenever the source is readable or in error. The handler takes what is there, or at least some
+    /// of it: what it leaves is told again.
+    @discardableResult
+    public func watch(_ source: PollSet.Source, _ handler: @escaping () -> Void) -> Token {
+        let token = nextToken()
+        watches.append(Watch(token: token, source: source, handler: handler))
+        pollSet = nil
+        return token
+    }
+
+    /// Calls the handler once at that time (monotonic nanoseconds), or at once when it has gone by.
+    @discardableResult
+    public func schedule(at time: Int64, _ handler: @escaping () -> Void) -> Token {
+        let token = nextToken()
+        appointments.append(Appointment(token: token, time: time, handler: handler))
+        arm()
+        return token
+    }
+
+    /// Calls the handler once after so many milliseconds.
+    @discardableResult
+    public func schedule(afterMilliseconds delay: Int64, _ handler: @escaping () -> Void) -> Token {
+        schedule(at: MonotonicClock.now() + delay * 1_000_000, handler)
+    }
+
+    /// Takes back a handler or a timer; harmless when it is gone.
+    public func cancel(_ token: Token?) {
+        guard let token else { return }
+        if let index = watches.firstIndex(where: { $0.token == token }) {
+            watches.remove(at: index)
+            pollSet = nil
+        } else {
+            appointments.removeAll { $0.token == token }
+        }
+    }
+
+    /// Runs until ``stop()``.
+    public func run() throws(ZeroMQError) {
+        isStopping = false
+        while !isStopping {
+            var set = pollSet ?? PollSet([.descriptor(timer.rawValue)] + watches.map(\.source))
+            // The handlers of this turn are those of the set: one that is removed by another is not called any more.
+            let turn = watches
+            pollSet = set
+            try set.wait()
+            if set.isReady(0) { keepAppointments() }
+            for (index, watch) in turn.enumerated() where set.isReady(index + 1) {
+                if isStopping { break }
+                if pollSet == nil, !watches.contains(where: { $0.token == watch.token }) { continue }
+                watch.handler()
+            }
+        }
+    }
+
+    /// Makes ``run()`` return after the handler that calls this.
+    public func stop() { isStopping = true }
+
+    private func nextToken() -> Token {
+        lastNumber += 1
+        return Token(number: lastNumber)
+    }
+
+    private func keepAppointments() {
+        timer.drain()
+        armed = .max
+        let now = MonotonicClock.now()
+        let due = appointments.filter { $0.time <= now }.sorted { $0.time < $1.time }
+        for appointment in due {
+            // One due appointment may have cancelled another.
+            guard let index = appointments.firstIndex(where: { $0.token == appointment.token }) else { continue }
+            appointments.remove(at: index)
+            appointment.handler()
+        }
+        arm()
+    }
+
+    private func arm() {
+        guard let next = appointments.map(\.time).min(), next < armed else { return }
+        armed = next
+        timer.arm(at: next)
+    }
+}

@@ -1,0 +1,153 @@
+public import BusProtocol
+public import JSON
+
+/// What the coordinator tells a worker to do, over `internal/workers.sock`: one JSON frame.
+///
+/// Every order is answered once by ``WorkerReport/reply(order:_:)`` with its number.
+public struct WorkerOrder: Hashable, Sendable {
+    public enum Action: Hashable, Sendable {
+        /// Checks a change against the device without making it, and remembers it under the transaction's id.
+        /// Answers {activeFormat, frameDuration, controls, adjusted} as it would be.
+        case prepare(transaction: String, change: JSONValue, path: String, mode: ConfigurationMode)
+        /// Makes the prepared change; on an error the device is put back first. Answers {generation, activeFormat, frameDuration, controls, adjusted}.
+        case apply(transaction: String)
+        /// Puts the device back to what it was before ``apply(transaction:)``.
+        case rollBack(transaction: String)
+        /// The transaction is over; what was kept for it can go.
+        case finish(transaction: String)
+        /// Somebody holds the lock with this order's fence: the device stays open.
+        case lock
+        /// The lock with this order's fence has ended.
+        case unlock
+        /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
+        case readControls
+        /// Makes a virtual device misbehave: {fault, milliseconds?}.
+        case fault(JSONValue)
+        /// Ends the process in order.
+        case stop
+    }
+
+    public var number: UInt64
+    /// The lock's number under which a changing order is given. A worker refuses one that is lower than the highest it has seen.
+    public var fence: UInt64?
+    public var action: Action
+
+    public init(number: UInt64, fence: UInt64?, action: Action) {
+        self.number = number
+        self.fence = fence
+        self.action = action
+    }
+
+    public var json: JSONValue {
+        var members: [String: JSONValue] = ["order": JSONValue(number)]
+        if let fence { members["fence"] = JSONValue(fence) }
+        switch action {
+        case .prepare(let transaction, let change, let path, let mode):
+            members["do"] = "prepare"
+            members["transaction"] = .string(transaction)
+            members["change"] = change
+            members["path"] = .string(path)
+            members["mode"] = .string(mode.rawValue)
+        case .apply(let transaction):
+            members["do"] = "apply"
+            members["transaction"] = .string(transaction)
+        case .rollBack(let transaction):
+            members["do"] = "rollBack"
+            members["transaction"] = .string(transaction)
+        case .finish(let transaction):
+            members["do"] = "finish"
+            members["transaction"] = .string(transaction)
+        case .lock: members["do"] = "lock"
+        case .unlock: members["do"] = "unlock"
+        case .readControls: members["do"] = "readControls"
+        case .fault(let fault):
+            members["do"] = "fault"
+            members["fault"] = fault
+        case .stop: members["do"] = "stop"
+        }
+        return .object(members)
+    }
+
+    /// nil when it is no order that this version knows.
+    public init?(json: JSONValue) {
+        guard let number = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }), let word = json["do"]?.string else {
+            return nil
+        }
+        let transaction = json["transaction"]?.string
+        switch (word, transaction) {
+        case ("prepare", let transaction?):
+            guard let change = json["change"], let path = json["path"]?.string,
+                let mode = json["mode"]?.string.flatMap(ConfigurationMode.init)
+            else { return nil }
+            action = .prepare(transaction: transaction, change: change, path: path, mode: mode)
+        case ("apply", let transaction?): action = .apply(transaction: transaction)
+        case ("rollBack", let transaction?): action = .rollBack(transaction: transaction)
+        case ("finish", let transaction?): action = .finish(transaction: transaction)
+        case ("lock", _): action = .lock
+        case ("unlock", _): action = .unlock
+        case ("readControls", _): action = .readControls
+        case ("fault", _):
+            guard let fault = json["fault"] else { return nil }
+            action = .fault(fault)
+        case ("stop", _): action = .stop
+        default: return nil
+        }
+        self.number = number
+        fence = json["fence"]?.integer.flatMap { UInt64(exactly: $0) }
+    }
+}
+
+/// What a worker tells the coordinator, over `internal/workers.sock`: one JSON frame.
+public enum WorkerReport: Hashable, Sendable {
+    /// First on each connection: who this is. Its media socket is bound by then.
+    case hello(device: String, uniqueID: String, mediaPath: String)
+    /// What the device can do: {identity…, formats: […], controls: […]}, after each opening.
+    case description(JSONValue)
+    /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream,
+    /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error).
+    case status(JSONValue)
+    /// The answer to an order.
+    case reply(order: UInt64, Result<JSONValue, BusError>)
+    /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
+    case alive(JSONValue)
+
+    public var json: JSONValue {
+        switch self {
+        case .hello(let device, let uniqueID, let mediaPath):
+            [
+                "report": "hello", "device": .string(device), "uniqueID": .string(uniqueID),
+                "mediaPath": .string(mediaPath),
+            ]
+        case .description(let value): ["report": "description", "value": value]
+        case .status(let value): ["report": "status", "value": value]
+        case .reply(let order, .success(let result)):
+            ["report": "reply", "order": JSONValue(order), "result": result]
+        case .reply(let order, .failure(let error)):
+            ["report": "reply", "order": JSONValue(order), "error": error.json]
+        case .alive(let value): ["report": "alive", "value": value]
+        }
+    }
+
+    /// nil when it is no report that this version knows.
+    public init?(json: JSONValue) {
+        switch json["report"]?.string {
+        case "hello":
+            guard let device = json["device"]?.string, let uniqueID = json["uniqueID"]?.string,
+                let mediaPath = json["mediaPath"]?.string
+            else { return nil }
+            self = .hello(device: device, uniqueID: uniqueID, mediaPath: mediaPath)
+        case "description": self = .description(json["value"] ?? .null)
+        case "status": self = .status(json["value"] ?? .null)
+        case "alive": self = .alive(json["value"] ?? .null)
+        case "reply":
+            guard let order = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
+            if let error = json["error"] {
+                let failure = BusError(json: error) ?? BusError(.internalError, "the worker's answer could not be read")
+                self = .reply(order: order, .failure(failure))
+            } else {
+                self = .reply(order: order, .success(json["result"] ?? .null))
+            }
+        default: return nil
+        }
+    }
+}
