@@ -49,6 +49,7 @@ public struct BusError: Error, Hashable, Sendable {
 
     /// What is wrong with a member of `params`; `path` is dotted, with indices in brackets: `changes[1].frameRate`.
     public static func invalidParams(_ path: String, _ why: String) -> BusError {
-        BusError(.invalidParams, "\(path.isEmpty ? "params" : path): \(why)", ["path": .string(path), "why": .string(why)])
+        BusError(
+            .invalidParams, "\(path.isEmpty ? "params" : path): \(why)", ["path": .string(path), "why": .string(why)])
     }
 }
