@@ -1,4 +1,6 @@
 /// A picture as a subscription asks for it: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>]`.
+///
+/// Equal wishes compare equal, however they were spelled: `jpeg@10` and `jpeg@10.0;q=80` are one rendition.
 public struct Rendition: Hashable, Sendable {
     public enum Encoding: String, Hashable, Sendable, CaseIterable {
         /// As the device delivers it.
@@ -6,14 +8,37 @@ public struct Rendition: Hashable, Sendable {
         case jpeg, bgr, rgb, gray, yuyv, nv12, i420
     }
 
+    /// The quality of a `jpeg` whose wish names none.
+    public static let defaultQuality = 80
+
     public var encoding: Encoding
     /// Pixels; nil: the device's; 0: what keeps the aspect. Width and height are given together.
     public var width: Int?
     public var height: Int?
     /// At most so many frames a second, in millionths; nil: all.
     public var rateMillionths: Int?
-    /// JPEG quality, 1–100; nil: 80. Only for `jpeg`.
-    public var quality: Int?
+    /// JPEG quality, 1–100; nil: ``defaultQuality``, which reads back as nil too. Only for `jpeg`.
+    public var quality: Int? {
+        didSet { if quality == Self.defaultQuality { quality = nil } }
+    }
 
     public init(_ encoding: Encoding) { self.encoding = encoding }
+}
+
+extension Rendition: CustomStringConvertible {
+    /// The one spelling that all equal wishes share: no default quality, no trailing zeros.
+    public var description: String {
+        var text = encoding.rawValue
+        if let width, let height { text += ":\(width)x\(height)" }
+        if let rateMillionths { text += "@\(Self.decimal(millionths: rateMillionths))" }
+        if let quality { text += ";q=\(quality)" }
+        return text
+    }
+
+    private static func decimal(millionths: Int) -> String {
+        let whole = String(millionths / 1_000_000)
+        let fraction = String(1_000_000 + millionths % 1_000_000).dropFirst()
+        guard let last = fraction.lastIndex(where: { $0 != "0" }) else { return whole }
+        return "\(whole).\(fraction[...last])"
+    }
 }

@@ -1,0 +1,116 @@
+public import JSON
+
+/// What stands before the pixels: the second frame of a message on `frame/<device>/<rendition>/`, as a client reads it.
+public struct FrameHeader: Hashable, Sendable {
+    /// The version of the header that this library reads.
+    public static let version = 1
+
+    /// One plane of the picture within the payload.
+    public struct Plane: Hashable, Sendable {
+        /// Bytes from the start of the payload.
+        public var offset: Int
+        /// Bytes from one line to the next; 0 for compressed pictures.
+        public var stride: Int
+        /// Bytes of the whole plane.
+        public var bytes: Int
+
+        public init(offset: Int, stride: Int, bytes: Int) {
+            self.offset = offset
+            self.stride = stride
+            self.bytes = bytes
+        }
+    }
+
+    public var device: String
+    public var rendition: String
+    /// A random id, new at each start of the stream.
+    public var stream: String
+    /// Counts this topic's frames within `stream`, without a hole at the publisher.
+    public var sequence: UInt64
+    /// The driver's count within `stream`, with holes for what it lost.
+    public var captureSequence: UInt64
+    /// That of the device's last committed configuration.
+    public var generation: UInt64
+    /// CLOCK_MONOTONIC, nanoseconds.
+    public var monotonic: Int64
+    /// CLOCK_REALTIME, nanoseconds.
+    public var realtime: Int64
+    /// Which row of the picture the time belongs to: `startOfExposure`, `endOfFrame` or `dequeue`.
+    public var timestampSource: String
+    /// The four-character code of the pixels, as V4L2 spells it.
+    public var format: String
+    public var width: Int
+    public var height: Int
+    public var planes: [Plane]
+    /// Degrees clockwise that the picture has to be turned to be upright: 0, 90, 180 or 270.
+    public var orientation: Int
+    public var mirrored: Bool
+    /// Frames that this rendition left out so far, within `stream`.
+    public var dropped: UInt64
+    /// For formats with frames that build on others; nil: each stands for itself.
+    public var keyframe: Bool?
+    /// What is known of the exposure, uninterpreted; nil: nothing.
+    public var exposure: JSONValue?
+}
+
+extension FrameHeader {
+    /// Reads a header; unknown members are ignored.
+    ///
+    /// - Throws: what the publisher sent in place of pixels, if the header holds `error`; `versionUnsupported` for a header of another
+    ///   version; `internalError` for one that lacks a member.
+    public init(_ json: JSONValue) throws(BusError) {
+        guard json["v"]?.integer == Int64(Self.version) else {
+            throw BusError(
+                .versionUnsupported, "This frame header is of version \(json["v"] ?? .null), not \(Self.version).",
+                ["supported": [JSONValue(Self.version)]])
+        }
+        if let error = json["error"] { throw BusError(header: error) }
+        let time = json["timestamp"] ?? .null
+        device = try Self.member(json, "device", \.string)
+        rendition = try Self.member(json, "rendition", \.string)
+        stream = try Self.member(json, "stream", \.string)
+        sequence = try Self.member(json, "sequence", \.counter)
+        captureSequence = try Self.member(json, "captureSequence", \.counter)
+        generation = try Self.member(json, "generation", \.counter)
+        monotonic = try Self.member(time, "monotonic", \.integer)
+        realtime = try Self.member(time, "realtime", \.integer)
+        timestampSource = try Self.member(time, "source", \.string)
+        format = try Self.member(json, "format", \.string)
+        width = try Self.member(json, "width", \.size)
+        height = try Self.member(json, "height", \.size)
+        orientation = try Self.member(json, "orientation", \.size)
+        mirrored = try Self.member(json, "mirrored", \.bool)
+        dropped = try Self.member(json, "dropped", \.counter)
+        keyframe = json["keyframe"]?.bool
+        exposure = json["exposure"].flatMap { $0.isNull ? nil : $0 }
+        planes = []
+        for plane in try Self.member(json, "planes", \.array) {
+            planes.append(
+                Plane(
+                    offset: try Self.member(plane, "offset", \.size), stride: try Self.member(plane, "stride", \.size),
+                    bytes: try Self.member(plane, "bytes", \.size)))
+        }
+    }
+
+    /// False if a plane reaches beyond a payload of that many bytes: then the message is not to be used.
+    public func planesFit(in payloadBytes: Int) -> Bool {
+        planes.allSatisfy { plane in
+            let (end, overflow) = plane.offset.addingReportingOverflow(plane.bytes)
+            return !overflow && end <= payloadBytes
+        }
+    }
+
+    private static func member<Value>(
+        _ json: JSONValue, _ name: String, _ value: (JSONValue) -> Value?
+    ) throws(BusError) -> Value {
+        guard let value = json[name].flatMap(value) else {
+            throw BusError(.internalError, "This frame header has no usable '\(name)'.")
+        }
+        return value
+    }
+}
+
+extension JSONValue {
+    fileprivate var counter: UInt64? { integer.flatMap { UInt64(exactly: $0) } }
+    fileprivate var size: Int? { integer.flatMap { $0 >= 0 ? Int(exactly: $0) : nil } }
+}

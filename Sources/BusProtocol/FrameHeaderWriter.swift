@@ -1,0 +1,130 @@
+import JSON
+
+/// Writes the header of each frame of one rendition and one stream into memory that it keeps.
+///
+/// What stays the same is rendered once; a frame costs some digits, and after the first one no allocation.
+public struct FrameHeaderWriter: Sendable {
+    /// What all frames of a rendition share within one stream.
+    public struct Picture: Hashable, Sendable {
+        public var device: String
+        /// As the subscriber spelled it.
+        public var rendition: String
+        public var stream: String
+        /// The four-character code as V4L2 spells it.
+        public var format: String
+        public var width: Int
+        public var height: Int
+        /// Where the planes lie; nil for a compressed picture, which is one plane of as many bytes as the payload has.
+        public var planes: [FrameHeader.Plane]?
+        public var orientation: Int
+        public var mirrored: Bool
+        /// `startOfExposure`, `endOfFrame` or `dequeue`.
+        public var timestampSource: String
+
+        public init(
+            device: String, rendition: String, stream: String, format: String, width: Int, height: Int,
+            planes: [FrameHeader.Plane]?, orientation: Int = 0, mirrored: Bool = false, timestampSource: String
+        ) {
+            self.device = device
+            self.rendition = rendition
+            self.stream = stream
+            self.format = format
+            self.width = width
+            self.height = height
+            self.planes = planes
+            self.orientation = orientation
+            self.mirrored = mirrored
+            self.timestampSource = timestampSource
+        }
+    }
+
+    private var writer: JSONWriter
+    private let constantBytes: Int
+    private let timestampTail: [UInt8]
+    private let isCompressed: Bool
+
+    public init(_ picture: Picture) {
+        isCompressed = picture.planes == nil
+        var writer = JSONWriter(capacity: 1024)
+        writer.raw(#"{"v":1,"device":"#)
+        writer.string(picture.device)
+        writer.raw(#","rendition":"#)
+        writer.string(picture.rendition)
+        writer.raw(#","stream":"#)
+        writer.string(picture.stream)
+        writer.raw(#","format":"#)
+        writer.string(picture.format)
+        writer.raw(#","width":"#)
+        writer.integer(Int64(picture.width))
+        writer.raw(#","height":"#)
+        writer.integer(Int64(picture.height))
+        writer.raw(#","orientation":"#)
+        writer.integer(Int64(picture.orientation))
+        picture.mirrored ? writer.raw(#","mirrored":true"#) : writer.raw(#","mirrored":false"#)
+        if let planes = picture.planes {
+            writer.raw(#","planes":["#)
+            for (index, plane) in planes.enumerated() {
+                if index > 0 { writer.raw(",") }
+                Self.write(plane, to: &writer)
+            }
+            writer.raw("]")
+        }
+        writer.raw(#","sequence":"#)
+        constantBytes = writer.bytes.count
+        self.writer = writer
+        var tail = JSONWriter()
+        tail.raw(#","source":"#)
+        tail.string(picture.timestampSource)
+        tail.raw(#"},"dropped":"#)
+        timestampTail = tail.bytes
+    }
+
+    /// Writes the header of the next frame; ``bytes`` and ``withBytes(_:)`` then give it.
+    ///
+    /// - Parameters:
+    ///   - monotonic: CLOCK_MONOTONIC, nanoseconds.
+    ///   - realtime: CLOCK_REALTIME, nanoseconds.
+    ///   - dropped: frames that this rendition left out so far.
+    ///   - payloadBytes: bytes of the payload; told in the header for a compressed picture only.
+    public mutating func write(
+        sequence: UInt64, captureSequence: UInt64, generation: UInt64, monotonic: Int64, realtime: Int64,
+        dropped: UInt64, payloadBytes: Int
+    ) {
+        writer.truncate(to: constantBytes)
+        writer.unsigned(sequence)
+        writer.raw(#","captureSequence":"#)
+        writer.unsigned(captureSequence)
+        writer.raw(#","generation":"#)
+        writer.unsigned(generation)
+        if isCompressed {
+            writer.raw(#","planes":["#)
+            Self.write(FrameHeader.Plane(offset: 0, stride: 0, bytes: payloadBytes), to: &writer)
+            writer.raw("]")
+        }
+        writer.raw(#","timestamp":{"monotonic":"#)
+        writer.integer(monotonic)
+        writer.raw(#","realtime":"#)
+        writer.integer(realtime)
+        writer.raw(timestampTail)
+        writer.unsigned(dropped)
+        writer.raw("}")
+    }
+
+    /// The header written last. Holding on to it makes the next ``write(sequence:captureSequence:generation:monotonic:realtime:dropped:payloadBytes:)`` copy.
+    public var bytes: [UInt8] { writer.bytes }
+
+    /// Lends the header written last.
+    public func withBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try writer.bytes.withUnsafeBytes(body)
+    }
+
+    private static func write(_ plane: FrameHeader.Plane, to writer: inout JSONWriter) {
+        writer.raw(#"{"offset":"#)
+        writer.integer(Int64(plane.offset))
+        writer.raw(#","stride":"#)
+        writer.integer(Int64(plane.stride))
+        writer.raw(#","bytes":"#)
+        writer.integer(Int64(plane.bytes))
+        writer.raw("}")
+    }
+}

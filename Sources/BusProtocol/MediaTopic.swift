@@ -1,0 +1,35 @@
+/// A topic of a device's media socket that asks for something to be made: `frame/<device>/<rendition>/`.
+public struct MediaTopic: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
+        /// Header and pixels.
+        case frame
+        /// Header with a reference into the shared-memory ring. Reserved: nothing is published there yet.
+        case buffer
+        /// Header and PCM. Reserved: nothing is published there yet.
+        case audio
+    }
+
+    public var kind: Kind
+    public var device: String
+    /// The rendition as the subscriber spelled it, well-formed or not: the answer's topic repeats it byte for byte.
+    public var renditionText: String
+
+    public init(_ kind: Kind, device: String, renditionText: String) {
+        self.kind = kind
+        self.device = device
+        self.renditionText = renditionText
+    }
+
+    /// Reads a complete topic. nil for everything else: a prefix, another kind, a device that can't be one, no UTF-8.
+    public init?(parsing bytes: some Collection<UInt8>) {
+        guard case .media(let topic)? = Topic.parse(bytes) else { return nil }
+        self = topic
+    }
+
+    /// What is asked for.
+    ///
+    /// - Throws: `invalidParams` when the text is no rendition; the topic gets it as an error header.
+    public func rendition() throws(BusError) -> Rendition { try Rendition(parsing: renditionText) }
+
+    public var text: String { "\(kind.rawValue)/\(device)/\(renditionText)/" }
+}

@@ -1,0 +1,55 @@
+public import JSON
+
+/// A method of the bus: what it takes, what it answers, who may call it.
+public struct Method: Hashable, Sendable {
+    public var name: String
+    /// One sentence.
+    public var summary: String
+    /// Of `params`, which is always an object.
+    public var params: Schema
+    public var result: Schema
+    /// Only for administrators; others get `unauthorized`.
+    public var admin: Bool
+    /// The feature of `bus.hello` that stands for it; nil: every bus has it.
+    public var feature: Feature?
+    /// The reasons that are its own. `invalidParams`, `unauthorized`, `limitExceeded`, `internalError` and `shuttingDown` can come from all.
+    public var errors: [BusError.Reason]
+    /// The protocol version that brought it.
+    public var since = 1
+
+    public init(
+        _ name: String, _ summary: String, params: Schema = .object([]), result: Schema = .object([], additional: true),
+        admin: Bool = false, feature: Feature? = nil, errors: [BusError.Reason] = []
+    ) {
+        self.name = name
+        self.summary = summary
+        self.params = params
+        self.result = result
+        self.admin = admin
+        self.feature = feature
+        self.errors = errors
+    }
+
+    /// The entry in `bus.methods`.
+    public var json: JSONValue {
+        [
+            "name": .string(name), "summary": .string(summary), "params": params.json, "result": result.json,
+            "admin": .bool(admin), "feature": feature.map { .string($0.rawValue) } ?? .null,
+            "errors": JSONValue(errors.map(\.rawValue)), "since": JSONValue(since),
+        ]
+    }
+}
+
+/// What a bus can do, told by `bus.hello` as `features`: how a new client knows what an old server takes.
+public enum Feature: String, Hashable, Sendable, CaseIterable {
+    /// Requests with `key`, and `bus.cancel`.
+    case keys
+    /// `device.lock` and what belongs to it.
+    case locks
+    /// `device.configure` and `device.set`.
+    case configure
+    /// `frame/` topics with every rendition of ``Rendition/Encoding``.
+    case renditions
+    /// `fault.inject`.
+    case faults
+}

@@ -1,0 +1,196 @@
+public import JSON
+
+/// Every method that this bus knows. Published by `bus.methods`; requests are checked against it before anything looks at them.
+public enum MethodTable {
+    /// In the order in which the specification has them.
+    public static let all: [Method] = bus + devices + locks + configuration + faults
+
+    private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
+
+    /// The method of that name.
+    public static subscript(name: String) -> Method? { byName[name] }
+
+    /// The result of `bus.methods`: the methods, and under `$defs` the shapes that they refer to.
+    public static var json: JSONValue {
+        [
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "$defs": .object(Schema.definitions.mapValues(\.json)),
+            "protocol": JSONValue(protocolVersion), "methods": .array(all.map(\.json)),
+        ]
+    }
+
+    /// The version of the protocol that this library speaks.
+    public static let protocolVersion = 1
+}
+
+extension MethodTable {
+    private static let bus = [
+        Method(
+            "bus.hello",
+            "Says who the client is, and answers what bus this is, what it can do and where its sockets are.",
+            params: .object([
+                .required(
+                    "client", .string(minLength: 1, maxLength: 128).described("The program's name, for people to read.")
+                ),
+                .optional("version", .integer(min: 1).described("The protocol version that the client needs.")),
+            ]),
+            result: .object(
+                [
+                    .required("server", .constant("CameraBus")), .required("version", .string()),
+                    .required("protocol", .integer(min: 1)), .required("features", .array(of: .string())),
+                    .required("you", .reference("Peer")),
+                    .required("authorization", .map(of: .reference("Authorization")).described("By media type.")),
+                    .required(
+                        "endpoints",
+                        .object(
+                            [
+                                .required("command", .string()), .required("events", .string()),
+                                .required("media", .map(of: .string()).described("By device.")),
+                            ], additional: true
+                        ).described("Paths of Unix sockets; libzmq wants ipc:// before them.")),
+                    .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 0)),
+                    .required("limits", .map(of: .integer(min: 0))),
+                ], additional: true),
+            errors: [.versionUnsupported]),
+        Method("bus.ping", "Answers at once."),
+        Method(
+            "bus.cancel", "Gives up a request of the same user that still waits; it ends with cancelled.",
+            params: .object([.required("key", .string(minLength: 1, maxLength: BusLimits.maxKeyCharacters))]),
+            result: .object(
+                [.required("cancelled", .boolean.described("False: no such request is waiting."))], additional: true),
+            feature: .keys),
+        Method("bus.shutdown", "Ends the bus and its workers.", admin: true),
+        Method(
+            "bus.snapshot", "Answers all state at one moment.",
+            params: .object([
+                .optional("prefix", .string(maxLength: BusLimits.maxTopicBytes).described("Only topics that begin so."))
+            ]),
+            result: .object(
+                [
+                    .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 0)),
+                    .required("state", .map(of: .any).described("Values by topic.")),
+                ], additional: true)),
+        Method(
+            "bus.methods", "Answers the methods with their JSON Schemas.",
+            result: .object([.required("methods", .array(of: .object([], additional: true)))], additional: true)),
+        Method(
+            "bus.metrics", "Answers counters and histograms.",
+            result: .object(
+                [
+                    .required("counters", .map(of: .number())),
+                    .required(
+                        "histograms",
+                        .map(
+                            of: .object(
+                                [
+                                    .required(
+                                        "bounds",
+                                        .array(of: .number()).described("Upper bounds of all buckets but the last.")),
+                                    .required("counts", .array(of: .integer(min: 0))), .required("sum", .number()),
+                                    .required("count", .integer(min: 0)),
+                                ], additional: true))),
+                ], additional: true)),
+    ]
+
+    private static let devices = [
+        Method(
+            "device.list", "Answers all devices.",
+            params: .object([.optional("media", .choice(["video", "audio"]))]),
+            result: .object([.required("devices", .array(of: .reference("Device")))], additional: true)),
+        Method(
+            "device.get", "Answers one device.", params: .object([.required("device", .reference("DeviceID"))]),
+            result: .object([.required("device", .reference("Device"))], additional: true), errors: [.deviceNotFound]),
+        Method(
+            "device.formats", "Answers a device's format table.",
+            params: .object([.required("device", .reference("DeviceID"))]),
+            result: .object([.required("formats", .array(of: .reference("Format")))], additional: true),
+            errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+        Method(
+            "device.controls", "Answers a device's controls with ranges and values.",
+            params: .object([.required("device", .reference("DeviceID"))]),
+            result: .object([.required("controls", .array(of: .reference("Control")))], additional: true),
+            errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+        Method(
+            "device.rename", "Gives a device an alias, which becomes its id and is kept.",
+            params: .object([
+                .required("device", .reference("DeviceID")), .required("name", .string(minLength: 1, maxLength: 32)),
+            ]),
+            result: .object([.required("device", .reference("Device"))], additional: true),
+            errors: [.deviceNotFound, .deviceBusy]),
+    ]
+
+    private static let locks = [
+        Method(
+            "device.lock", "Locks devices for configuration, all or none of them.",
+            params: .object([
+                .required("devices", .reference("Devices")),
+                .optional(
+                    "wait",
+                    Schema.reference("Milliseconds").described("How long to queue at most; 0, the default: not at all.")
+                ),
+                .optional(
+                    "lease",
+                    .number(min: 100, max: 86_400_000).described(
+                        "Milliseconds after which the lock ends unless renewed; absent: it ends with the process.")),
+                .optional("note", .string(maxLength: 256).described("What for; all can read it.")),
+            ]),
+            result: .reference("LockResult"), feature: .locks,
+            errors: [.deviceNotFound, .deviceBusy, .lockTimeout, .cancelled]),
+        Method(
+            "device.unlock", "Ends a lock.", params: .object([.required("lock", .reference("LockToken"))]),
+            feature: .locks,
+            errors: [.lockLost]),
+        Method(
+            "device.renew", "Starts a lock's lease anew.",
+            params: .object([.required("lock", .reference("LockToken"))]),
+            result: .object([.required("expires", Schema.reference("Nanoseconds").orNull)], additional: true),
+            feature: .locks, errors: [.lockLost]),
+        Method(
+            "device.takeOver", "Takes devices from whoever has them locked.",
+            params: .object([.required("devices", .reference("Devices"))]), result: .reference("LockResult"),
+            admin: true,
+            feature: .locks, errors: [.deviceNotFound]),
+    ]
+
+    private static let changeErrors: [BusError.Reason] = [
+        .deviceNotFound, .deviceBusy, .lockLost, .formatUnsupported, .frameRateUnsupported, .controlUnsupported,
+        .controlOutOfRange, .controlReadOnly, .controlBusy, .deviceDisconnected, .deviceInUse, .workerCrashed,
+    ]
+
+    private static let configuration = [
+        Method(
+            "device.configure", "Changes formats, frame rates and controls, on all devices named or on none.",
+            params: .object([
+                .optional(
+                    "lock",
+                    Schema.reference("LockToken").described("Covers all devices named; without it: lockRequired.")),
+                .required("changes", .array(of: .reference("Change"), min: 1, max: BusLimits.maxDevicesPerLock)),
+                .optional(
+                    "mode",
+                    .choice(["exact", "nearest"]).described("exact, the default, refuses what can't be had just so.")),
+                .optional("dryRun", .boolean.described("Only says what would come of it.")),
+            ]),
+            result: .reference("ConfigureResult"), feature: .configure, errors: [.lockRequired] + changeErrors),
+        Method(
+            "device.set", "Changes controls of one device, under the lock given or one for just this call.",
+            params: .object([
+                .required("device", .reference("DeviceID")), .required("controls", .reference("ControlValues")),
+                .optional("lock", .reference("LockToken")),
+            ]),
+            result: .reference("ConfigureResult"), feature: .configure, errors: changeErrors),
+    ]
+
+    private static let faults = [
+        Method(
+            "fault.inject", "Makes a virtual device misbehave.",
+            params: .object([
+                .required("device", .reference("DeviceID")),
+                .required("fault", .choice(["stall", "crash", "busy", "slow", "none"])),
+                .optional(
+                    "milliseconds",
+                    Schema.reference("Milliseconds").described(
+                        "How long: of a stall (absent: for good), or of each slow call.")),
+            ]),
+            admin: true, feature: .faults, errors: [.deviceNotFound, .workerCrashed])
+    ]
+}

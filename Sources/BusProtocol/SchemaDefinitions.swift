@@ -1,0 +1,180 @@
+extension Schema {
+    /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
+    public static let definitions: [String: Schema] = [
+        // What clients send
+        "DeviceID": .string(minLength: 1, maxLength: 128)
+            .described("The id of a device, as device.list gives it: 1 to 32 of a-z, 0-9 and '-'."),
+        "Devices": .anyOf([
+            .array(of: .reference("DeviceID"), min: 1, max: BusLimits.maxDevicesPerLock), .reference("DeviceID"),
+        ]).described("One or more devices, each once; a bare string is one."),
+        "LockToken": .string(minLength: 1, maxLength: 128)
+            .described("The secret that device.lock answered with. Whoever shows it may use the lock."),
+        "Milliseconds": .number(min: 0, max: 86_400_000).described("A time in milliseconds."),
+        "FrameDuration": .string(minLength: 3, maxLength: 41)
+            .described(
+                "The time from one frame to the next, in seconds, as a fraction of positive integers: \"1/30\"."),
+        "FormatWish": .anyOf([
+            .string(minLength: 1, maxLength: 32),
+            .object([.required("id", .string(minLength: 1, maxLength: 32))]),
+            .object([
+                .optional("pixelFormat", .string(minLength: 1, maxLength: 16)),
+                .required("width", .integer(min: 1, max: 65535)), .required("height", .integer(min: 1, max: 65535)),
+            ]),
+        ]).described(
+            "A format by its id in device.formats (a bare string, or {id}), or by size and, if it matters, pixel format."
+        ),
+        "FrameRateWish": .anyOf([
+            .number(min: 0.000001, max: 1_000_000), .reference("FrameDuration"),
+            .object([.required("rate", .number(min: 0.000001, max: 1_000_000))]),
+            .object([.required("frameDuration", .reference("FrameDuration"))]),
+        ]).described(
+            "Frames a second (a bare number, or {rate}), or exactly as frame duration (a bare string, or {frameDuration})."
+        ),
+        "ControlValue": .anyOf([
+            .boolean, .integer(), .string(maxLength: 4096), .array(of: .integer(), max: 65536), .null,
+        ]).described("The value of a control; an item of a menu by its index or its name; null presses a button."),
+        "ControlValues": .map(of: .reference("ControlValue"), max: 256).described("Values by the name of the control."),
+        "Change": .object([
+            .required("device", .reference("DeviceID")), .optional("activeFormat", .reference("FormatWish")),
+            .optional("frameRate", .reference("FrameRateWish")), .optional("controls", .reference("ControlValues")),
+        ]).described("What is to become of one device; what is not named stays."),
+
+        // What the bus says
+        "Nanoseconds": .integer().described("CLOCK_MONOTONIC of the machine that the bus runs on, in nanoseconds."),
+        "Peer": .object(
+            [
+                .required("uid", .integer(min: 0)), .required("gid", .integer(min: 0)),
+                .required("pid", .integer(min: 0)),
+            ],
+            additional: true
+        ).described("A process, as the kernel names it to the bus. A pid of 0 can't be seen from there."),
+        "Holder": .object(
+            [
+                .required("uid", .integer(min: 0)), .required("gid", .integer(min: 0)),
+                .required("pid", .integer(min: 0)), .required("name", .string()),
+            ], additional: true
+        ).described("The process that holds a lock, and the name that it gave itself in bus.hello, or its program's."),
+        "ActiveFormat": .object(
+            [
+                .required("id", .string()), .required("pixelFormat", .string()), .required("width", .integer(min: 1)),
+                .required("height", .integer(min: 1)),
+            ], additional: true),
+        "FrameRateRange": .object(
+            [
+                .required("minFrameDuration", .reference("FrameDuration")),
+                .required("maxFrameDuration", .reference("FrameDuration")),
+                .optional("step", Schema.reference("FrameDuration").orNull),
+            ], additional: true
+        ).described(
+            "From the shortest frame duration (the highest rate) to the longest; step: only multiples of it above the shortest."
+        ),
+        "Format": .object(
+            [
+                .required("id", .string(minLength: 1)),
+                .required("pixelFormat", .string(minLength: 1).described("The four-character code as V4L2 spells it.")),
+                .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
+                .required("frameRates", .array(of: .reference("FrameRateRange"))),
+            ], additional: true
+        ).described("One row of the format table. frameRates is empty where the device tells none."),
+        "Control": .object(
+            [
+                .required("name", .string(minLength: 1)), .required("title", .string()),
+                .required("id", .integer(min: 0).described("V4L2_CID_*, or of the virtual device's own.")),
+                .required(
+                    "type",
+                    .string().described(
+                        "int, bool, menu, button, int64, str, bitmask, intmenu, u8, u16, u32, area, or unknown.")),
+                .required("minimum", Schema.integer().orNull), .required("maximum", Schema.integer().orNull),
+                .required("step", Schema.integer().orNull), .required("default", Schema.integer().orNull),
+                .required(
+                    "menu",
+                    Schema.map(of: .anyOf([.string(), .integer()])).orNull.described(
+                        "Names or numbers by index; null: no menu.")),
+                .required("flags", .array(of: .string())), .required("category", .string()),
+                .required("value", .reference("ControlValue")),
+            ], additional: true
+        ).described("A knob of a device. value is null where it can't be read."),
+        "Worker": .object(
+            [
+                .required("pid", Schema.integer(min: 0).orNull),
+                .required("state", .choice(["starting", "running", "restarting", "failed", "stopped"])),
+                .required("restarts", .integer(min: 0)),
+                .required("busySince", Schema.reference("Nanoseconds").orNull),
+            ], additional: true
+        ).described("The process that serves a device. busySince: since when its device has not answered."),
+        "Lock": .object(
+            [
+                .required("id", .string(minLength: 1)), .required("devices", .array(of: .string())),
+                .required("holder", .reference("Holder")), .required("fence", .integer(min: 1)),
+                .required("note", Schema.string().orNull), .required("since", .reference("Nanoseconds")),
+                .required("lease", Schema.number(min: 0).orNull.described("Milliseconds; null: bound to the process.")),
+                .required("expires", Schema.reference("Nanoseconds").orNull),
+            ], additional: true
+        ).described("A lock, as all may see it: state/lock/<id>/."),
+        "Device": .object(
+            [
+                .required("id", .string(minLength: 1, maxLength: 32)), .required("uniqueID", .string()),
+                .required("name", .string()), .required("mediaType", .choice(["video", "audio"])),
+                .required("type", .string()),
+                .required("position", .choice(["front", "back", "external", "unspecified"])),
+                .required("node", Schema.string().orNull), .required("driver", .string()), .required("bus", .string()),
+                .required("connected", .boolean), .required("isOpen", .boolean), .required("isStreaming", .boolean),
+                .required("stream", Schema.string().orNull),
+                .required("activeFormat", Schema.reference("ActiveFormat").orNull),
+                .required("frameDuration", Schema.reference("FrameDuration").orNull),
+                .required("frameRate", Schema.number(min: 0).orNull), .required("generation", .integer(min: 0)),
+                .required("controls", .reference("ControlValues")),
+                .required("asOf", Schema.reference("Nanoseconds").orNull),
+                .required(
+                    "lock",
+                    Schema.object(
+                        [
+                            .required("id", .string(minLength: 1)), .required("holder", .reference("Holder")),
+                            .required("fence", .integer(min: 1)), .required("since", .reference("Nanoseconds")),
+                        ], additional: true
+                    ).orNull),
+                .required("worker", .reference("Worker")),
+                .required(
+                    "error",
+                    Schema.object([.required("reason", .string()), .required("message", .string())], additional: true)
+                        .orNull),
+            ], additional: true
+        ).described("A device as it is now: state/device/<id>/."),
+        "Bus": .object(
+            [
+                .required("version", .string()), .required("epoch", .string()),
+                .required("started", .reference("Nanoseconds")), .required("devices", .array(of: .string())),
+            ], additional: true
+        ).described("The bus itself: state/bus/."),
+        "LockResult": .object(
+            [
+                .required("lock", .reference("LockToken")), .required("fence", .integer(min: 1)),
+                .required("devices", .array(of: .string())), .required("holder", .reference("Holder")),
+            ], additional: true),
+        "ConfigureResult": .object(
+            [
+                .required("verdict", .choice(["valid", "adjusted"])),
+                .required("generation", .map(of: .integer(min: 0)).described("By device.")),
+                .required(
+                    "applied",
+                    .map(
+                        of: .object(
+                            [
+                                .required("activeFormat", Schema.reference("ActiveFormat").orNull),
+                                .required("frameDuration", Schema.reference("FrameDuration").orNull),
+                                .required("controls", .reference("ControlValues")),
+                            ], additional: true)
+                    ).described("By device, as read back from it.")),
+                .required(
+                    "adjusted",
+                    .array(
+                        of: .object(
+                            [
+                                .required("path", .string()), .required("asked", .any), .required("given", .any),
+                                .required("why", .string()),
+                            ], additional: true))),
+            ], additional: true
+        ).described("What became of the changes; after a dry run, what would."),
+        "Authorization": .choice(["notDetermined", "restricted", "denied", "authorized"]),
+    ]
+}
