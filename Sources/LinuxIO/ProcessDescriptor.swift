@@ -41,8 +41,12 @@ public struct ChildProcess: Sendable {
 
     /// Starts a program with default signal handling; it inherits standard output and error, and reads from /dev/null.
     ///
-    /// - Parameter program: a path; nothing is searched for.
-    public init(program: String, arguments: [String], environment: [String: String]? = nil) throws(SystemError) {
+    /// - Parameters:
+    ///   - program: a path; nothing is searched for.
+    ///   - standardOutput: a descriptor that becomes its standard output; nil: ours.
+    public init(
+        program: String, arguments: [String], environment: [String: String]? = nil, standardOutput: Int32? = nil
+    ) throws(SystemError) {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -57,6 +61,7 @@ public struct ChildProcess: Sendable {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        if let standardOutput { posix_spawn_file_actions_adddup2(&actions, standardOutput, 1) }
 
         let argv: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { argv.forEach { free($0) } }
@@ -76,6 +81,13 @@ public struct ChildProcess: Sendable {
         guard clinux_reap(process.pid, &status) == 0 else { return nil }
         let signal = status & 0x7F
         return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
+    }
+
+    /// Waits for its end and reaps it; for a process that was killed.
+    func waitForEnd() {
+        var item = pollfd(fd: process.rawValue, events: Int16(POLLIN), revents: 0)
+        while poll(&item, 1, -1) == -1, errno == EINTR {}
+        _ = reap()
     }
 
     private static func currentEnvironment() -> [UnsafeMutablePointer<CChar>?] {

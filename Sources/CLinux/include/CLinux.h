@@ -32,3 +32,6 @@ int clinux_set_thread_name(const char *name);
 int clinux_flock_exclusive_now(int fd);
 
 char **clinux_environment(void);
+
+// Both ends close-on-exec, and never blocking.
+int clinux_pipe(int ends[2]);

@@ -1,0 +1,100 @@
+import BusProtocol
+import CaptureCore
+public import LinuxIO
+public import Logging
+import ZeroMQ
+
+/// Counts the connections to a process's sockets, by user and by process, and shuts down those beyond the limits.
+///
+/// libzmq ends the whole process when `accept` finds no descriptor left, so this is what keeps a careless client from
+/// ending the bus. It also knows when a process has no connection left.
+public final class ConnectionGuard {
+    /// The process at the other end of a connection, named for good.
+    public struct Peer: Hashable, Sendable {
+        public var uid: UInt32
+        public var pid: Int32
+        /// As it was when the connection came in; nil when the process had gone by then.
+        public var startTime: UInt64?
+    }
+
+    private let loop: Loop
+    private let logger: Logger
+    private var ledger: ConnectionLedger
+    private var peers: [Int32: Peer] = [:]
+    private var servers: [ServerSocket] = []
+    /// When a line was last logged about connections beyond the limits: a flood is one line a second.
+    private var lastWarning: Int64 = 0
+    /// Connections that were shut down so far.
+    public private(set) var refused = 0
+    /// Called when a process has closed its last connection.
+    public var onLastConnectionClosed: ((Peer) -> Void)?
+
+    public init(_ loop: Loop, perUser: Int, total: Int, logger: Logger) {
+        self.loop = loop
+        self.logger = logger
+        ledger = ConnectionLedger(perUser: perUser, total: total)
+    }
+
+    /// Connections that are open now.
+    public var count: Int { ledger.count }
+
+    /// New limits; connections that are open stay.
+    public func setLimits(perUser: Int, total: Int) { ledger.setLimits(perUser: perUser, total: total) }
+
+    /// Counts that socket's connections from now on.
+    public func add(_ server: ServerSocket) {
+        servers.append(server)
+        loop.watch(.socket(server.monitor)) { [weak self, weak server] in
+            guard let self, let server else { return }
+            read(server)
+        }
+    }
+
+    /// Takes in what the monitors have told so far. libzmq tells of a connection before its first message can arrive.
+    public func update() {
+        for server in servers { read(server) }
+    }
+
+    /// The process of that number that has a connection here; nil when none has.
+    public func peer(pid: Int32) -> Peer? { peers.values.first { $0.pid == pid } }
+
+    private func read(_ server: ServerSocket) {
+        while let frames = try? server.monitor.receive() {
+            guard let event = MonitorEvent(frames) else { continue }
+            switch event.kind {
+            case .accepted: accepted(event.value, on: server)
+            case .disconnected, .closed: closed(event.value)
+            case .acceptFailed: logger.error("a connection could not be accepted", metadata: ["errno": "\(event.value)"])
+            default: break
+            }
+        }
+    }
+
+    private func accepted(_ descriptor: Int32, on server: ServerSocket) {
+        // The event may be older than the connection: its descriptor may be closed, or be another's by now.
+        guard UnixSocket.localPath(of: descriptor) == server.path, let credentials = PeerCredentials(of: descriptor) else {
+            return
+        }
+        closed(descriptor)
+        let peer = Peer(
+            uid: credentials.uid, pid: credentials.pid, startTime: ProcessTable.startTime(of: credentials.pid))
+        peers[descriptor] = peer
+        guard !ledger.open(descriptor: descriptor, uid: peer.uid, pid: peer.pid) else { return }
+        refused += 1
+        UnixSocket.shutDown(descriptor)
+        let now = MonotonicClock.now()
+        if now - lastWarning > 1_000_000_000 {
+            lastWarning = now
+            logger.warning(
+                "connections beyond the limit are shut down",
+                metadata: [
+                    LogKeys.peerUID: "\(peer.uid)", LogKeys.peerPID: "\(peer.pid)", "refused": "\(refused)",
+                ])
+        }
+    }
+
+    private func closed(_ descriptor: Int32) {
+        guard let peer = peers.removeValue(forKey: descriptor) else { return }
+        if ledger.close(descriptor: descriptor) { onLastConnectionClosed?(peer) }
+    }
+}

@@ -1,0 +1,100 @@
+import BusProtocol
+import BusServer
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// Who sent a request, as the kernel says.
+struct Caller: Hashable {
+    let peer: PeerAddress
+    /// libzmq's name of the connection.
+    let connection: [UInt8]
+
+    /// Root and the coordinator's own user.
+    var isAdmin: Bool { peer.uid == 0 || peer.uid == CurrentProcess.uid }
+}
+
+/// Takes the answer to a request, once.
+typealias Responder = (Result<JSONValue, BusError>) -> Void
+
+/// `command.sock`: takes requests in and sends replies out. What can be refused without knowing any device is refused here.
+final class CommandSocket {
+    let server: ServerSocket
+    private let logger: Logger
+    private let handle: (Caller, Request, @escaping Responder) -> Void
+    /// Replies that no room was for: their clients don't read.
+    private(set) var droppedReplies = 0
+    private(set) var requests = 0
+    private(set) var refusals = 0
+
+    /// - Parameter before: called before each batch of requests.
+    init(
+        _ loop: Loop, _ server: ServerSocket, logger: Logger, before: @escaping () -> Void,
+        handle: @escaping (Caller, Request, @escaping Responder) -> Void
+    ) {
+        self.server = server
+        self.logger = logger
+        self.handle = handle
+        loop.watch(.socket(server.socket)) { [weak self] in
+            before()
+            self?.readRequests()
+        }
+    }
+
+    // A bounded number at a time, so that one client's flood leaves turns to everything else on the loop.
+    private func readRequests() {
+        for _ in 0..<64 {
+            do {
+                guard let frames = try server.socket.receive() else { return }
+                read(frames)
+            } catch {
+                logger.error("a request could not be received", metadata: ["error": "\(error)"])
+                return
+            }
+        }
+    }
+
+    private func read(_ frames: [Message]) {
+        guard let routing = frames.first, let last = frames.last else { return }
+        let connection = Array(routing.bytes)
+        let length = RequestEnvelope.length(ofFrameSizes: frames.dropFirst().map(\.count))
+        let body = frames.dropFirst(1 + length)
+        let envelopeBytes = frames.dropFirst().prefix(length).reduce(0) { $0 + $1.count }
+        guard length <= BusLimits.maxEnvelopeFrames, envelopeBytes <= BusLimits.maxEnvelopeBytes else {
+            refusals += 1
+            return
+        }
+        let envelope = frames.dropFirst().prefix(length).map { Array($0.bytes) }
+        requests += 1
+        guard let peer = last.property("Peer-Address").flatMap(PeerAddress.init(zmqPeerAddress:)) else {
+            let error = BusError(.unauthorized, "Your process could not be identified; connect over the Unix socket.")
+            return answer(connection, envelope, .null, .failure(error))
+        }
+        guard body.count == 1, let text = body.first else {
+            let failure = Request.wrongFrameCount(body.count)
+            return answer(connection, envelope, failure.id, .failure(failure.error))
+        }
+        switch Request.parse(text.bytes) {
+        case .failure(let failure): answer(connection, envelope, failure.id, .failure(failure.error))
+        case .success(let request):
+            handle(Caller(peer: peer, connection: connection), request) { [weak self] result in
+                guard let id = request.id else { return }
+                self?.answer(connection, envelope, id, result)
+            }
+        }
+    }
+
+    private func answer(
+        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ result: Result<JSONValue, BusError>
+    ) {
+        let text: [UInt8]
+        switch result {
+        case .success(let value): text = Response.success(id: id, result: value)
+        case .failure(let error):
+            refusals += 1
+            text = Response.failure(id: id, error: error)
+        }
+        if (try? server.socket.send(frames: [connection] + envelope + [text])) != true { droppedReplies += 1 }
+    }
+}

@@ -1,0 +1,138 @@
+import BusProtocol
+import TOMLKit
+
+/// What `deploy/camerabus.toml` says, every key of which is documented there.
+public struct Configuration: Hashable, Sendable {
+    /// `bus.runtime_dir`; nil: by the rules of the protocol.
+    public var runtimeDirectory: String?
+    /// `bus.group`: who beside us may connect to the system service, where that group exists.
+    public var group = "camerabus"
+    /// `bus.log_level`.
+    public var logLevel = "info"
+    /// `bus.connections_per_user` and `bus.connections`: what exceeds is shut down.
+    public var connectionsPerUser = BusLimits.connectionsPerUser
+    public var connections = 1024
+    /// `devices.hardware`: look for cameras.
+    public var usesHardware = true
+    /// `devices.virtual`: virtual cameras; nil: two when there is no hardware and no configuration, else none.
+    public var virtualCameras: Int?
+    /// `[aliases]`: device id by `uniqueID`.
+    public var aliases: [String: String] = [:]
+    /// `limits.renditions`: distinct ones of a device at the same time.
+    public var renditions = BusLimits.maxRenditions
+    /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
+    public var idleCloseMilliseconds = 2000
+
+    public init() {}
+
+    /// What is wrong with a configuration file, and where.
+    public struct ParseError: Error, CustomStringConvertible, Sendable {
+        public var description: String
+    }
+
+    /// Reads a file's text. Unknown keys are errors: a misspelled one would else be silently without effect.
+    public init(toml text: String) throws(ParseError) {
+        let table: TOMLTable
+        do {
+            table = try TOMLTable(string: text)
+        } catch let error as TOMLParseError {
+            throw ParseError(description: "line \(error.source.begin.line): \(error.description)")
+        } catch {
+            throw ParseError(description: "\(error)")
+        }
+        var reader = TableReader(table, path: "")
+        try reader.section("bus") { bus throws(ParseError) in
+            runtimeDirectory = try bus.string("runtime_dir")
+            group = try bus.string("group") ?? group
+            logLevel = try bus.string("log_level", oneOf: Self.logLevels) ?? logLevel
+            connectionsPerUser = try bus.integer("connections_per_user", 1...65536) ?? connectionsPerUser
+            connections = try bus.integer("connections", 1...65536) ?? connections
+        }
+        try reader.section("devices") { devices throws(ParseError) in
+            usesHardware = try devices.boolean("hardware") ?? usesHardware
+            virtualCameras = try devices.integer("virtual", 0...64)
+        }
+        try reader.section("aliases") { aliases throws(ParseError) in
+            for alias in aliases.names {
+                guard DeviceID.isValid(alias) else {
+                    throw ParseError(
+                        description: "aliases.\(alias): an alias is 1 to 32 of the characters a-z, 0-9 and '-'")
+                }
+                guard let uniqueID = try aliases.string(alias) else { continue }
+                if let other = self.aliases[uniqueID] {
+                    throw ParseError(description: "aliases.\(alias): \(uniqueID) has the alias \(other) already")
+                }
+                self.aliases[uniqueID] = alias
+            }
+        }
+        try reader.section("limits") { limits throws(ParseError) in
+            renditions = try limits.integer("renditions", 1...64) ?? renditions
+        }
+        try reader.section("worker") { worker throws(ParseError) in
+            idleCloseMilliseconds = try worker.integer("idle_close_ms", 0...3_600_000) ?? idleCloseMilliseconds
+        }
+        try reader.finish()
+    }
+
+    static let logLevels = ["trace", "debug", "info", "notice", "warning", "error", "critical"]
+}
+
+/// Reads a table's keys by name and type, and then tells of those that nobody asked for.
+private struct TableReader {
+    private let table: TOMLTable
+    private let path: String
+    private var unread: Set<String>
+
+    init(_ table: TOMLTable, path: String) {
+        self.table = table
+        self.path = path
+        unread = Set(table.keys)
+    }
+
+    var names: [String] { table.keys.sorted() }
+
+    mutating func section(
+        _ name: String, _ read: (inout TableReader) throws(Configuration.ParseError) -> Void
+    ) throws(Configuration.ParseError) {
+        unread.remove(name)
+        guard table.contains(key: name) else { return }
+        guard let section = table[name]?.table else { throw wrong(name, "must be a section, [\(name)]") }
+        var reader = TableReader(section, path: "\(path)\(name).")
+        try read(&reader)
+        try reader.finish()
+    }
+
+    mutating func string(_ name: String, oneOf words: [String]? = nil) throws(Configuration.ParseError) -> String? {
+        guard take(name) else { return nil }
+        guard let value = table[name]?.string else { throw wrong(name, "must be a string") }
+        if let words, !words.contains(value) { throw wrong(name, "must be one of \(words.joined(separator: ", "))") }
+        return value
+    }
+
+    mutating func integer(_ name: String, _ range: ClosedRange<Int>) throws(Configuration.ParseError) -> Int? {
+        guard take(name) else { return nil }
+        guard let value = table[name]?.int, range.contains(value) else {
+            throw wrong(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    mutating func boolean(_ name: String) throws(Configuration.ParseError) -> Bool? {
+        guard take(name) else { return nil }
+        guard let value = table[name]?.bool else { throw wrong(name, "must be true or false") }
+        return value
+    }
+
+    func finish() throws(Configuration.ParseError) {
+        if let name = unread.sorted().first { throw wrong(name, "is no key that this version knows") }
+    }
+
+    private mutating func take(_ name: String) -> Bool {
+        unread.remove(name)
+        return table.contains(key: name)
+    }
+
+    private func wrong(_ name: String, _ why: String) -> Configuration.ParseError {
+        Configuration.ParseError(description: "\(path)\(name) \(why)")
+    }
+}

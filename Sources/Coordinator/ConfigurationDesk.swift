@@ -1,0 +1,146 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// Carries out atomic batches: all changes are checked on all devices, then all are made, or none.
+final class ConfigurationDesk {
+    /// A batch as it was asked for, its lock proved.
+    struct Batch {
+        /// One change per device, in the order of the request, with the path that errors name: `changes[0]`.
+        var changes: [(device: String, change: JSONValue, path: String)]
+        var mode: ConfigurationMode
+        var isDryRun: Bool
+        var fence: UInt64
+    }
+
+    private final class Run {
+        let id: String
+        let batch: Batch
+        var transaction: BatchTransaction
+        let completion: Responder
+
+        init(id: String, batch: Batch, completion: @escaping Responder) {
+            self.id = id
+            self.batch = batch
+            self.completion = completion
+            transaction = BatchTransaction(devices: batch.changes.map(\.device), dryRun: batch.isDryRun)
+        }
+    }
+
+    private let worker: (String) -> Worker?
+    /// Devices whose configuration is being changed now.
+    private var busy: Set<String> = []
+    private var queue: [Run] = []
+
+    /// Batches that may wait for their devices.
+    private static let maximumQueue = 64
+
+    init(worker: @escaping (String) -> Worker?) { self.worker = worker }
+
+    func run(_ batch: Batch, completion: @escaping Responder) {
+        guard queue.count < Self.maximumQueue else {
+            let message = "Too many configurations wait for their devices; wait for their answers."
+            return completion(
+                .failure(
+                    BusError(
+                        .limitExceeded, message,
+                        ["limit": "waitingConfigurations", "maximum": JSONValue(Self.maximumQueue)])))
+        }
+        queue.append(Run(id: hexadecimal(randomBytes(8)), batch: batch, completion: completion))
+        startThoseThatCan()
+    }
+
+    // In order for each device, and those of different devices at the same time.
+    private func startThoseThatCan() {
+        var claimed = busy
+        var started: [Run] = []
+        queue.removeAll { run in
+            let devices = run.batch.changes.map(\.device)
+            defer { claimed.formUnion(devices) }
+            guard claimed.isDisjoint(with: devices) else { return false }
+            busy.formUnion(devices)
+            started.append(run)
+            return true
+        }
+        for run in started { perform(run.transaction.start(), run) }
+    }
+
+    private func perform(_ actions: [BatchTransaction.Action], _ run: Run) {
+        for action in actions {
+            switch action {
+            case .prepare(let device):
+                guard let change = run.batch.changes.first(where: { $0.device == device }) else { continue }
+                order(
+                    run, device,
+                    .prepare(
+                        transaction: run.id, change: change.change, path: change.path, mode: run.batch.mode)
+                ) { [weak self] result in
+                    self?.perform(run.transaction.prepared(device, result), run)
+                }
+            case .apply(let device):
+                order(run, device, .apply(transaction: run.id)) { [weak self] result in
+                    self?.perform(run.transaction.applied(device, result), run)
+                }
+            case .rollBack(let device):
+                order(run, device, .rollBack(transaction: run.id)) { [weak self] result in
+                    self?.perform(run.transaction.rolledBack(device, result.map { _ in () }), run)
+                }
+            case .finish(let outcome): finish(run, outcome)
+            }
+        }
+    }
+
+    private func order(
+        _ run: Run, _ device: String, _ action: WorkerOrder.Action,
+        completion: @escaping (Result<JSONValue, BusError>) -> Void
+    ) {
+        guard let worker = worker(device) else {
+            return completion(.failure(.deviceNotFound(device, known: [])))
+        }
+        worker.order(action, fence: run.batch.fence, completion: completion)
+    }
+
+    private func finish(_ run: Run, _ outcome: BatchTransaction.Outcome) {
+        for change in run.batch.changes {
+            worker(change.device)?.order(.finish(transaction: run.id), fence: run.batch.fence)
+            busy.remove(change.device)
+        }
+        switch outcome {
+        case .success(let results): run.completion(.success(Self.reply(run.batch, results)))
+        case .failure(var error, let device, let rolledBack, let notRolledBack):
+            error.data["device"] = .string(device)
+            if !rolledBack.isEmpty { error.data["rolledBack"] = JSONValue(rolledBack) }
+            if !notRolledBack.isEmpty {
+                error.data["notRolledBack"] = JSONValue(notRolledBack)
+                error.message += " Not put back: \(notRolledBack.joined(separator: ", "))."
+            }
+            run.completion(.failure(error))
+        }
+        startThoseThatCan()
+    }
+
+    private static func reply(_ batch: Batch, _ results: [String: JSONValue]) -> JSONValue {
+        var adjusted: [JSONValue] = []
+        var applied: [String: JSONValue] = [:]
+        var generation: [String: JSONValue] = [:]
+        for change in batch.changes {
+            guard var result = results[change.device]?.object else { continue }
+            adjusted += result.removeValue(forKey: "adjusted")?.array ?? []
+            generation[change.device] = result.removeValue(forKey: "generation") ?? .null
+            applied[change.device] = .object(result)
+        }
+        return [
+            "verdict": .string(adjusted.isEmpty ? "valid" : "adjusted"), "generation": .object(generation),
+            "applied": .object(applied), "adjusted": .array(adjusted),
+        ]
+    }
+}
+
+extension BusError {
+    static func deviceNotFound(_ device: String, known: [String]) -> BusError {
+        let list = known.isEmpty ? "There are no devices." : "There are: \(known.joined(separator: ", "))."
+        return BusError(.deviceNotFound, "No device is called '\(device)'. \(list)", ["device": .string(device)])
+    }
+}

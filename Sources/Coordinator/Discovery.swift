@@ -1,0 +1,52 @@
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+
+/// Asks a short-lived worker process for the machine's cameras: the coordinator itself never opens a device, which may hang.
+final class Discovery {
+    private let loop: Loop
+    private let program: String
+    private let logger: Logger
+    private var child: ChildProcess?
+
+    /// How long the search may take, milliseconds.
+    private static let limit: Int64 = 10_000
+
+    init(_ loop: Loop, program: String, logger: Logger) {
+        self.loop = loop
+        self.program = program
+        self.logger = logger
+    }
+
+    /// Calls the body with the cameras found, which are none when the search fails: that is logged.
+    func run(_ body: @escaping ([DeviceIdentity]) -> Void) {
+        let output: ProcessOutput
+        do {
+            output = try ProcessOutput(program: program, arguments: ["--list"])
+        } catch {
+            logger.error("cameras can't be searched for", metadata: ["error": "\(error)"])
+            return body([])
+        }
+        var token: Loop.Token?
+        var timer: Loop.Token?
+        let finish: () -> Void = { [loop, logger] in
+            loop.cancel(token)
+            loop.cancel(timer)
+            let parsed = output.bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }
+            guard output.isComplete, let list = parsed?.array else {
+                logger.error("the search for cameras gave no list")
+                return body([])
+            }
+            body(list.compactMap(DeviceIdentity.init(json:)))
+        }
+        token = loop.watch(.descriptor(output.rawValue)) {
+            if output.read() { finish() }
+        }
+        timer = loop.schedule(afterMilliseconds: Self.limit) {
+            output.kill()
+            finish()
+        }
+    }
+}

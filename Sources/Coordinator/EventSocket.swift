@@ -1,0 +1,97 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import ZeroMQ
+
+/// `events.sock`: publishes the state and what happens, and tells each new subscriber how things stand.
+final class EventSocket {
+    private let loop: Loop
+    let server: ServerSocket
+    private(set) var store: StateStore
+    /// When each topic's current value was last sent again, so that a crowd of subscribers can't multiply the traffic.
+    private var resent: [String: Instant] = [:]
+    private var overdue: Set<String> = []
+    private var overdueTimer: Loop.Token?
+
+    private static let resendInterval: Int64 = 100_000_000
+    private static let heartbeatInterval: Int64 = 1000
+
+    init(_ loop: Loop, _ server: ServerSocket, epoch: String) {
+        self.loop = loop
+        self.server = server
+        store = StateStore(epoch: epoch)
+        loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
+        scheduleHeartbeat()
+    }
+
+    /// Publishes a new value; nil: the thing is gone. Nothing is sent when it is what it was.
+    func set(_ path: String, _ value: JSONValue?) {
+        if let publication = store.set(path, value) { publish(publication) }
+    }
+
+    /// Publishes that something happened.
+    func event(_ path: String, _ name: String, _ members: [String: JSONValue] = [:]) {
+        publish(store.event(path, name: name, members: members))
+    }
+
+    private func publish(_ publication: StateStore.Publication) {
+        send(publication.topic, publication.message)
+    }
+
+    private func send(_ topic: String, _ message: JSONValue) {
+        // An XPUB never refuses: a subscriber whose queue is full loses the message, and sees that by `previous`.
+        _ = try? server.socket.send(frames: [Array(topic.utf8), message.serialized])
+    }
+
+    private func readSubscriptions() {
+        for _ in 0..<64 {
+            guard let frames = try? server.socket.receive(), let frame = frames.first?.bytes else { return }
+            guard frame.first == 1, let prefix = String(validating: frame.dropFirst(), as: UTF8.self) else { continue }
+            if case .ack = Topic.parse(prefix.utf8) {
+                send(prefix, [:])
+            } else {
+                let now = MonotonicClock.now()
+                for publication in store.current(matching: prefix) { resend(publication, at: now) }
+            }
+        }
+    }
+
+    private func resend(_ publication: StateStore.Publication, at now: Instant) {
+        if let last = resent[publication.topic], now - last < Self.resendInterval {
+            overdue.insert(publication.topic)
+            if overdueTimer == nil {
+                overdueTimer = loop.schedule(at: last + Self.resendInterval) { [weak self] in self?.sendOverdue() }
+            }
+        } else {
+            resent[publication.topic] = now
+            publish(publication)
+        }
+    }
+
+    private func sendOverdue() {
+        overdueTimer = nil
+        let topics = overdue
+        overdue = []
+        let now = MonotonicClock.now()
+        // What is older than the interval says nothing any more.
+        resent = resent.filter { now - $0.value < Self.resendInterval }
+        for topic in topics {
+            for publication in store.current(matching: topic) where publication.topic == topic { resend(publication, at: now) }
+        }
+    }
+
+    private func scheduleHeartbeat() {
+        loop.schedule(afterMilliseconds: Self.heartbeatInterval) { [weak self] in
+            guard let self else { return }
+            send(
+                "heartbeat/",
+                [
+                    "epoch": .string(store.epoch), "latest": store.latest,
+                    "monotonic": JSONValue(MonotonicClock.now()),
+                ])
+            scheduleHeartbeat()
+        }
+    }
+}

@@ -1,0 +1,223 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+import Sodium
+
+/// Gives out the exclusive locks, and sees to it that each dies with its holder.
+///
+/// The rules are ``LockTable``'s; here are the clock, the disk, the holders' processes and those who want to know.
+final class LockDesk {
+    /// A lock with the secret that proves it. The token appears nowhere but in the reply.
+    struct Grant {
+        let token: String
+        let lock: Lock
+    }
+
+    struct Wish {
+        var devices: [String]
+        var holder: LockHolder
+        /// Nanoseconds; 0: not at all.
+        var wait: Int64 = 0
+        /// Nanoseconds; nil: as long as the process lives.
+        var lease: Int64?
+        var note: String?
+        var isTransient = false
+    }
+
+    private struct Pending {
+        let token: String
+        let wish: Wish
+        let completion: (Result<Grant, BusError>) -> Void
+    }
+
+    private let loop: Loop
+    private let events: EventSocket
+    private let file: StateFile
+    private let logger: Logger
+    private let holders: HolderWatch
+    private(set) var table: LockTable
+    private var pending: [UInt64: Pending] = [:]
+    private var lastTicket: UInt64 = 0
+    private var timer: Loop.Token?
+    /// Told of each device whose lock began or ended.
+    var onChange: ((_ device: String, _ lock: Lock?, _ fence: UInt64) -> Void)?
+
+    /// How long a lock lasts whose holder is a process that can't be watched from here.
+    static let leaseOfUnknownProcess: Int64 = 10_000_000_000
+
+    init(_ loop: Loop, events: EventSocket, file: StateFile, logger: Logger) {
+        self.loop = loop
+        self.events = events
+        self.file = file
+        self.logger = logger
+        table = LockTable(fence: file.savedFence())
+        holders = HolderWatch(loop)
+        holders.onEnd = { [weak self] pid, startTime in
+            self?.holderEnded(pid: pid, startTime: startTime, cause: .holderExited)
+        }
+    }
+
+    /// Asks for a lock; the completion is called once, perhaps at once.
+    ///
+    /// - Returns: the ticket to ``cancel(_:)`` with while it waits.
+    @discardableResult
+    func request(
+        _ wish: Wish, takingOver: Bool = false, completion: @escaping (Result<Grant, BusError>) -> Void
+    ) -> UInt64 {
+        lastTicket += 1
+        let ticket = lastTicket
+        var wish = wish
+        if wish.lease == nil, wish.holder.pid == 0 || wish.holder.startTime == nil {
+            wish.lease = Self.leaseOfUnknownProcess
+        }
+        if let (pid, startTime) = watchedProcess(wish), !holders.retain(pid: pid, startTime: startTime) {
+            completion(.failure(LockTable.Refusal.holderEnded.error()))
+            return ticket
+        }
+        let token = hexadecimal(randomBytes(16))
+        let request = LockRequest(
+            ticket: ticket, lockID: hexadecimal(randomBytes(4)), tokenHash: Self.hash(token), devices: wish.devices,
+            holder: wish.holder, note: wish.note, wait: wish.wait, lease: wish.lease, isTransient: wish.isTransient)
+        pending[ticket] = Pending(token: token, wish: wish, completion: completion)
+        let now = MonotonicClock.now()
+        perform(takingOver ? table.takeOver(request, at: now) : table.request(request, at: now))
+        return ticket
+    }
+
+    /// Gives up a request that waits; harmless otherwise.
+    func cancel(_ ticket: UInt64) { perform(table.cancel(ticket: ticket, at: MonotonicClock.now())) }
+
+    func unlock(token: String) throws(BusError) {
+        guard let actions = table.unlock(tokenHash: Self.hash(token), at: MonotonicClock.now()) else { throw lost() }
+        perform(actions)
+    }
+
+    /// Begins a lease anew; a lock that is bound to a process stays as it is.
+    func renew(token: String) throws(BusError) -> Lock {
+        guard let lock = table.renew(tokenHash: Self.hash(token), at: MonotonicClock.now()) else { throw lost() }
+        save()
+        publish(lock)
+        arm()
+        return lock
+    }
+
+    /// The lock that the token proves, if it covers these devices.
+    func authorize(token: String?, devices: [String]) throws(BusError) -> Lock {
+        // A lease that ran out counts as ended also when its timer is late.
+        perform(table.advance(to: MonotonicClock.now()))
+        return try table.authorize(tokenHash: token.map(Self.hash), devices: devices).get()
+    }
+
+    func holderEnded(pid: Int32, startTime: UInt64?, cause: LockTable.EndCause) {
+        perform(table.endHolder(pid: pid, startTime: startTime, cause: cause, at: MonotonicClock.now()))
+    }
+
+    func deviceEnded(_ device: String) { perform(table.endDevice(device, at: MonotonicClock.now())) }
+
+    func shutDown() { perform(table.shutDown(at: MonotonicClock.now())) }
+
+    // MARK: What the table decides
+
+    private func perform(_ actions: [LockTable.Action]) {
+        defer { arm() }
+        guard !actions.isEmpty else { return }
+        let isSaved = save()
+        for action in actions {
+            switch action {
+            case .grant(let ticket, let lock):
+                guard let request = pending.removeValue(forKey: ticket) else { continue }
+                // What can't be kept must not be promised.
+                guard isSaved || lock.isTransient else {
+                    perform(table.unlock(tokenHash: lock.tokenHash, at: MonotonicClock.now()) ?? [])
+                    let message = "The lock could not be written to the disk; see the coordinator's log."
+                    request.completion(.failure(BusError(.internalError, message)))
+                    continue
+                }
+                publish(lock)
+                for device in lock.devices { onChange?(device, lock, lock.fence) }
+                request.completion(.success(Grant(token: request.token, lock: lock)))
+            case .refuse(let ticket, let refusal):
+                guard let request = pending.removeValue(forKey: ticket) else { continue }
+                release(request.wish)
+                request.completion(.failure(refusal.error()))
+            case .end(let lock, let cause, let by):
+                release(Wish(devices: lock.devices, holder: lock.holder, lease: lock.lease))
+                ended(lock, cause, by)
+            }
+        }
+    }
+
+    private func ended(_ lock: Lock, _ cause: LockTable.EndCause, _ by: LockHolder?) {
+        if !lock.isTransient {
+            logger.info(
+                "lock ended",
+                metadata: [
+                    LogKeys.lockID: "\(lock.id)", LogKeys.lockFence: "\(lock.fence)", "cause": "\(cause.rawValue)",
+                ])
+            events.set("state/lock/\(lock.id)", nil)
+            events.event(
+                "event/lock/\(lock.id)", "ended",
+                ["cause": .string(cause.rawValue), "by": by?.json ?? .null, "devices": JSONValue(lock.devices)])
+        }
+        for device in lock.devices where table.lock(on: device) == nil { onChange?(device, nil, lock.fence) }
+    }
+
+    private func publish(_ lock: Lock) {
+        guard !lock.isTransient else { return }
+        events.set("state/lock/\(lock.id)", lock.json)
+    }
+
+    @discardableResult
+    private func save() -> Bool {
+        do {
+            try file.save(table, epoch: events.store.epoch)
+            return true
+        } catch {
+            logger.error("locks can't be written to the disk", metadata: ["error": "\(error)"])
+            return false
+        }
+    }
+
+    private func arm() {
+        loop.cancel(timer)
+        timer = table.nextDeadline.map { deadline in
+            loop.schedule(at: deadline) { [weak self] in
+                guard let self else { return }
+                timer = nil
+                perform(table.advance(to: MonotonicClock.now()))
+            }
+        }
+    }
+
+    // A lock with a lease outlives its process on purpose; everything else is bound to it.
+    private func watchedProcess(_ wish: Wish) -> (pid: Int32, startTime: UInt64)? {
+        guard wish.lease == nil, let startTime = wish.holder.startTime else { return nil }
+        return (wish.holder.pid, startTime)
+    }
+
+    private func release(_ wish: Wish) {
+        if let (pid, startTime) = watchedProcess(wish) { holders.release(pid: pid, startTime: startTime) }
+    }
+
+    private func lost() -> BusError {
+        BusError(
+            .lockLost, "This lock is not held any more, or never was; take a new one with device.lock.",
+            ["fence": JSONValue(table.fence)])
+    }
+
+    private static func hash(_ token: String) -> String { hexadecimal(sha256(Array(token.utf8))) }
+}
+
+extension Lock {
+    /// The value of `state/lock/<id>/`. It holds no secret: the id gives no right.
+    var json: JSONValue {
+        .object([
+            "id": .string(id), "devices": JSONValue(devices), "holder": holder.json, "fence": JSONValue(fence),
+            "note": note.map(JSONValue.string) ?? .null, "since": JSONValue(since),
+            "lease": lease.map { JSONValue($0 / 1_000_000) } ?? .null, "expires": expires.map { JSONValue($0) } ?? .null,
+        ])
+    }
+}

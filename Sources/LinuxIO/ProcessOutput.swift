@@ -1,0 +1,53 @@
+import CLinux
+import Glibc
+
+/// A child process whose standard output is read in a poll loop.
+public final class ProcessOutput {
+    private let child: ChildProcess
+    private let pipe: FileDescriptor
+    /// What came so far.
+    public private(set) var bytes: [UInt8] = []
+    /// The output has ended, and was not longer than the limit.
+    public private(set) var isComplete = false
+    private let limit: Int
+
+    /// Readable when there is output or it has ended.
+    public var rawValue: Int32 { pipe.rawValue }
+
+    public init(program: String, arguments: [String], limit: Int = 1 << 20) throws(SystemError) {
+        self.limit = limit
+        var ends: [Int32] = [-1, -1]
+        try check("pipe2") { clinux_pipe(&ends) }
+        let writing = FileDescriptor(owning: ends[1])
+        pipe = FileDescriptor(owning: ends[0])
+        child = try ChildProcess(program: program, arguments: arguments, standardOutput: writing.rawValue)
+    }
+
+    deinit {
+        child.process.send(SIGKILL)
+        child.waitForEnd()
+    }
+
+    /// Takes what there is, without waiting.
+    ///
+    /// - Returns: true when the output has ended.
+    public func read() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 16384)
+        while true {
+            let count = Glibc.read(pipe.rawValue, &buffer, buffer.count)
+            if count > 0 {
+                bytes.append(contentsOf: buffer[..<count])
+                if bytes.count > limit { return true }
+            } else if count == 0 {
+                isComplete = true
+                return true
+            } else if errno == EAGAIN {
+                return false
+            } else if errno != EINTR {
+                return true
+            }
+        }
+    }
+
+    public func kill() { child.process.send(SIGKILL) }
+}
