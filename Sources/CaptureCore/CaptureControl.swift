@@ -25,8 +25,14 @@ public enum ControlType: String, Hashable, Sendable, CaseIterable {
 
 /// What the driver says of a control beside its range: `V4L2_CTRL_FLAG_*` in v4l2-ctl's words.
 public enum ControlFlag: String, Hashable, Sendable, CaseIterable {
-    case disabled, grabbed, readOnly = "read-only", update, inactive, slider, writeOnly = "write-only", volatile
-    case hasPayload = "has-payload", executeOnWrite = "execute-on-write", modifyLayout = "modify-layout"
+    case disabled, grabbed
+    case readOnly = "read-only"
+    case update, inactive, slider
+    case writeOnly = "write-only"
+    case volatile
+    case hasPayload = "has-payload"
+    case executeOnWrite = "execute-on-write"
+    case modifyLayout = "modify-layout"
     case dynamicArray = "dynamic-array"
 }
 
