@@ -1,16 +1,47 @@
 import CZeroMQ
 
 /// One frame of a message as libzmq holds it, its bytes not copied.
+///
+/// A message can be filled and sent again and again: sending takes its bytes away and leaves it empty.
 public final class Message {
     var message = zmq_msg_t()
 
-    init() { zmq_msg_init(&message) }
+    /// An empty message.
+    public init() { zmq_msg_init(&message) }
 
     deinit { zmq_msg_close(&message) }
 
-    /// The bytes, valid as long as the message lives.
+    /// Lets go of the present bytes and makes room for so many new ones, whose values are not set (`zmq_msg_init_size`).
+    ///
+    /// - Throws: `ENOMEM`; the message is empty then.
+    public func allocate(count: Int) throws(ZeroMQError) {
+        zmq_msg_close(&message)
+        guard zmq_msg_init_size(&message, count) == 0 else {
+            let error = ZeroMQError("zmq_msg_init_size")
+            zmq_msg_init(&message)
+            throw error
+        }
+    }
+
+    /// Lets go of the present bytes and takes those of another message, which keeps them: they are counted, not copied (`zmq_msg_copy`).
+    public func share(_ other: Message) throws(ZeroMQError) {
+        guard zmq_msg_copy(&message, &other.message) == 0 else { throw ZeroMQError("zmq_msg_copy") }
+    }
+
+    /// Lets go of the bytes.
+    public func removeAll() {
+        zmq_msg_close(&message)
+        zmq_msg_init(&message)
+    }
+
+    /// The bytes, valid as long as the message lives and is not changed.
     public var bytes: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message))
+    }
+
+    /// The bytes, to be filled after ``allocate(count:)`` and before the message is sent or shared.
+    public var mutableBytes: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message))
     }
 
     public var count: Int { zmq_msg_size(&message) }

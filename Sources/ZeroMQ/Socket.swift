@@ -137,6 +137,18 @@ public final class Socket {
         return try result.get()
     }
 
+    /// Sends one frame without copying it and without waiting; the message is empty afterwards.
+    ///
+    /// - Returns: as ``send(_:more:)-(UnsafeRawBufferPointer,_)``; what was not sent stays in the message.
+    @discardableResult
+    public func send(_ message: Message, more: Bool = false) throws(ZeroMQError) -> Bool {
+        let flags = ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)
+        guard retrying({ zmq_msg_send(&message.message, pointer, flags) }) == -1 else { return true }
+        let code = zmq_errno()
+        if code == EAGAIN || code == EHOSTUNREACH { return false }
+        throw ZeroMQError("zmq_msg_send")
+    }
+
     /// Sends a message of several frames without waiting; see ``send(_:more:)-(UnsafeRawBufferPointer,_)``.
     @discardableResult
     public func send(frames: [[UInt8]]) throws(ZeroMQError) -> Bool {
@@ -144,6 +156,15 @@ public final class Socket {
             guard try send(frame, more: index < frames.count - 1) else { return false }
         }
         return true
+    }
+
+    /// Receives the next frame into a message that is used again and again, without waiting.
+    ///
+    /// - Returns: false when there is none.
+    public func receive(into message: Message) throws(ZeroMQError) -> Bool {
+        guard retrying({ zmq_msg_recv(&message.message, pointer, ZMQ_DONTWAIT) }) == -1 else { return true }
+        if zmq_errno() == EAGAIN { return false }
+        throw ZeroMQError("zmq_msg_recv")
     }
 
     /// Receives a whole message without waiting.

@@ -1,0 +1,273 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import JSON
+
+/// A change that was checked against the device and can be made.
+struct PreparedChange: Hashable, Sendable {
+    var plan: ConfigurationPlan
+    var path: String
+    var mode: ConfigurationMode
+    /// How the device would be set.
+    var outcome: DeviceConfiguration
+
+    /// {activeFormat, frameDuration, controls, adjusted}
+    var json: JSONValue { outcome.json(of: plan, adjustments: plan.adjustments) }
+
+    /// The stream has to be stopped to make it.
+    func needsQuiet(_ present: DeviceSnapshot) -> Bool {
+        if let format = plan.format, format != present.configuration.format { return true }
+        if let duration = plan.frameDuration, duration != present.configuration.frameDuration { return true }
+        return plan.controls.contains { planned in
+            present.description.controls.contains { $0.name == planned.name && $0.flags.contains(.modifyLayout) }
+        }
+    }
+}
+
+/// A change that was made, with what is needed to take it back.
+struct AppliedChange: Hashable, Sendable {
+    var plan: ConfigurationPlan
+    var adjustments: [Adjustment]
+    var generation: UInt64
+    var now: DeviceSnapshot
+    var before: DeviceConfiguration
+    var committedBefore: CommittedConfiguration?
+
+    /// {generation, activeFormat, frameDuration, controls, adjusted}
+    var json: JSONValue {
+        var members = now.configuration.json(of: plan, adjustments: adjustments).object ?? [:]
+        members["generation"] = JSONValue(generation)
+        return .object(members)
+    }
+}
+
+extension DeviceConfiguration {
+    // Of the controls only those that were asked for: the others are in the device's state.
+    fileprivate func json(of plan: ConfigurationPlan, adjustments: [Adjustment]) -> JSONValue {
+        let names = Set(plan.controls.map(\.name))
+        var asked = self
+        asked.controls = controls.filter { names.contains($0.key) }
+        var members = asked.json.object ?? [:]
+        members["adjusted"] = .array(adjustments.map(\.json))
+        return .object(members)
+    }
+}
+
+extension DeviceKeeper {
+    /// Checks a change against the open device, and leaves it as it is.
+    func prepare(_ change: JSONValue, path: String, mode: ConfigurationMode) throws(BusError) -> PreparedChange {
+        let request = try ConfigurationChange.parse(change, path: path)
+        let now = try translating { () throws(SourceError) in try read() }
+        var plan = try ConfigurationPlanner(description: now.description).plan(
+            request, path: path, current: now.configuration, mode: mode)
+        if let wanted = plan.format, wanted != now.configuration.format {
+            let given = try translating { () throws(SourceError) in try source.tryFormat(wanted) }
+            if given != wanted {
+                try accept(given, for: wanted, mode, "\(path).activeFormat", now.description, &plan.adjustments)
+                plan.format = given
+                plan.formatID = now.description.formatID(of: given)
+            }
+        }
+        var outcome = now.configuration
+        if let format = plan.format {
+            outcome.format = format
+            outcome.formatID = plan.formatID
+        }
+        outcome.frameDuration = plan.frameDuration ?? outcome.frameDuration
+        for control in plan.controls { outcome.controls[control.name] = control.value }
+        return PreparedChange(plan: plan, path: path, mode: mode, outcome: outcome)
+    }
+
+    /// Makes a change and reads back what became of it. If it can't be made, the device is as it was before.
+    func apply(_ change: PreparedChange) throws(BusError) -> AppliedChange {
+        let before = try translating { () throws(SourceError) in try read() }
+        do {
+            var adjustments = change.plan.adjustments
+            try setFormat(change, before, &adjustments)
+            try setControls(change, before.description)
+            let now = try translating { () throws(SourceError) in try read() }
+            try verifyControls(change, now, &adjustments)
+            generation += 1
+            let committedBefore = committed
+            let known =
+                committed
+                ?? CommittedConfiguration(
+                    generation: generation, format: now.configuration.format,
+                    frameDuration: now.configuration.frameDuration, controls: [])
+            committed = known.changed(by: change.plan, generation: generation, to: now.configuration)
+            return AppliedChange(
+                plan: change.plan, adjustments: adjustments, generation: generation, now: now,
+                before: before.configuration, committedBefore: committedBefore)
+        } catch {
+            let left = putBack(before.configuration, undoing: change.plan)
+            guard let left else { throw error }
+            var error = error
+            error.message += " The device could not be put back: \(left)"
+            error.data["notRolledBack"] = true
+            throw error
+        }
+    }
+
+    /// Takes a change back.
+    func rollBack(_ change: AppliedChange) throws(BusError) -> DeviceSnapshot {
+        if let left = putBack(change.before, undoing: change.plan) {
+            throw BusError(.internalError, "\(device) could not be put back: \(left)", ["device": .string(device)])
+        }
+        generation += 1
+        committed = change.committedBefore
+        committed?.generation = generation
+        return try translating { () throws(SourceError) in try read() }
+    }
+
+    // MARK: Making it
+
+    private func setFormat(
+        _ change: PreparedChange, _ before: DeviceSnapshot, _ adjustments: inout [Adjustment]
+    ) throws(BusError) {
+        if let wanted = change.plan.format, wanted != before.configuration.format {
+            let given = try translating { () throws(SourceError) in try source.setFormat(wanted) }
+            if given != wanted {
+                try accept(
+                    given, for: wanted, change.mode, "\(change.path).activeFormat", before.description, &adjustments)
+            }
+        }
+        // A format that was set brings a rate of its own, so a planned one is set also where it was set before.
+        guard let wanted = change.plan.frameDuration else { return }
+        guard change.plan.format != nil || wanted != before.configuration.frameDuration else { return }
+        if let present = try translating({ () throws(SourceError) in try source.frameDuration() }),
+            present.isNearly(wanted)
+        {
+            return
+        }
+        let given = try translating { () throws(SourceError) in try source.setFrameDuration(wanted) }
+        guard !given.isNearly(wanted) else { return }
+        let why = "\(device) runs at \(given.framesPerSecond) frames a second instead of \(wanted.framesPerSecond)."
+        guard change.mode == .nearest else {
+            let format = change.plan.formatID ?? before.configuration.formatID
+            let ranges = before.description.formats.first { $0.id == format }?.frameRates ?? []
+            throw BusError(
+                .frameRateUnsupported, why,
+                ["device": .string(device), "ranges": .array(ranges.map(\.json)), "nearest": given.json])
+        }
+        adjustments.append(
+            Adjustment(path: "\(change.path).frameRate", asked: wanted.json, given: given.json, why: why))
+    }
+
+    private func setControls(_ change: PreparedChange, _ description: DeviceDescription) throws(BusError) {
+        for control in change.plan.controls {
+            try translating(description) { () throws(SourceError) in
+                try source.setControl(control.name, to: control.value)
+            }
+        }
+    }
+
+    private func verifyControls(
+        _ change: PreparedChange, _ now: DeviceSnapshot, _ adjustments: inout [Adjustment]
+    ) throws(BusError) {
+        for wanted in change.plan.controls {
+            guard let control = now.description.controls.first(where: { $0.name == wanted.name }),
+                control.keepsItsValue, let given = now.configuration.controls[wanted.name], given != wanted.value
+            else { continue }
+            let why = "\(device) made \(given.json) of \(wanted.value.json) for \(wanted.name)."
+            guard change.mode == .nearest else {
+                throw BusError(
+                    .controlOutOfRange, why,
+                    [
+                        "device": .string(device), "control": .string(wanted.name), "min": .integer(control.minimum),
+                        "max": .integer(control.maximum), "step": .integer(control.step),
+                    ])
+            }
+            adjustments.append(
+                Adjustment(
+                    path: "\(change.path).controls.\(wanted.name)", asked: wanted.value.json, given: given.json,
+                    why: why))
+        }
+    }
+
+    private func accept(
+        _ given: FormatSelection, for wanted: FormatSelection, _ mode: ConfigurationMode, _ path: String,
+        _ description: DeviceDescription, _ adjustments: inout [Adjustment]
+    ) throws(BusError) {
+        let why = "\(device) makes \(given.pixelFormat.name) \(given.dimensions) of \(wanted.pixelFormat.name) \(wanted.dimensions)."
+        let nearest = DeviceConfiguration(formatID: description.formatID(of: given), format: given).json["activeFormat"]
+        guard mode == .nearest else {
+            throw BusError(.formatUnsupported, why, ["device": .string(device), "nearest": nearest ?? .null])
+        }
+        adjustments.append(Adjustment(path: path, asked: wanted.json, given: nearest ?? .null, why: why))
+    }
+
+    // MARK: Taking it back
+
+    /// - Returns: what could not be put back, in words; nil: all was.
+    private func putBack(_ before: DeviceConfiguration, undoing plan: ConfigurationPlan) -> String? {
+        // What counts is what the device says in the end; a refusal on the way is told only if it mattered.
+        var refusals: [String] = []
+        func attempt(_ action: () throws(SourceError) -> Void) {
+            do throws(SourceError) { try action() } catch { refusals.append("\(error)") }
+        }
+        attempt { () throws(SourceError) in
+            if try source.activeFormat() != before.format { _ = try source.setFormat(before.format) }
+            if let duration = before.frameDuration, try source.frameDuration() != duration {
+                _ = try source.setFrameDuration(duration)
+            }
+        }
+        // Backwards, so that a manual value is put back before the automatic mode that gates it.
+        for control in plan.controls.reversed() {
+            guard let value = before.controls[control.name] else { continue }
+            attempt { () throws(SourceError) in
+                if try source.controlValues()[control.name] != value { try source.setControl(control.name, to: value) }
+            }
+        }
+        putBackOthers(before)
+        var differences: [String] = []
+        do {
+            let now = try read()
+            if now.configuration.format != before.format {
+                differences.append("the format is \(now.configuration.format.json)")
+            }
+            for control in now.description.controls where control.keepsItsValue {
+                guard plan.controls.contains(where: { $0.name == control.name }),
+                    let value = now.configuration.controls[control.name], value != before.controls[control.name]
+                else { continue }
+                differences.append("\(control.name) is \(value.json)")
+            }
+        } catch {
+            differences.append("\(error)")
+        }
+        return differences.isEmpty ? nil : (differences + refusals).joined(separator: "; ")
+    }
+
+    // A mode that was on for a moment may have moved what it governs.
+    private func putBackOthers(_ before: DeviceConfiguration) {
+        guard let now = try? read() else { return }
+        for control in now.description.controls where control.keepsItsValue && !control.flags.contains(.inactive) {
+            guard let value = before.controls[control.name], now.configuration.controls[control.name] != value else {
+                continue
+            }
+            try? source.setControl(control.name, to: value)
+        }
+    }
+
+    private func translating<Value>(
+        _ known: DeviceDescription? = nil, _ call: () throws(SourceError) -> Value
+    ) throws(BusError) -> Value {
+        do throws(SourceError) {
+            return try call()
+        } catch {
+            throw BusError(error, device: device, description: known ?? description)
+        }
+    }
+}
+
+extension CaptureControl {
+    /// What is set is what is read afterwards.
+    var keepsItsValue: Bool {
+        type != .button && type != .unknown
+            && flags.isDisjoint(with: [.readOnly, .writeOnly, .volatile, .executeOnWrite, .disabled])
+    }
+}
+
+extension FrameDuration {
+    /// The same but for how a driver rounds: 333333/10000000 is 1/30.
+    func isNearly(_ other: FrameDuration) -> Bool { abs(seconds / other.seconds - 1) < 0.0001 }
+}

@@ -1,0 +1,219 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import CaptureSources
+import LinuxIO
+import Logging
+
+/// Carries out on the device what its life (``DeviceLife``) asks for, and knows how the device is.
+final class DeviceDirector {
+    private let device: String
+    private let loop: Loop
+    private let thread: DeviceThread<DeviceKeeper>
+    private let frames: FrameDesk
+    private let logger: Logger
+    private var life: DeviceLife
+    private var run: StreamRun?
+    private var wakeTimer: Loop.Token?
+    private var whenHeld: ((Result<DeviceSnapshot, BusError>) -> Void)?
+    private var whenEnded: (() -> Void)?
+    private var hasFrame = false
+
+    /// What was read from the device last; nil before it was opened for the first time.
+    private(set) var snapshot: DeviceSnapshot?
+    /// Why the device can't be opened or gives no frames, if so.
+    private(set) var error: BusError?
+    /// Frames that the device lost before they came here, since the start of the process.
+    private(set) var lost: UInt64 = 0
+    /// Told when something of what is told in the state has changed.
+    var onChange: (() -> Void)?
+    /// Told after each opening.
+    var onOpened: (() -> Void)?
+
+    init(
+        device: String, _ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, _ frames: FrameDesk,
+        idleMilliseconds: Int, logger: Logger
+    ) {
+        self.device = device
+        self.loop = loop
+        self.thread = thread
+        self.frames = frames
+        self.logger = logger
+        life = DeviceLife(idleTime: Int64(idleMilliseconds) * 1_000_000)
+    }
+
+    var isOpen: Bool {
+        switch life.phase {
+        case .closed, .opening, .closing: false
+        case .open, .starting, .streaming, .stopping: true
+        }
+    }
+
+    /// The stream that runs.
+    var stream: StreamRun? { life.phase == .streaming ? run : nil }
+
+    // MARK: Wishes
+
+    /// Opens the device for the first time.
+    func begin() { perform(life.begin(at: MonotonicClock.now())) }
+
+    func demand(isLocked: Bool, wantsFrames: Bool) {
+        perform(life.demand(isLocked: isLocked, wantsFrames: wantsFrames, at: MonotonicClock.now()))
+    }
+
+    /// Gets the device ready for an order, and keeps it so until ``release(_:)``. One order at a time.
+    func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<DeviceSnapshot, BusError>) -> Void) {
+        whenHeld = body
+        perform(life.hold(hold, at: MonotonicClock.now()))
+    }
+
+    /// The order is done.
+    ///
+    /// - Parameter snapshot: what was read from the device meanwhile.
+    func release(_ snapshot: DeviceSnapshot? = nil) {
+        if let snapshot { self.snapshot = snapshot }
+        perform(life.release(at: MonotonicClock.now()))
+    }
+
+    /// Closes the device for good, then calls the body.
+    func end(then body: @escaping () -> Void) {
+        whenEnded = body
+        perform(life.end(at: MonotonicClock.now()))
+    }
+
+    // MARK: Deeds
+
+    private func perform(_ actions: [DeviceLife.Action]) {
+        loop.cancel(wakeTimer)
+        wakeTimer = nil
+        for action in actions {
+            switch action {
+            case .open: open()
+            case .start: start()
+            case .stop: stop()
+            case .close: close()
+            case .wake(let time):
+                wakeTimer = loop.schedule(at: time) { [weak self] in
+                    guard let self else { return }
+                    perform(life.wake(at: MonotonicClock.now()))
+                }
+            case .granted: answerHold(snapshot.map(Result.success) ?? .failure(unknownDevice))
+            case .refused: answerHold(.failure(error ?? BusError(.shuttingDown, "The worker of \(device) is ending.")))
+            case .ended:
+                whenEnded?()
+                whenEnded = nil
+            }
+        }
+        onChange?()
+    }
+
+    private func answerHold(_ result: Result<DeviceSnapshot, BusError>) {
+        let body = whenHeld
+        whenHeld = nil
+        // Not from within: the answer may end the hold, and so change the life while it is acted upon.
+        loop.schedule(at: 0) { body?(result) }
+    }
+
+    private func open() {
+        thread.perform { keeper throws(SourceError) in try keeper.open() } then: { [weak self] result in
+            guard let self else { return }
+            let now = MonotonicClock.now()
+            switch result {
+            case .success(let snapshot):
+                self.snapshot = snapshot
+                error = nil
+                logger.debug("device opened")
+                onOpened?()
+                perform(life.opened(at: now))
+            case .failure(let failure):
+                failed("device can't be opened", failure)
+                perform(life.openFailed(at: now))
+            }
+        }
+    }
+
+    private func start() {
+        thread.perform { keeper throws(SourceError) in
+            try keeper.start()
+        } then: { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success(let stream):
+                error = nil
+                begin(stream)
+            case .failure(let failure):
+                failed("stream can't be started", failure)
+                let reopen = failure.kind == .disconnected || failure.kind == .failed
+                perform(life.startFailed(reopen: reopen, at: MonotonicClock.now()))
+            }
+        }
+    }
+
+    private func begin(_ stream: any FrameStream) {
+        let run = StreamRun(stream, loop)
+        self.run = run
+        hasFrame = false
+        // Some drivers settle these only now.
+        let format = FormatSelection(pixelFormat: run.layout.pixelFormat, dimensions: run.layout.dimensions)
+        snapshot?.configuration.format = format
+        snapshot?.configuration.formatID = snapshot?.description.formatID(of: format)
+        if let duration = run.frameDuration { snapshot?.configuration.frameDuration = duration }
+        run.onFrame = { [weak self] frame in
+            guard let self else { return }
+            if !hasFrame, frame != nil {
+                hasFrame = true
+                life.firstFrame()
+            }
+            frames.deliver(frame)
+        }
+        run.onGap = { [weak self] count in self?.lost += count }
+        run.onLost = { [weak self] failure in
+            guard let self else { return }
+            failed("stream was lost", failure)
+            perform(life.lost(at: MonotonicClock.now()))
+        }
+        frames.begin(run)
+        logger.debug("stream started", metadata: ["stream": "\(run.id)"])
+        perform(life.started(at: MonotonicClock.now()))
+    }
+
+    private func stop() {
+        guard let run else { return stopped() }
+        frames.end()
+        run.end { [weak self] in
+            guard let self else { return }
+            // Not from within: the frame that has just come back is still being accounted for.
+            loop.schedule(at: 0) { [weak self] in self?.stopped() }
+        }
+    }
+
+    private func stopped() {
+        frames.forget()
+        run = nil
+        thread.perform { keeper throws(SourceError) in try keeper.stop() } then: { [weak self] result in
+            guard let self else { return }
+            if case .failure(let failure) = result {
+                logger.warning("stream can't be stopped in order", metadata: ["error": "\(failure)"])
+            }
+            perform(life.stopped(at: MonotonicClock.now()))
+        }
+    }
+
+    private func close() {
+        thread.perform { keeper in keeper.close() } then: { [weak self] (_: Result<Void, Never>) in
+            guard let self else { return }
+            logger.debug("device closed")
+            perform(life.closed(at: MonotonicClock.now()))
+        }
+    }
+
+    private func failed(_ what: String, _ failure: SourceError) {
+        let error = BusError(failure, device: device, description: snapshot?.description)
+        if error != self.error {
+            logger.error("\(what)", metadata: ["error": "\(failure)", "reason": "\(error.reason.rawValue)"])
+        }
+        self.error = error
+    }
+
+    private var unknownDevice: BusError { BusError(.internalError, "\(device) was opened without being described.") }
+}

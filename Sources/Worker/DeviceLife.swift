@@ -1,0 +1,209 @@
+/// When a device is opened, streams and is closed again: a value that is told what happens and answers what to do.
+///
+/// ```
+/// closed → opening → open → starting → streaming
+///    ↑        │      │  ↑       │          │
+///    ├────────┘      │  └───────┴─ stopping┘
+///    └──── closing ──┘
+/// ```
+/// One thing is under way at a time; what is wished meanwhile counts when it has ended.
+struct DeviceLife {
+    enum Phase: Equatable {
+        case closed, opening, open, starting, streaming, stopping, closing
+    }
+
+    /// What an order needs of the device while it is carried out.
+    enum Hold: Equatable {
+        /// It is open; frames may go on.
+        case open
+        /// It is open and does not stream.
+        case quiet
+    }
+
+    enum Action: Equatable {
+        case open, start, stop, close
+        /// ``wake(at:)`` is to be called at that time, which replaces an earlier one.
+        case wake(at: Int64)
+        /// The hold is in force until ``release(at:)``.
+        case granted
+        /// The device could not be opened for the hold, which is over.
+        case refused
+        /// The device is closed for good.
+        case ended
+    }
+
+    private(set) var phase = Phase.closed
+    private let idleTime: Int64
+    private var isLocked = false
+    private var wantsFrames = false
+    private var hold: Hold?
+    private var isGranted = false
+    private var hasBeenOpened = false
+    private var isEnding = false
+    /// The opened device is of no use any more: it was lost, or refuses to start.
+    private var mustReopen = false
+    private var failures = 0
+    private var retryTime: Int64?
+    private var idleSince: Int64?
+
+    private static let longestBackOff: Int64 = 10_000_000_000
+
+    /// - Parameter idleTime: nanoseconds that the device stays open when nobody wants it any more.
+    init(idleTime: Int64) { self.idleTime = idleTime }
+
+    /// Times are monotonic nanoseconds.
+    mutating func begin(at now: Int64) -> [Action] { next(now) }
+
+    /// Somebody holds the device's lock, or somebody wants frames, or no more.
+    mutating func demand(isLocked: Bool, wantsFrames: Bool, at now: Int64) -> [Action] {
+        self.isLocked = isLocked
+        self.wantsFrames = wantsFrames
+        return next(now)
+    }
+
+    /// An order needs the device. There is one hold at a time. It does not wait for a retry that is due later.
+    mutating func hold(_ hold: Hold, at now: Int64) -> [Action] {
+        self.hold = hold
+        isGranted = false
+        return next(now)
+    }
+
+    mutating func release(at now: Int64) -> [Action] {
+        hold = nil
+        isGranted = false
+        return next(now)
+    }
+
+    mutating func opened(at now: Int64) -> [Action] {
+        phase = .open
+        hasBeenOpened = true
+        return next(now)
+    }
+
+    mutating func openFailed(at now: Int64) -> [Action] {
+        phase = .closed
+        backOff(now)
+        var actions: [Action] = []
+        if hold != nil {
+            hold = nil
+            actions.append(.refused)
+        }
+        return actions + next(now)
+    }
+
+    mutating func started(at now: Int64) -> [Action] {
+        phase = .streaming
+        return next(now)
+    }
+
+    /// - Parameter reopen: the device has to be closed and opened before the next try.
+    mutating func startFailed(reopen: Bool, at now: Int64) -> [Action] {
+        phase = .open
+        mustReopen = reopen
+        backOff(now)
+        return next(now)
+    }
+
+    /// The first frame of a stream has come: the device works.
+    mutating func firstFrame() {
+        failures = 0
+        retryTime = nil
+    }
+
+    /// The stream has failed.
+    mutating func lost(at now: Int64) -> [Action] {
+        guard phase == .streaming else { return [] }
+        mustReopen = true
+        backOff(now)
+        return next(now)
+    }
+
+    mutating func stopped(at now: Int64) -> [Action] {
+        phase = .open
+        return next(now)
+    }
+
+    mutating func closed(at now: Int64) -> [Action] {
+        phase = .closed
+        mustReopen = false
+        return next(now)
+    }
+
+    mutating func wake(at now: Int64) -> [Action] { next(now) }
+
+    /// The device is to be closed for good. A hold that is in force is waited for.
+    mutating func end(at now: Int64) -> [Action] {
+        isEnding = true
+        return next(now)
+    }
+
+    private mutating func backOff(_ now: Int64) {
+        let delay = min(1_000_000_000 << Int64(min(failures, 10)), Self.longestBackOff)
+        failures += 1
+        retryTime = now + delay
+    }
+
+    private mutating func next(_ now: Int64) -> [Action] {
+        var actions: [Action] = []
+        if let hold, !isGranted {
+            if isEnding, phase == .closed || phase == .open {
+                self.hold = nil
+                actions.append(.refused)
+            } else if !mustReopen, phase == .open || (phase == .streaming && hold == .open) {
+                isGranted = true
+                actions.append(.granted)
+            }
+        }
+        let isWanted = isLocked || wantsFrames || hold != nil || !hasBeenOpened
+        switch phase {
+        case .closed:
+            idleSince = nil
+            if isEnding {
+                actions.append(.ended)
+            } else if isWanted {
+                if hold == nil, let retryTime, now < retryTime {
+                    actions.append(.wake(at: retryTime))
+                } else {
+                    phase = .opening
+                    actions.append(.open)
+                }
+            }
+        case .open:
+            if mustReopen || isEnding {
+                if !isGranted { actions.append(contentsOf: close()) }
+            } else if wantsFrames, hold != .quiet {
+                idleSince = nil
+                if let retryTime, now < retryTime {
+                    actions.append(.wake(at: retryTime))
+                } else {
+                    phase = .starting
+                    actions.append(.start)
+                }
+            } else if isWanted {
+                idleSince = nil
+            } else {
+                let since = idleSince ?? now
+                idleSince = since
+                if now - since >= idleTime {
+                    failures = 0
+                    retryTime = nil
+                    actions.append(contentsOf: close())
+                } else {
+                    actions.append(.wake(at: since + idleTime))
+                }
+            }
+        case .streaming:
+            if !wantsFrames || hold == .quiet || isEnding || mustReopen {
+                phase = .stopping
+                actions.append(.stop)
+            }
+        case .opening, .starting, .stopping, .closing: break
+        }
+        return actions
+    }
+
+    private mutating func close() -> [Action] {
+        phase = .closing
+        return [.close]
+    }
+}

@@ -1,0 +1,159 @@
+import BusServer
+import LinuxIO
+import Synchronization
+
+/// The thread on which all calls to a device are made, in order; their results come back to the loop.
+///
+/// A driver can sit in a call for seconds. The loop goes on meanwhile, and judges whether the call hangs.
+final class DeviceThread<Device> {
+    /// Work for the device; it answers what is then to be done on the loop.
+    private typealias Job = (Device) -> () -> Void
+
+    // One job at a time goes over to the thread, and its result comes back; the lock orders the two.
+    private final class Exchange: @unchecked Sendable {
+        let device: Device
+        let wanted = Semaphore()
+        let done: EventDescriptor
+        private let lock = Mutex(())
+        private var job: Job?
+        private var result: (() -> Void)?
+        private var isEnding = false
+
+        init(_ device: Device) throws(SystemError) {
+            self.device = device
+            done = try EventDescriptor()
+        }
+
+        func give(_ job: @escaping Job) {
+            lock.withLock { _ in self.job = job }
+            wanted.signal()
+        }
+
+        func end() {
+            lock.withLock { _ in isEnding = true }
+            wanted.signal()
+        }
+
+        func takeResult() -> (() -> Void)? {
+            lock.withLock { _ in
+                defer { result = nil }
+                return result
+            }
+        }
+
+        func run() {
+            while true {
+                wanted.wait()
+                var job = lock.withLock { _ in self.job.take() }
+                guard let current = job else {
+                    if lock.withLock({ _ in isEnding }) { return }
+                    continue
+                }
+                let result = current(device)
+                // The loop may let go of what the job holds as soon as it knows the result.
+                job = nil
+                lock.withLock { _ in self.result = result }
+                done.signal()
+            }
+        }
+    }
+
+    private let loop: Loop
+    private let clock: CallClock
+    private let exchange: Exchange
+    private let thread: NamedThread
+    private var token: Loop.Token?
+    private var timer: Loop.Token?
+    private var waiting: [Job] = []
+    private var isBusy = false
+
+    /// Told when a call takes suspiciously long, and when it does no more.
+    var onBusy: (() -> Void)?
+    /// Told when a call hangs: the device can't be used by this process any more.
+    var onHang: (() -> Void)?
+    /// Since when a call has been taking suspiciously long (monotonic nanoseconds).
+    private(set) var busySince: Int64?
+
+    private static var busyTime: Int64 { 500_000_000 }
+    private static var hangTime: Int64 { 10_000_000_000 }
+
+    /// - Parameters:
+    ///   - device: from here on used on the thread only.
+    ///   - clock: tells when each call of the device begins and ends.
+    init(_ loop: Loop, device: Device, clock: CallClock) throws(SystemError) {
+        self.loop = loop
+        self.clock = clock
+        let exchange = try Exchange(device)
+        self.exchange = exchange
+        thread = try NamedThread(name: "device") { exchange.run() }
+        token = loop.watch(.descriptor(exchange.done.rawValue)) { [weak self] in self?.finished() }
+    }
+
+    /// Has the work done after all that was asked for before; then the completion is called on the loop.
+    ///
+    /// Callers bound what they ask for: the life of the device asks for one thing at a time, orders are counted.
+    func perform<Value, Failure: Error>(
+        _ work: @escaping (Device) throws(Failure) -> Value,
+        then completion: @escaping (Result<Value, Failure>) -> Void
+    ) {
+        waiting.append { device in
+            let result = Result { () throws(Failure) in try work(device) }
+            return { completion(result) }
+        }
+        startNext()
+    }
+
+    /// Ends the thread after the work that is under way, and waits for it; what waits is thrown away.
+    func end() {
+        loop.cancel(token)
+        loop.cancel(timer)
+        waiting = []
+        exchange.end()
+        thread.join()
+    }
+
+    /// Whether the thread is at work now.
+    var isAtWork: Bool { isBusy }
+
+    private func startNext() {
+        guard !isBusy, !waiting.isEmpty else { return }
+        isBusy = true
+        exchange.give(waiting.removeFirst())
+        watch(from: MonotonicClock.now())
+    }
+
+    private func finished() {
+        exchange.done.drain()
+        guard let completion = exchange.takeResult() else { return }
+        isBusy = false
+        loop.cancel(timer)
+        timer = nil
+        tell(nil)
+        startNext()
+        completion()
+    }
+
+    private func watch(from start: Int64) {
+        timer = loop.schedule(at: start + (busySince == start ? Self.hangTime : Self.busyTime)) { [weak self] in
+            self?.judge()
+        }
+    }
+
+    private func judge() {
+        let now = MonotonicClock.now()
+        // Between two calls of one job there is no call: then the next one begins about now.
+        let start = clock.busySince ?? now
+        if now - start >= Self.hangTime {
+            onHang?()
+        } else {
+            tell(now - start >= Self.busyTime ? start : nil)
+            watch(from: start)
+        }
+    }
+
+    private func tell(_ start: Int64?) {
+        guard busySince != start else { return }
+        busySince = start
+        onBusy?()
+    }
+}

@@ -1,0 +1,223 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import ZeroMQ
+
+/// What becomes of each frame: for every rendition that is wanted it is passed through, converted or left out, and published.
+final class FrameDesk {
+    private let device: String
+    private let socket: MediaSocket
+    private let pool: RenditionPool
+    private var outputs: [RenditionOutput] = []
+    private var run: StreamRun?
+    /// The frame's own bytes, made at the first rendition that needs them and shared by all.
+    private let native = Message()
+    /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
+    private var departed: [SubscriptionTable.Subscribed: UInt64] = [:]
+
+    /// That of the last committed configuration.
+    var generation: UInt64 = 0
+    /// Since the start of the process: whole frames that the device gave, and those that some rendition had to leave out or that were damaged.
+    private(set) var frames: UInt64 = 0
+    private(set) var dropped: UInt64 = 0
+    /// CLOCK_MONOTONIC of the last whole frame.
+    private(set) var lastFrame: Int64?
+    /// The socket can't be used any more.
+    var onFailure: ((ZeroMQError) -> Void)?
+
+    private static let maximumDeparted = 4096
+
+    init(device: String, _ socket: MediaSocket, _ pool: RenditionPool) {
+        self.device = device
+        self.socket = socket
+        self.pool = pool
+        pool.onFinished = { [weak self] work in self?.finished(work) }
+    }
+
+    /// What is to be made from now on.
+    func setWanted(_ wanted: [SubscriptionTable.Wanted]) {
+        for output in outputs where !wanted.contains(where: { $0.rendition == output.rendition }) { remove(output) }
+        outputs = wanted.map { wanted in
+            let known = outputs.first { $0.rendition == wanted.rendition }
+            let output = known ?? RenditionOutput(wanted.rendition)
+            if known == nil, let run { output.begin(run) }
+            update(output, wanted.topics)
+            return output
+        }
+    }
+
+    /// A stream has started.
+    func begin(_ run: StreamRun) {
+        self.run = run
+        departed = [:]
+        for output in outputs {
+            output.begin(run)
+            for index in output.outputs.indices {
+                output.outputs[index].sequence = 0
+                output.prepare(index, device: device, run)
+            }
+        }
+    }
+
+    /// No frames will come any more; those that are lent are given back as soon as possible.
+    func end() {
+        for output in outputs {
+            withdraw(output)
+            output.end()
+        }
+        native.removeAll()
+    }
+
+    /// All frames of the stream have come back.
+    func forget() { run = nil }
+
+    /// A frame has come; nil: a damaged one.
+    func deliver(_ frame: FrameJob?) {
+        guard let frame else {
+            dropped += 1
+            for output in outputs { output.dropped += 1 }
+            return
+        }
+        frames += 1
+        lastFrame = frame.facts.monotonic
+        // The other threads begin before this one is busy with copying.
+        for output in outputs {
+            if case .converted(let work) = output.making, output.wants(frame.facts.monotonic) {
+                offer(frame, output, work)
+            }
+        }
+        var hasNative = false
+        for output in outputs {
+            guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
+            hasNative = hasNative || makeNative(frame)
+            if hasNative { publish(output, native, frame.facts) } else { drop(output) }
+        }
+        if hasNative { native.removeAll() }
+    }
+
+    /// To be called once a second: tells the subscribers of renditions that get no frames why.
+    ///
+    /// - Parameter error: why the device gives none at all, if it doesn't.
+    func tellErrors(_ error: BusError?) {
+        for output in outputs {
+            var reason = error
+            switch output.making {
+            case .impossible(let why): reason = why
+            case .converted:
+                if let failure = output.failure {
+                    reason = BusError(.internalError, "The device's frames can't be converted: \(failure)")
+                }
+            case .idle, .passThrough: break
+            }
+            guard let reason else { continue }
+            for topic in output.outputs { tell(topic.subscribed, reason) }
+        }
+    }
+
+    /// Tells the subscribers of a topic why they get no frames.
+    func tell(_ subscribed: SubscriptionTable.Subscribed, _ error: BusError) {
+        attempt { () throws(ZeroMQError) in
+            try socket.publish(
+                topic: subscribed.topic,
+                Announcement.failure(device: device, rendition: subscribed.text, error: error))
+        }
+    }
+
+    /// Frames that were published and left out within the stream, by rendition.
+    var counters: [(rendition: Rendition, published: UInt64, dropped: UInt64)] {
+        outputs.map { ($0.rendition, $0.published, $0.dropped) }
+    }
+
+    // MARK: Topics
+
+    private func update(_ output: RenditionOutput, _ topics: [SubscriptionTable.Subscribed]) {
+        for gone in output.outputs where !topics.contains(gone.subscribed) { depart(gone) }
+        output.outputs.removeAll { !topics.contains($0.subscribed) }
+        for topic in topics where !output.outputs.contains(where: { $0.subscribed == topic }) {
+            let sequence = departed.removeValue(forKey: topic) ?? 0
+            output.outputs.append(RenditionOutput.Output(subscribed: topic, writer: nil, sequence: sequence))
+            if let run { output.prepare(output.outputs.count - 1, device: device, run) }
+            if case .impossible(let error) = output.making { tell(topic, error) }
+        }
+    }
+
+    private func remove(_ output: RenditionOutput) {
+        withdraw(output)
+        for gone in output.outputs { depart(gone) }
+    }
+
+    private func depart(_ gone: RenditionOutput.Output) {
+        guard run != nil, gone.sequence > 0, departed.count < Self.maximumDeparted else { return }
+        departed[gone.subscribed] = gone.sequence
+    }
+
+    // MARK: Frames
+
+    private func makeNative(_ frame: FrameJob) -> Bool {
+        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed),
+            (try? native.allocate(count: count)) != nil
+        else { return false }
+        plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: native.mutableBytes)
+        return true
+    }
+
+    // The mailbox holds the newest frame only: one that nobody had time for gives way.
+    private func offer(_ frame: FrameJob, _ output: RenditionOutput, _ work: RenditionWork) {
+        guard let run else { return }
+        if let old = work.replace(nil) {
+            run.release(old)
+            drop(output)
+        }
+        guard run.retain(frame) else { return drop(output) }
+        _ = work.replace(frame)
+        if !work.isScheduled { pool.schedule(work) }
+    }
+
+    private func finished(_ work: RenditionWork) {
+        let output = outputs.first { $0.work === work }
+        let job = work.job
+        if let job, let output {
+            switch work.outcome {
+            case .made:
+                output.failure = nil
+                publish(output, work.payload, job.facts)
+            case .failed(let why):
+                output.failure = why
+                drop(output)
+            }
+        }
+        work.finish()
+        if work.isWaiting { pool.schedule(work) }
+        if let job { run?.release(job) }
+    }
+
+    private func withdraw(_ output: RenditionOutput) {
+        guard let old = output.work?.replace(nil) else { return }
+        run?.release(old)
+    }
+
+    private func drop(_ output: RenditionOutput) {
+        output.dropped += 1
+        dropped += 1
+    }
+
+    private func publish(_ output: RenditionOutput, _ payload: Message, _ facts: FrameFacts) {
+        output.published += 1
+        for index in output.outputs.indices {
+            guard output.outputs[index].writer != nil else { continue }
+            output.outputs[index].writer?.write(
+                sequence: output.outputs[index].sequence, captureSequence: facts.captureSequence,
+                generation: generation, monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
+                payloadBytes: payload.count)
+            output.outputs[index].sequence += 1
+            attempt { () throws(ZeroMQError) in
+                guard let writer = output.outputs[index].writer else { return }
+                try socket.publish(topic: output.outputs[index].subscribed.topic, header: writer, payload: payload)
+            }
+        }
+    }
+
+    private func attempt(_ send: () throws(ZeroMQError) -> Void) {
+        do throws(ZeroMQError) { try send() } catch { onFailure?(error) }
+    }
+}

@@ -1,0 +1,296 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import CaptureSources
+import JSON
+import Logging
+
+/// Carries out the coordinator's orders, one after the other, each answered once; the loop never waits for one.
+final class OrderDesk {
+    /// A change under way: checked, then made.
+    private enum Transaction {
+        case prepared(PreparedChange)
+        case applied(AppliedChange, fence: UInt64)
+    }
+
+    private enum Item {
+        case order(WorkerOrder)
+        /// The coordinator has gone in the midst of a change.
+        case abandon(transaction: String)
+    }
+
+    private let device: String
+    private let director: DeviceDirector
+    private let thread: DeviceThread<DeviceKeeper>
+    private let logger: Logger
+    private let reply: (UInt64, Result<JSONValue, BusError>) -> Void
+    private var queue: [Item] = []
+    private var isBusy = false
+    private var transactions: [String: Transaction] = [:]
+    private var highestFence: UInt64 = 0
+    private var highestAppliedFence: UInt64 = 0
+    /// The fence of the lock that keeps the device open.
+    private(set) var lockFence: UInt64?
+    /// That of the last change that was made or taken back.
+    private(set) var generation: UInt64
+    private(set) var committed: CommittedConfiguration?
+
+    /// Told when ``lockFence``, ``generation`` or ``committed`` has changed.
+    var onChange: (() -> Void)?
+    /// The process is to end.
+    var onStop: (() -> Void)?
+
+    private static let maximumQueue = 64
+    private static let maximumTransactions = 8
+
+    init(
+        device: String, _ director: DeviceDirector, _ thread: DeviceThread<DeviceKeeper>,
+        committed: CommittedConfiguration?, logger: Logger,
+        reply: @escaping (UInt64, Result<JSONValue, BusError>) -> Void
+    ) {
+        self.device = device
+        self.director = director
+        self.thread = thread
+        self.committed = committed
+        self.logger = logger
+        self.reply = reply
+        generation = committed?.generation ?? 0
+    }
+
+    func handle(_ order: WorkerOrder) {
+        do {
+            try checkFence(order)
+            switch order.action {
+            case .lock:
+                guard let fence = order.fence else { throw BusError.invalidParams("fence", "is needed to lock") }
+                highestFence = max(highestFence, fence)
+                lockFence = fence
+                onChange?()
+                reply(order.number, .success([:]))
+            case .unlock:
+                if order.fence == nil || order.fence == lockFence { lockFence = nil }
+                onChange?()
+                reply(order.number, .success([:]))
+            case .stop:
+                reply(order.number, .success([:]))
+                onStop?()
+            default:
+                guard queue.count < Self.maximumQueue else {
+                    throw BusError(
+                        .limitExceeded, "Too many orders wait for \(device); wait for their answers.",
+                        ["limit": "orders", "maximum": JSONValue(Self.maximumQueue)])
+                }
+                queue.append(.order(order))
+                startNext()
+            }
+        } catch {
+            reply(order.number, .failure(error))
+        }
+    }
+
+    /// The coordinator has gone: what it had begun and not finished is taken back, so that a change is made on all its devices or on none.
+    func abandon() {
+        queue.removeAll { if case .order = $0 { true } else { false } }
+        for (id, transaction) in transactions {
+            switch transaction {
+            case .prepared: transactions[id] = nil
+            case .applied:
+                logger.warning("a change is taken back: the coordinator left it unfinished")
+                queue.append(.abandon(transaction: id))
+            }
+        }
+        startNext()
+    }
+
+    /// The lock that kept the device open is not known any more.
+    func forgetLock() {
+        lockFence = nil
+        onChange?()
+    }
+
+    // MARK: Fences
+
+    private func checkFence(_ order: WorkerOrder) throws(BusError) {
+        switch order.action {
+        // These end what an earlier fence began; the newest change is checked where it is taken back.
+        case .finish, .rollBack, .stop, .readControls, .fault: return
+        case .apply where order.fence == nil:
+            throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
+        case .prepare, .apply, .lock, .unlock:
+            guard let fence = order.fence, fence < highestFence else { return }
+            throw lockLost(highestFence)
+        }
+    }
+
+    private func lockLost(_ fence: UInt64) -> BusError {
+        BusError(
+            .lockLost, "The lock on \(device) has ended, and there was a newer one; take a new one with device.lock.",
+            ["device": .string(device), "fence": JSONValue(fence)])
+    }
+
+    // MARK: One after the other
+
+    private func startNext() {
+        guard !isBusy, !queue.isEmpty else { return }
+        isBusy = true
+        switch queue.removeFirst() {
+        case .abandon(let id): takeBack(id) { [weak self] _ in self?.done() }
+        case .order(let order):
+            let finish: (Result<JSONValue, BusError>) -> Void = { [weak self] result in
+                guard let self else { return }
+                reply(order.number, result)
+                done()
+            }
+            do {
+                // While it waited, a newer lock may have come.
+                try checkFence(order)
+                try carryOut(order, finish)
+            } catch {
+                finish(.failure(error))
+            }
+        }
+    }
+
+    private func done() {
+        isBusy = false
+        onChange?()
+        startNext()
+    }
+
+    private func carryOut(
+        _ order: WorkerOrder, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+    ) throws(BusError) {
+        switch order.action {
+        case .prepare(let id, let change, let path, let mode): try prepare(id, change, path, mode, finish)
+        case .apply(let id): try apply(id, order.fence ?? 0, finish)
+        case .rollBack(let id):
+            if case .applied(_, let fence)? = transactions[id], fence < highestAppliedFence {
+                throw lockLost(highestAppliedFence)
+            }
+            takeBack(id, finish)
+        case .finish(let id):
+            transactions[id] = nil
+            finish(.success([:]))
+        case .readControls: readControls(finish)
+        case .fault(let json): inject(try VirtualFault(json: json), finish)
+        case .lock, .unlock, .stop: finish(.success([:]))
+        }
+    }
+
+    private func prepare(
+        _ id: String, _ change: JSONValue, _ path: String, _ mode: ConfigurationMode,
+        _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+    ) throws(BusError) {
+        guard transactions[id] != nil || transactions.count < Self.maximumTransactions else {
+            throw BusError(
+                .limitExceeded, "Too many changes of \(device) are under way; finish them first.",
+                ["limit": "transactions", "maximum": JSONValue(Self.maximumTransactions)])
+        }
+        if case .applied? = transactions[id] {
+            throw .invalidParams("transaction", "'\(id)' has been applied; finish it first")
+        }
+        perform(.open) { keeper throws(BusError) in
+            try keeper.prepare(change, path: path, mode: mode)
+        } then: { [weak self] result in
+            if case .success(let prepared) = result { self?.transactions[id] = .prepared(prepared) }
+            finish(result.map(\.json))
+        }
+    }
+
+    private func apply(
+        _ id: String, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+    ) throws(BusError) {
+        guard case .prepared(let change)? = transactions[id] else {
+            throw .invalidParams("transaction", "no change is prepared as '\(id)'")
+        }
+        highestFence = max(highestFence, fence)
+        let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
+        perform(needsQuiet ? .quiet : .open) { keeper throws(BusError) in
+            try keeper.apply(change)
+        } then: { [weak self] result in
+            if let self, case .success(let applied) = result {
+                transactions[id] = .applied(applied, fence: fence)
+                highestAppliedFence = max(highestAppliedFence, fence)
+            }
+            finish(result.map(\.json))
+        }
+    }
+
+    private func takeBack(_ id: String, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
+        switch transactions[id] {
+        case nil: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
+        case .prepared?: finish(.success([:]))
+        case .applied(let change, _)?:
+            let present = director.snapshot?.configuration
+            let isSame = present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
+            perform(isSame ? .open : .quiet) { keeper throws(BusError) in
+                try keeper.rollBack(change)
+            } then: { [weak self] result in
+                if case .success = result { self?.transactions[id] = nil }
+                finish(result.map { $0.configuration.json })
+            }
+        }
+    }
+
+    private func readControls(_ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
+        let device = device
+        perform(.open) { keeper throws(BusError) in
+            do throws(SourceError) {
+                return try keeper.read()
+            } catch {
+                throw BusError(error, device: device)
+            }
+        } then: { result in
+            finish(
+                result.map { snapshot in
+                    let values = snapshot.configuration.controls
+                    return [
+                        "controls": .array(snapshot.description.controls.map { $0.json(value: values[$0.name]) }),
+                        "asOf": .integer(snapshot.asOf),
+                    ]
+                })
+        }
+    }
+
+    private func inject(_ fault: VirtualFault, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
+        let device = device
+        thread.perform { keeper throws(SourceError) in
+            try keeper.source.injectFault(fault)
+        } then: { result in
+            finish(result.map { [:] }.mapError { BusError($0, device: device) })
+        }
+    }
+
+    // MARK: On the device
+
+    // Gets the device ready, works on it on its thread, and lets go of it.
+    private func perform<Value>(
+        _ hold: DeviceLife.Hold, _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
+        then body: @escaping (Result<Value, BusError>) -> Void
+    ) {
+        struct Outcome {
+            let result: Result<Value, BusError>
+            let snapshot: DeviceSnapshot?
+            let generation: UInt64
+            let committed: CommittedConfiguration?
+        }
+        director.hold(hold) { [weak self] held in
+            guard let self else { return }
+            if case .failure(let error) = held { return body(.failure(error)) }
+            thread.perform { keeper in
+                let result = Result { () throws(BusError) in try work(keeper) }
+                return Outcome(
+                    result: result, snapshot: keeper.snapshot, generation: keeper.generation,
+                    committed: keeper.committed)
+            } then: { [weak self] (finished: Result<Outcome, Never>) in
+                guard let self else { return }
+                let outcome = finished.get()
+                generation = outcome.generation
+                committed = outcome.committed
+                onChange?()
+                director.release(outcome.snapshot)
+                body(outcome.result)
+            }
+        }
+    }
+}

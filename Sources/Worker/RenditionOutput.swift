@@ -1,0 +1,95 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import Imaging
+
+/// One rendition that is wanted, with all topics that ask for it.
+final class RenditionOutput {
+    /// How its pictures come about in the present stream.
+    enum Making {
+        /// Nothing streams.
+        case idle
+        /// The device's own bytes.
+        case passThrough
+        case converted(RenditionWork)
+        case impossible(BusError)
+    }
+
+    /// A topic with its own count of frames.
+    struct Output {
+        let subscribed: SubscriptionTable.Subscribed
+        var writer: FrameHeaderWriter?
+        var sequence: UInt64
+    }
+
+    let rendition: Rendition
+    private(set) var making = Making.idle
+    var outputs: [Output] = []
+    /// Frames that were left out within this stream: damaged ones, and those for which there was no time.
+    var dropped: UInt64 = 0
+    /// Frames that were published within this stream.
+    var published: UInt64 = 0
+    /// Why the last frame could not be converted, if it could not.
+    var failure: String?
+    private var decimator: FrameDecimator?
+
+    init(_ rendition: Rendition) { self.rendition = rendition }
+
+    /// The work, where frames are converted.
+    var work: RenditionWork? {
+        if case .converted(let work) = making { work } else { nil }
+    }
+
+    /// Gets ready for a stream.
+    func begin(_ run: StreamRun) {
+        dropped = 0
+        published = 0
+        failure = nil
+        decimator = rendition.rateMillionths.map { FrameDecimator(rateMillionths: $0) }
+        do {
+            making = try Self.making(rendition, run)
+        } catch {
+            making = .impossible(error)
+        }
+    }
+
+    /// The stream has ended.
+    func end() {
+        making = .idle
+        for index in outputs.indices { outputs[index].writer = nil }
+    }
+
+    /// Gets the topic's header ready; nothing for a rendition that is not made.
+    func prepare(_ index: Int, device: String, _ run: StreamRun) {
+        let layout: FrameLayout
+        let planes: [FrameHeader.Plane]?
+        switch making {
+        case .idle, .impossible: return
+        case .passThrough:
+            layout = run.layout
+            planes = run.payloadPlan?.planes
+        case .converted(let work):
+            layout = work.layout
+            planes =
+                layout.pixelFormat.isCompressed
+                ? nil
+                : layout.planes.map { FrameHeader.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
+        }
+        outputs[index].writer = FrameHeaderWriter(
+            FrameHeaderWriter.Picture(
+                device: device, rendition: outputs[index].subscribed.text, stream: run.id,
+                format: layout.pixelFormat.name, width: layout.dimensions.width, height: layout.dimensions.height,
+                planes: planes, timestampSource: run.timestampSource.rawValue))
+    }
+
+    /// Whether a frame of that time is wanted at the rate that was asked for.
+    func wants(_ monotonic: Int64) -> Bool { decimator?.admits(monotonic) ?? true }
+
+    private static func making(_ rendition: Rendition, _ run: StreamRun) throws(BusError) -> Making {
+        if rendition.encoding == .native { return .passThrough }
+        let isJPEG = run.layout.pixelFormat == .motionJPEG || run.layout.pixelFormat == .jpeg
+        if rendition.encoding == .jpeg, rendition.width == nil, rendition.quality == nil, isJPEG { return .passThrough }
+        let request = try resolve(rendition, for: run.layout)
+        return .converted(RenditionWork(try PictureConverter(from: run.layout, to: request)))
+    }
+}

@@ -1,0 +1,83 @@
+import CaptureCore
+import Imaging
+import Synchronization
+import ZeroMQ
+
+/// What a frame's header needs to know of it.
+struct FrameFacts {
+    var captureSequence: UInt64
+    /// CLOCK_MONOTONIC and CLOCK_REALTIME, nanoseconds.
+    var monotonic: Int64
+    var realtime: Int64
+}
+
+/// A frame that is to be converted: lent by the loop until the conversion is told to be over.
+struct FrameJob {
+    var slot: Int
+    var regions: [UnsafeRawBufferPointer]
+    var bytesUsed: [Int]
+    var facts: FrameFacts
+}
+
+/// The making of one rendition: a mailbox of one frame, in which a newer frame replaces one that nobody has begun, and the machine that converts it.
+///
+/// The loop fills the mailbox and takes results; in between one thread of the pool at a time works here.
+final class RenditionWork: @unchecked Sendable {
+    enum Outcome {
+        /// The picture is in ``payload``.
+        case made
+        case failed(String)
+    }
+
+    // Guarded by `lock`.
+    private let lock = Mutex(())
+    private var mailbox: FrameJob?
+
+    // Used by the thread that converts, then by the loop, until it schedules the next conversion.
+    private let converter: PictureConverter
+    private let buffer = PictureBuffer()
+    let payload = Message()
+    private(set) var job: FrameJob?
+    private(set) var outcome = Outcome.made
+
+    /// How the pictures lie in the payload.
+    let layout: FrameLayout
+    /// Used by the loop only: a thread will take the mailbox's frame, or is at it.
+    var isScheduled = false
+
+    init(_ converter: PictureConverter) {
+        self.converter = converter
+        layout = converter.outputLayout
+    }
+
+    /// Puts a frame into the mailbox and takes out the one that lay there.
+    func replace(_ job: FrameJob?) -> FrameJob? {
+        lock.withLock { _ in
+            let old = mailbox
+            mailbox = job
+            return old
+        }
+    }
+
+    var isWaiting: Bool { lock.withLock { _ in mailbox != nil } }
+
+    /// Converts the frame in the mailbox, on a thread of the pool.
+    func convert() {
+        job = replace(nil)
+        guard let job else { return }
+        do {
+            try converter.convert(job.regions, bytesUsed: job.bytesUsed, into: buffer)
+            try payload.allocate(count: buffer.count)
+            payload.mutableBytes.copyMemory(from: buffer.bytes)
+            outcome = .made
+        } catch {
+            outcome = .failed("\(error)")
+        }
+    }
+
+    /// Forgets the frame that was converted, on the loop.
+    func finish() {
+        job = nil
+        payload.removeAll()
+    }
+}

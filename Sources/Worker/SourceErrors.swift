@@ -1,0 +1,61 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import JSON
+
+extension BusError {
+    /// What a client is told of a failure at the device. The one place where a driver's words become the contract's.
+    ///
+    /// - Parameters:
+    ///   - device: the device's id.
+    ///   - description: where it is known, for the range of a control that was refused.
+    init(_ error: SourceError, device: String, description: DeviceDescription? = nil) {
+        let detail = "\(error)"
+        switch error.kind {
+        case .disconnected:
+            self.init(
+                .deviceDisconnected, "\(device) is disconnected; plug it in again. (\(detail))",
+                ["device": .string(device)])
+        case .inUse:
+            // Who it is, is known to whoever may look into /proc.
+            self.init(
+                .deviceInUse, "\(device) is in use by another program; end that first. (\(detail))",
+                ["device": .string(device), "by": .null])
+        case .refused:
+            if let name = error.control {
+                self.init(controlOutOfRange: description?.controls.first { $0.name == name }, name, device, detail)
+            } else {
+                self.init(
+                    .formatUnsupported, "\(device) refuses that; choose from its formats. (\(detail))",
+                    ["device": .string(device), "nearest": .null])
+            }
+        case .controlBusy:
+            self.init(
+                .controlBusy,
+                "\(error.control ?? "A control") of \(device) can't be set now; an automatic mode may have it. (\(detail))",
+                ["device": .string(device), "control": error.control.map(JSONValue.string) ?? .null])
+        case .noResources:
+            // ENOSPC is the USB controller's bandwidth, ENOMEM the kernel's memory: both are a limit that others share.
+            self.init(
+                .limitExceeded,
+                "There is no room for \(device) on its bus or in memory; choose a smaller format or stop another camera. (\(detail))",
+                ["device": .string(device), "limit": "deviceResources"])
+        case .notPermitted:
+            self.init(
+                .unauthorized, "The service may not open \(device); let its user into the node's group. (\(detail))",
+                ["device": .string(device), "status": "restricted", "needed": "access to the device node"])
+        case .failed:
+            self.init(.internalError, "\(device) failed: \(detail)", ["device": .string(device)])
+        }
+    }
+
+    private init(controlOutOfRange control: CaptureControl?, _ name: String, _ device: String, _ detail: String) {
+        var data: [String: JSONValue] = ["device": .string(device), "control": .string(name)]
+        if let control {
+            data["min"] = .integer(control.minimum)
+            data["max"] = .integer(control.maximum)
+            data["step"] = .integer(control.step)
+        }
+        self.init(.controlOutOfRange, "\(device) refuses that value of \(name). (\(detail))", data)
+    }
+}

@@ -1,0 +1,77 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// How the device is, as the coordinator is told it: whole, whenever it has changed, and at most twenty times a second.
+struct DeviceStatus {
+    var isOpen = false
+    var stream: String?
+    var snapshot: DeviceSnapshot?
+    var generation: UInt64 = 0
+    var busySince: Int64?
+    var error: BusError?
+    var committed: CommittedConfiguration?
+
+    /// What is not known, or not now, is null.
+    var json: JSONValue {
+        let configuration = snapshot?.configuration
+        let duration = configuration?.frameDuration
+        return [
+            "isOpen": .bool(isOpen), "isStreaming": .bool(stream != nil),
+            "stream": stream.map(JSONValue.string) ?? .null,
+            "activeFormat": configuration?.json["activeFormat"] ?? .null,
+            "frameDuration": duration?.json ?? .null, "frameRate": duration?.rate ?? .null,
+            "generation": JSONValue(generation), "controls": configuration?.json["controls"] ?? [:],
+            "asOf": (snapshot?.asOf).map(JSONValue.integer) ?? .null,
+            "busySince": busySince.map(JSONValue.integer) ?? .null, "error": error?.headerJSON ?? .null,
+            "committed": committed?.json ?? .null,
+        ]
+    }
+}
+
+extension FrameDuration {
+    /// Frames a second, as an integer if it is one.
+    fileprivate var rate: JSONValue {
+        denominator % numerator == 0 ? JSONValue(denominator / numerator) : .number(framesPerSecond)
+    }
+}
+
+/// Sends the status when it is due.
+final class StatusBoard {
+    private let loop: Loop
+    private let read: () -> DeviceStatus
+    private let send: (WorkerReport) -> Bool
+    private var sent: JSONValue?
+    private var lastTime = Int64.min / 2
+    private var timer: Loop.Token?
+
+    private static let interval: Int64 = 50_000_000
+
+    init(_ loop: Loop, read: @escaping () -> DeviceStatus, send: @escaping (WorkerReport) -> Bool) {
+        self.loop = loop
+        self.read = read
+        self.send = send
+    }
+
+    /// Something may have changed.
+    func touch() {
+        guard timer == nil else { return }
+        // At the end of this turn at the earliest, so that what changes together is told together.
+        timer = loop.schedule(at: max(MonotonicClock.now(), lastTime + Self.interval)) { [weak self] in
+            self?.timer = nil
+            self?.tell()
+        }
+    }
+
+    /// A new coordinator knows nothing yet.
+    func forget() { sent = nil }
+
+    private func tell() {
+        let json = read().json
+        guard json != sent, send(.status(json)) else { return }
+        sent = json
+        lastTime = MonotonicClock.now()
+    }
+}

@@ -1,0 +1,123 @@
+import BusServer
+import CaptureCore
+import CaptureSources
+import LinuxIO
+
+/// A stream from its start to its end, on the loop: takes filled slots from the device, lends them, and gives them back.
+final class StreamRun {
+    /// Random, as 16 hexadecimal digits: new at each start.
+    let id = hexadecimal(randomBytes(8))
+    let layout: FrameLayout
+    let timestampSource: TimestampSource
+    let frameDuration: FrameDuration?
+    /// nil when the layout doesn't lie within the slots.
+    let payloadPlan: PayloadPlan?
+
+    private let stream: any FrameStream
+    private let loop: Loop
+    private var token: Loop.Token?
+    private var ledger: SlotLedger
+    /// The memory of each slot, to be read.
+    private let regions: [[UnsafeRawBufferPointer]]
+    private var lastSequence: UInt64?
+    private var isOver = false
+    private var whenHome: (() -> Void)?
+
+    /// A frame that is whole, or (nil) one that is damaged.
+    var onFrame: ((FrameJob?) -> Void)?
+    /// Frames that the device itself has lost.
+    var onGap: ((UInt64) -> Void)?
+    /// The device has no more to give.
+    var onLost: ((SourceError) -> Void)?
+
+    /// Frames that are taken before others have their turn again.
+    private static let framesPerTurn = 8
+
+    init(_ stream: any FrameStream, _ loop: Loop) {
+        self.stream = stream
+        self.loop = loop
+        layout = stream.layout
+        timestampSource = stream.timestampSource
+        frameDuration = stream.frameDuration
+        let slots = stream.slots
+        ledger = SlotLedger(slots: slots.count)
+        regions = slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
+        payloadPlan = PayloadPlan(layout, regions: slots.first?.regions.map(\.count) ?? [])
+        token = loop.watch(.descriptor(stream.descriptor)) { [weak self] in self?.takeFrames() }
+    }
+
+    /// Lends a frame's slot once more.
+    ///
+    /// - Returns: false when the device needs it back at once.
+    func retain(_ frame: FrameJob) -> Bool { ledger.retain(frame.slot) }
+
+    /// A frame that was lent is not used any more.
+    func release(_ frame: FrameJob) { giveBack(frame.slot) }
+
+    /// Takes no more frames, and calls the body as soon as all that were lent have come back.
+    func end(then body: @escaping () -> Void) {
+        stopWatching()
+        isOver = true
+        whenHome = body
+        tellIfHome()
+    }
+
+    private func takeFrames() {
+        do {
+            for _ in 0..<Self.framesPerTurn {
+                guard !isOver, let slot = try stream.dequeue() else { return }
+                take(slot)
+            }
+        } catch {
+            // An error stays readable: nobody must be woken by it again and again.
+            stopWatching()
+            isOver = true
+            onLost?(error)
+        }
+    }
+
+    private func take(_ slot: FrameSlot) {
+        ledger.dequeued(slot.index)
+        if let lastSequence, slot.captureSequence > lastSequence + 1 {
+            onGap?(slot.captureSequence - lastSequence - 1)
+        }
+        lastSequence = slot.captureSequence
+        let facts = FrameFacts(
+            captureSequence: slot.captureSequence, monotonic: slot.monotonicTime,
+            realtime: slot.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now()))
+        let isWhole = !slot.isCorrupt && payloadPlan?.count(bytesUsed: slot.bytesUsed) != nil
+        onFrame?(
+            isWhole
+                ? FrameJob(slot: slot.index, regions: regions[slot.index], bytesUsed: slot.bytesUsed, facts: facts)
+                : nil)
+        giveBack(slot.index)
+    }
+
+    private func giveBack(_ slot: Int) {
+        guard ledger.release(slot) else { return }
+        if !isOver {
+            do {
+                try stream.enqueue(stream.slots[slot])
+            } catch {
+                ledger.lost(slot)
+                if ledger.total < 2 {
+                    stopWatching()
+                    isOver = true
+                    onLost?(error)
+                }
+            }
+        }
+        tellIfHome()
+    }
+
+    private func stopWatching() {
+        loop.cancel(token)
+        token = nil
+    }
+
+    private func tellIfHome() {
+        guard let body = whenHome, ledger.isHome else { return }
+        whenHome = nil
+        body()
+    }
+}

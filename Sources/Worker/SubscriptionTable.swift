@@ -1,0 +1,144 @@
+import BusProtocol
+
+/// What the subscribers of one device's media socket ask for: which renditions are to be made, for which topics, and what is refused.
+struct SubscriptionTable {
+    /// A complete topic that somebody is subscribed to.
+    struct Subscribed: Hashable {
+        /// As it was subscribed to, byte for byte.
+        let topic: [UInt8]
+        /// The rendition as it is spelled there.
+        let text: String
+    }
+
+    /// A rendition, and the topics that ask for it: one per spelling.
+    struct Wanted: Hashable {
+        let rendition: Rendition
+        var topics: [Subscribed]
+    }
+
+    /// What a message from a subscriber means for the worker.
+    enum Change: Equatable {
+        /// Nothing has changed.
+        case none
+        /// The topic is to be published once: the subscriber's barrier.
+        case acknowledge([UInt8])
+        /// ``wanted`` has changed.
+        case wanted
+        /// The topic is new among ``refused``.
+        case refused(Subscribed, BusError)
+        /// A refused topic has gone.
+        case forgotten
+    }
+
+    private struct Refusal {
+        let number: UInt64
+        let error: BusError
+        /// nil: it could not be made in any case. Otherwise it waits for a place.
+        let rendition: Rendition?
+    }
+
+    private let device: String
+    private let maximumRenditions: Int
+    private let maximumTopics: Int
+    private var lastNumber: UInt64 = 0
+    private var refusals: [Subscribed: Refusal] = [:]
+    /// What is to be made, in the order in which it was asked for.
+    private(set) var wanted: [Wanted] = []
+    /// Subscriptions that were ignored because there are too many.
+    private(set) var ignored: UInt64 = 0
+
+    /// - Parameters:
+    ///   - maximumRenditions: distinct renditions that are made at the same time.
+    ///   - maximumTopics: distinct topics that are remembered.
+    init(device: String, maximumRenditions: Int = BusLimits.maxRenditions, maximumTopics: Int = 4096) {
+        self.device = device
+        self.maximumRenditions = maximumRenditions
+        self.maximumTopics = maximumTopics
+    }
+
+    /// Topics that are remembered.
+    var count: Int { wanted.reduce(refusals.count) { $0 + $1.topics.count } }
+
+    /// Topics that get an error instead of frames.
+    var refused: [(topic: Subscribed, error: BusError)] { refusals.map { ($0.key, $0.value.error) } }
+
+    /// Somebody has subscribed, perhaps not as the first one.
+    mutating func subscribe(_ bytes: [UInt8]) -> Change {
+        switch Topic.parse(bytes) {
+        case .ack: return .acknowledge(bytes)
+        case .media(let topic) where topic.device == device:
+            return add(Subscribed(topic: bytes, text: topic.renditionText), topic)
+        default: return .none
+        }
+    }
+
+    /// The last subscriber of the topic has gone.
+    mutating func unsubscribe(_ bytes: [UInt8]) -> Change {
+        guard case .media(let topic) = Topic.parse(bytes), topic.device == device else { return .none }
+        let subscribed = Subscribed(topic: bytes, text: topic.renditionText)
+        if refusals.removeValue(forKey: subscribed) != nil { return .forgotten }
+        guard let index = wanted.firstIndex(where: { $0.topics.contains(subscribed) }) else { return .none }
+        wanted[index].topics.removeAll { $0 == subscribed }
+        if wanted[index].topics.isEmpty {
+            wanted.remove(at: index)
+            admitNext()
+        }
+        return .wanted
+    }
+
+    private mutating func add(_ subscribed: Subscribed, _ topic: MediaTopic) -> Change {
+        guard refusals[subscribed] == nil, !wanted.contains(where: { $0.topics.contains(subscribed) }) else {
+            return .none
+        }
+        guard count < maximumTopics else {
+            ignored += 1
+            return .none
+        }
+        do {
+            let rendition = try Self.rendition(topic)
+            if let index = wanted.firstIndex(where: { $0.rendition == rendition }) {
+                wanted[index].topics.append(subscribed)
+            } else if wanted.count < maximumRenditions {
+                wanted.append(Wanted(rendition: rendition, topics: [subscribed]))
+            } else {
+                let message = "This device makes \(maximumRenditions) renditions at a time; subscribe to one of them."
+                return refuse(
+                    subscribed, .limitExceeded(.renditions, message, maximum: maximumRenditions), waiting: rendition)
+            }
+            return .wanted
+        } catch {
+            return refuse(subscribed, error, waiting: nil)
+        }
+    }
+
+    private mutating func refuse(_ subscribed: Subscribed, _ error: BusError, waiting rendition: Rendition?) -> Change {
+        lastNumber += 1
+        refusals[subscribed] = Refusal(number: lastNumber, error: error, rendition: rendition)
+        return .refused(subscribed, error)
+    }
+
+    // A place has become free: for the rendition that has waited longest, and all spellings of it.
+    private mutating func admitNext() {
+        let waiting = refusals.filter { $0.value.rendition != nil }.sorted { $0.value.number < $1.value.number }
+        guard let rendition = waiting.first?.value.rendition else { return }
+        let topics = waiting.filter { $0.value.rendition == rendition }.map(\.key)
+        for topic in topics { refusals[topic] = nil }
+        wanted.append(Wanted(rendition: rendition, topics: topics))
+    }
+
+    private static func rendition(_ topic: MediaTopic) throws(BusError) -> Rendition {
+        switch topic.kind {
+        case .frame: return try topic.rendition()
+        case .buffer:
+            throw BusError(
+                .formatUnsupported,
+                "Shared-memory rings are not offered by this version; subscribe to frame/\(topic.device)/\(topic.renditionText)/.",
+                ["nearest": .null])
+        case .audio:
+            throw BusError(
+                .formatUnsupported,
+                "\(topic.device) is a camera and has no sound; subscribe to frame/\(topic.device)/native/.",
+                ["nearest": .null])
+        }
+    }
+}

@@ -1,0 +1,303 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+public import CaptureSources
+import JSON
+import LinuxIO
+public import Logging
+import ZeroMQ
+
+/// The process that owns one device: everything that it is made of, put together.
+public final class Worker {
+    private let options: WorkerOptions
+    private let logger: Logger
+    private let loop: Loop
+    private let lock: LockFile
+    private let socket: MediaSocket
+    private let doorkeeper: Doorkeeper
+    private let connections: ConnectionGuard
+    private let pool: RenditionPool
+    private let thread: DeviceThread<DeviceKeeper>
+    private let frames: FrameDesk
+    private let director: DeviceDirector
+    private let link: CoordinatorLink
+    private let desk: OrderDesk
+    private var status: StatusBoard?
+    private var table: SubscriptionTable
+    private let heartbeatTopic = Topic.heartbeat.bytes
+    private var ending: WorkerEnding?
+    private var lockReminder: Loop.Token?
+
+    /// How long the device is held open for a lock that a new coordinator has not told of, milliseconds.
+    private static let lockMemory: Int64 = 5000
+    /// How long an end in order may take, milliseconds.
+    private static let endLimit: Int64 = 3000
+
+    /// Makes everything ready but touches the device not yet. To be called on the thread that then calls ``run()``.
+    ///
+    /// - Throws: ``WorkerError``
+    public init(_ options: WorkerOptions, source: any VideoSource, logger: Logger) throws(WorkerError) {
+        self.options = options
+        var logger = logger
+        logger[metadataKey: LogKeys.deviceID] = "\(options.device)"
+        self.logger = logger
+        guard DeviceID.isValid(options.device) else {
+            throw .usage("'\(options.device)' is no device id: 1 to 32 of a–z, 0–9 and -")
+        }
+        let directory: RuntimeDirectory
+        let committed: CommittedConfiguration?
+        var group: UInt32?
+        do {
+            directory = try RuntimeDirectory(options.runtimeDirectory)
+            committed = try options.configuration.map { try CommittedConfiguration(json: $0) }
+            if let name = options.group {
+                group = CurrentProcess.groupID(named: name)
+                if group == nil { throw WorkerError.usage("there is no group '\(name)'") }
+            }
+        } catch {
+            throw error as? WorkerError ?? .usage("\(error)")
+        }
+        let lockPath = directory.deviceLock(options.device)
+        do throws(SystemError) {
+            lock = try LockFile(lockPath)
+        } catch {
+            throw error.isWouldBlock ? .deviceTaken(lockPath) : .failed("\(error)")
+        }
+        CurrentProcess.raiseDescriptorLimit()
+        table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
+        do {
+            loop = try Loop()
+            let context = try Context()
+            doorkeeper = try Doorkeeper(context, loop) { _, _ in .admit }
+            let mediaPath = directory.mediaSocket(options.device)
+            socket = try MediaSocket(
+                context, loop, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group)
+            connections = ConnectionGuard(
+                loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
+            connections.add(socket.server)
+            pool = try RenditionPool(loop)
+            frames = FrameDesk(device: options.device, socket, pool)
+            let clock = CallClock()
+            thread = try DeviceThread(
+                loop,
+                device: DeviceKeeper(TimedSource(source, clock), device: options.device, committed: committed),
+                clock: clock)
+            director = DeviceDirector(
+                device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
+                logger: logger)
+            link = try CoordinatorLink(
+                context, loop, path: directory.workersSocket,
+                hello: .hello(
+                    device: options.device, uniqueID: source.identity.uniqueID, mediaPath: mediaPath),
+                logger: logger)
+            desk = OrderDesk(
+                device: options.device, director, thread, committed: committed, logger: logger,
+                reply: { [link] number, result in link.send(.reply(order: number, result)) })
+        } catch {
+            throw .failed("\(error)")
+        }
+        frames.generation = desk.generation
+        status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
+        connect()
+    }
+
+    /// Runs until the worker is told to end, or can't go on.
+    public func run(signals: SignalDescriptor? = nil) -> WorkerEnding {
+        if let signals {
+            loop.watch(.descriptor(signals.rawValue)) { [weak self] in
+                while let signal = signals.next() where signal != 1 { self?.end(.inOrder) }
+            }
+        }
+        scheduleTick(at: MonotonicClock.now() + 1_000_000_000)
+        director.begin()
+        do {
+            try loop.run()
+        } catch {
+            logger.critical("the loop has failed", metadata: ["error": "\(error)"])
+            ending = .failed
+        }
+        pool.end()
+        // A thread that sits in a driver ends with the process.
+        if !thread.isAtWork { thread.end() }
+        return ending ?? .failed
+    }
+
+    // MARK: Connections between the parts
+
+    private func connect() {
+        socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
+        socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
+        frames.onFailure = { [weak self] error in self?.fail("frames can't be sent", "\(error)") }
+        director.onChange = { [weak self] in self?.status?.touch() }
+        director.onOpened = { [weak self] in self?.tellDescription() }
+        thread.onBusy = { [weak self] in self?.status?.touch() }
+        thread.onHang = { [weak self] in
+            self?.logger.critical("the driver has hung in a call for 10 s")
+            self?.end(.deviceHangs, now: true)
+        }
+        desk.onChange = { [weak self] in
+            guard let self else { return }
+            frames.generation = desk.generation
+            wish()
+            status?.touch()
+        }
+        desk.onStop = { [weak self] in self?.end(.inOrder) }
+        link.onOrder = { [weak self] order in self?.received(order) }
+        link.onConnected = { [weak self] in self?.connected() }
+        link.onDisconnected = { [weak self] in self?.desk.abandon() }
+        link.onAbandoned = { [weak self] in
+            self?.logger.warning("no coordinator has come for 30 s")
+            self?.end(.inOrder)
+        }
+    }
+
+    private func wish() {
+        director.demand(isLocked: desk.lockFence != nil, wantsFrames: !table.wanted.isEmpty)
+    }
+
+    // MARK: Subscribers
+
+    private func subscribed(_ topic: [UInt8]) {
+        switch table.subscribe(topic) {
+        case .none, .forgotten: break
+        case .acknowledge(let topic): publish(topic, Announcement.ack)
+        case .wanted: changeWanted()
+        case .refused(let subscribed, let error): frames.tell(subscribed, error)
+        }
+    }
+
+    private func unsubscribed(_ topic: [UInt8]) {
+        if table.unsubscribe(topic) == .wanted { changeWanted() }
+    }
+
+    private func changeWanted() {
+        frames.setWanted(table.wanted)
+        wish()
+    }
+
+    private func publish(_ topic: [UInt8], _ header: [UInt8]) {
+        do {
+            try socket.publish(topic: topic, header)
+        } catch {
+            fail("nothing can be published", "\(error)")
+        }
+    }
+
+    // MARK: The coordinator
+
+    private func connected() {
+        status?.forget()
+        tellDescription()
+        status?.touch()
+        // Its locks are told again right after the hello. One that isn't, ended while there was no coordinator.
+        guard let fence = desk.lockFence else { return }
+        loop.cancel(lockReminder)
+        lockReminder = loop.schedule(afterMilliseconds: Self.lockMemory) { [weak self] in
+            guard let self, desk.lockFence == fence else { return }
+            desk.forgetLock()
+        }
+    }
+
+    private func received(_ order: WorkerOrder) {
+        if case .lock = order.action {
+            loop.cancel(lockReminder)
+            lockReminder = nil
+        }
+        desk.handle(order)
+    }
+
+    private func tellDescription() {
+        guard let snapshot = director.snapshot else { return }
+        link.send(.description(snapshot.description.json))
+    }
+
+    private var currentStatus: DeviceStatus {
+        DeviceStatus(
+            isOpen: director.isOpen, stream: director.stream?.id, snapshot: director.snapshot,
+            generation: desk.generation, busySince: thread.busySince, error: director.error, committed: desk.committed)
+    }
+
+    // MARK: Once a second
+
+    private func scheduleTick(at time: Int64) {
+        loop.schedule(at: time) { [weak self] in
+            guard let self else { return }
+            tick()
+            // From when it was due, so that the beat doesn't drift; unless it has fallen behind.
+            scheduleTick(at: max(time, MonotonicClock.now() - 500_000_000) + 1_000_000_000)
+        }
+    }
+
+    private func tick() {
+        let stream = director.stream
+        publish(
+            heartbeatTopic,
+            JSONValue.object([
+                "device": .string(options.device), "stream": (stream?.id).map(JSONValue.string) ?? .null,
+                "streaming": .bool(stream != nil), "lastFrame": frames.lastFrame.map(JSONValue.integer) ?? .null,
+                "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(frames.frames),
+                "dropped": JSONValue(frames.dropped),
+            ]).serialized)
+        for (topic, error) in table.refused { frames.tell(topic, error) }
+        frames.tellErrors(stream == nil ? director.error : nil)
+        link.send(.alive(counters))
+        status?.touch()
+    }
+
+    private var counters: JSONValue {
+        var renditions: [String: JSONValue] = [:]
+        for counter in frames.counters {
+            renditions[counter.rendition.description] = [
+                "frames": JSONValue(counter.published), "dropped": JSONValue(counter.dropped),
+            ]
+        }
+        return [
+            "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped), "lost": JSONValue(director.lost),
+            "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored),
+            "connections": JSONValue(connections.count), "renditions": .object(renditions),
+        ]
+    }
+
+    // MARK: The end
+
+    private func fail(_ what: String, _ error: String) {
+        logger.critical("\(what)", metadata: ["error": "\(error)"])
+        end(.failed, now: true)
+    }
+
+    private func end(_ ending: WorkerEnding, now: Bool = false) {
+        guard self.ending == nil || now else { return }
+        self.ending = ending
+        if now { return loop.stop() }
+        logger.debug("ending")
+        loop.schedule(afterMilliseconds: Self.endLimit) { [weak self] in
+            self?.logger.error("the device can't be closed in time")
+            self?.loop.stop()
+        }
+        director.end { [weak self] in self?.loop.stop() }
+    }
+}
+
+/// Why a worker can't begin.
+public enum WorkerError: Error, CustomStringConvertible {
+    /// Another process holds the device's lock file.
+    case deviceTaken(String)
+    case usage(String)
+    case failed(String)
+
+    public var description: String {
+        switch self {
+        case .deviceTaken(let path): "another worker has this device: it holds \(path)"
+        case .usage(let why), .failed(let why): why
+        }
+    }
+
+    /// The exit status for it.
+    public var ending: WorkerEnding {
+        switch self {
+        case .deviceTaken: .deviceTaken
+        case .usage: .usage
+        case .failed: .failed
+        }
+    }
+}

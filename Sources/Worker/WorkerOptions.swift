@@ -1,0 +1,38 @@
+public import JSON
+
+/// How a worker is started.
+public struct WorkerOptions: Sendable {
+    /// The device's id, in topics and socket names.
+    public var device: String
+    public var runtimeDirectory: String
+    /// The group that may connect to the media socket; nil: only the worker's own user.
+    public var group: String?
+    /// Distinct renditions that are made at the same time.
+    public var renditions = 8
+    /// How long the device stays open when nobody wants it any more.
+    public var idleCloseMilliseconds = 2000
+    /// Connections to the media socket, of one user and in all.
+    public var connectionsPerUser = 128
+    public var connections = 1024
+    /// What an earlier process of this device had committed, as it told it (`committed` of its status); nil: nothing.
+    public var configuration: JSONValue?
+
+    public init(device: String, runtimeDirectory: String) {
+        self.device = device
+        self.runtimeDirectory = runtimeDirectory
+    }
+}
+
+/// How a worker ended: its exit status.
+public enum WorkerEnding: Int32, Sendable {
+    /// It was told to, or no coordinator has come for 30 s.
+    case inOrder = 0
+    /// Something failed that can't be mended here; the log says what.
+    case failed = 1
+    /// The options make no sense (`EX_USAGE`).
+    case usage = 64
+    /// Another worker has the device (`EX_TEMPFAIL`).
+    case deviceTaken = 75
+    /// The driver has hung in a call for 10 s (`EX_IOERR`).
+    case deviceHangs = 74
+}
