@@ -96,6 +96,7 @@ let package = Package(
             name: "CameraBusTesting",
             dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ"],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
+        tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
         tests("CaptureSourcesTests", ["CaptureCore", "CaptureSources", "CameraBusTesting", "LinuxIO"]),

@@ -1,6 +1,6 @@
 import BusProtocol
 import CaptureCore
-public import LinuxIO
+import LinuxIO
 public import Logging
 import ZeroMQ
 
@@ -64,7 +64,8 @@ public final class ConnectionGuard {
             switch event.kind {
             case .accepted: accepted(event.value, on: server)
             case .disconnected, .closed: closed(event.value)
-            case .acceptFailed: logger.error("a connection could not be accepted", metadata: ["errno": "\(event.value)"])
+            case .acceptFailed:
+                logger.error("a connection could not be accepted", metadata: ["errno": "\(event.value)"])
             default: break
             }
         }
@@ -72,7 +73,8 @@ public final class ConnectionGuard {
 
     private func accepted(_ descriptor: Int32, on server: ServerSocket) {
         // The event may be older than the connection: its descriptor may be closed, or be another's by now.
-        guard UnixSocket.localPath(of: descriptor) == server.path, let credentials = PeerCredentials(of: descriptor) else {
+        guard UnixSocket.localPath(of: descriptor) == server.path, let credentials = PeerCredentials(of: descriptor)
+        else {
             return
         }
         closed(descriptor)

@@ -4,6 +4,7 @@ import CaptureCore
 import JSON
 import LinuxIO
 import Logging
+import ZeroMQ
 
 /// A device's worker process as the coordinator sees it: started, watched, given orders, started again.
 final class Worker {
