@@ -51,7 +51,8 @@ let package = Package(
         library("CSodium", apt: "libsodium-dev"),
         library("CTurboJPEG", apt: "libturbojpeg0-dev"),
         .target(name: "CV4L2"),
-        library("CZeroMQ", apt: "libzmq3-dev"),
+        // Links libzmq3-dev's library; no system library target, since it also keeps libzmq from ending the process.
+        .target(name: "CZeroMQ", linkerSettings: [.linkedLibrary("zmq")]),
 
         // Wrappers: each knows its C library and nothing of this project.
         swift("FFmpeg", ["CFFmpeg"]),

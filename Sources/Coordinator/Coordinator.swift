@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import Glibc
 import JSON
 import LinuxIO
 public import Logging
@@ -74,9 +75,10 @@ public final class Coordinator {
             group = CurrentProcess.uid == 0 ? CurrentProcess.groupID(named: configuration.group) : nil
             try Self.makeDirectories(directory, group: group)
             lock = try Self.takeLock(directory)
-            signals = try SignalDescriptor([Self.SIGTERM, Self.SIGINT, Self.SIGHUP])
+            signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
             loop = try Loop()
             CurrentProcess.raiseDescriptorLimit()
+            Context.reserveDescriptors(256)
             try PeerAddressTest.run(at: "\(directory.internalDirectory)/test.sock")
             context = try Context()
             // Everybody whom the sockets' modes let through may connect; what is allowed is decided per request.
@@ -159,10 +161,6 @@ public final class Coordinator {
     }
 
     // MARK: Start
-
-    private static let SIGHUP: Int32 = 1
-    private static let SIGINT: Int32 = 2
-    private static let SIGTERM: Int32 = 15
 
     private static func readConfiguration(_ path: String?) throws(StartError) -> Configuration {
         guard let path else { return Configuration() }
@@ -294,7 +292,7 @@ public final class Coordinator {
 
     private func readSignals() {
         while let signal = signals.next() {
-            if signal == Self.SIGHUP { reload() } else { stop() }
+            if signal == SIGHUP { reload() } else { stop() }
         }
     }
 

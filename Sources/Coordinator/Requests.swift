@@ -52,7 +52,7 @@ extension Coordinator {
                     cancellations[name] = nil
                     ledger.finish(uid: name.uid, key: key, result: result, at: MonotonicClock.now())
                     let waiting = joined.removeValue(forKey: name) ?? []
-                    waiting.forEach { $0(result) }
+                    for respond in waiting { respond(result) }
                 }
             case .join:
                 guard joined[name, default: []].count < 64 else {

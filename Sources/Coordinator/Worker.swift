@@ -290,6 +290,6 @@ final class Worker {
         guard state == .running, description != nil, !readiness.isEmpty else { return }
         let waiting = readiness
         readiness = []
-        waiting.forEach { $0() }
+        for body in waiting { body() }
     }
 }
