@@ -110,22 +110,22 @@ public final class V4L2BufferQueue {
         return min(Int(planes[plane].data_offset), end)..<end
     }
 
-    /// `VIDIOC_STREAMON`.
-    public func start() throws(V4L2Error) {
-        var code = CInt(bitPattern: type.code)
-        try device.call(.streamOn, &code)
-    }
-
-    /// Takes all buffers back from the driver, filled or not (`VIDIOC_STREAMOFF`).
-    public func stop() throws(V4L2Error) {
-        var code = CInt(bitPattern: type.code)
-        try device.call(.streamOff, &code)
-    }
-
     private func buffer(_ index: UInt32) -> v4l2_buffer { v4l2_buffer(index, type, planes) }
 }
 
 extension V4L2Device {
+    /// Lets the driver fill the queued buffers (`VIDIOC_STREAMON`).
+    public func startStreaming(_ type: V4L2BufferType) throws(V4L2Error) {
+        var code = CInt(bitPattern: type.code)
+        try call(.streamOn, &code)
+    }
+
+    /// Takes all buffers back from the driver, filled or not (`VIDIOC_STREAMOFF`). Harmless when stopped.
+    public func stopStreaming(_ type: V4L2BufferType) throws(V4L2Error) {
+        var code = CInt(bitPattern: type.code)
+        try call(.streamOff, &code)
+    }
+
     /// Gives the kernel's side of all buffers of a queue back (`VIDIOC_REQBUFS` for none). Streaming ends with it.
     ///
     /// `EBUSY` if a ``V4L2BufferQueue`` still lives and the kernel is older than 4.20, which can't leave mapped buffers to their holders.

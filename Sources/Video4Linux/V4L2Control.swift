@@ -147,3 +147,11 @@ extension V4L2Control.Kind {
             }
     }
 }
+
+/// Where a camera looks (`V4L2_CID_CAMERA_ORIENTATION`) and its values.
+extension V4L2Control {
+    public static let cameraOrientation = UInt32(cv4l2_CID_CAMERA_ORIENTATION)
+    public static let orientationFront = Int64(V4L2_CAMERA_ORIENTATION_FRONT)
+    public static let orientationBack = Int64(V4L2_CAMERA_ORIENTATION_BACK)
+    public static let orientationExternal = Int64(V4L2_CAMERA_ORIENTATION_EXTERNAL)
+}

@@ -34,6 +34,9 @@ static const unsigned int cv4l2_CAP_DEVICE_CAPS = V4L2_CAP_DEVICE_CAPS;
 static const unsigned int cv4l2_CTRL_FLAG_NEXT_CTRL = V4L2_CTRL_FLAG_NEXT_CTRL;
 static const unsigned int cv4l2_CTRL_FLAG_NEXT_COMPOUND = V4L2_CTRL_FLAG_NEXT_COMPOUND;
 
+// Control ids are sums of macros in parentheses, which Swift does not import either.
+static const unsigned int cv4l2_CID_CAMERA_ORIENTATION = V4L2_CID_CAMERA_ORIENTATION;
+
 // ioctl(2), which is variadic and therefore not imported: 0, or the error number.
 //
 // The number is returned rather than left in errno so that nothing can run between the call and its reading.
