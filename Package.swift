@@ -51,7 +51,8 @@ let package = Package(
         library("CSodium", apt: "libsodium-dev"),
         library("CTurboJPEG", apt: "libturbojpeg0-dev"),
         .target(name: "CV4L2"),
-        library("CZeroMQ", apt: "libzmq3-dev"),
+        // Links libzmq3-dev's library; no system library target, since it also keeps libzmq from ending the process.
+        .target(name: "CZeroMQ", linkerSettings: [.linkedLibrary("zmq")]),
 
         // Wrappers: each knows its C library and nothing of this project.
         swift("FFmpeg", ["CFFmpeg"]),
@@ -96,6 +97,7 @@ let package = Package(
             name: "CameraBusTesting",
             dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ"],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
+        tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
         tests("CaptureSourcesTests", ["CaptureCore", "CaptureSources", "CameraBusTesting", "LinuxIO"]),

@@ -47,14 +47,6 @@ public struct BusError: Error, Hashable, Sendable {
         ])
     }
 
-    /// Reads an `error` object. Reasons that this version doesn't know, and errors without one, become `internalError`.
-    public init?(json: JSONValue) {
-        guard let message = json["message"]?.string else { return nil }
-        var data = json["data"]?.object ?? [:]
-        let word = data.removeValue(forKey: "reason")?.string
-        self.init(word.flatMap(Reason.init) ?? .internalError, message, data)
-    }
-
     /// What is wrong with a member of `params`; `path` is dotted, with indices in brackets: `changes[1].frameRate`.
     public static func invalidParams(_ path: String, _ why: String) -> BusError {
         BusError(

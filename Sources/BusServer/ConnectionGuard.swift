@@ -1,6 +1,6 @@
 import BusProtocol
 import CaptureCore
-public import LinuxIO
+import LinuxIO
 public import Logging
 import ZeroMQ
 
@@ -56,15 +56,18 @@ public final class ConnectionGuard {
     }
 
     /// The process of that number that has a connection here; nil when none has.
-    public func peer(pid: Int32) -> Peer? { peers.values.first { $0.pid == pid } }
+    public func peer(pid: Int32) -> Peer? { peers.values.first { $0.pid == pid && $0.startTime != nil } }
 
     private func read(_ server: ServerSocket) {
-        while let frames = try? server.monitor.receive() {
+        // A bounded number at a time: a flood of connections leaves turns to everything else on the loop.
+        for _ in 0..<256 {
+            guard let frames = try? server.monitor.receive() else { return }
             guard let event = MonitorEvent(frames) else { continue }
             switch event.kind {
             case .accepted: accepted(event.value, on: server)
             case .disconnected, .closed: closed(event.value)
-            case .acceptFailed: logger.error("a connection could not be accepted", metadata: ["errno": "\(event.value)"])
+            case .acceptFailed:
+                logger.error("a connection could not be accepted", metadata: ["errno": "\(event.value)"])
             default: break
             }
         }
@@ -72,14 +75,17 @@ public final class ConnectionGuard {
 
     private func accepted(_ descriptor: Int32, on server: ServerSocket) {
         // The event may be older than the connection: its descriptor may be closed, or be another's by now.
-        guard UnixSocket.localPath(of: descriptor) == server.path, let credentials = PeerCredentials(of: descriptor) else {
+        guard UnixSocket.localPath(of: descriptor) == server.path, let credentials = PeerCredentials(of: descriptor)
+        else {
             return
         }
         closed(descriptor)
-        let peer = Peer(
-            uid: credentials.uid, pid: credentials.pid, startTime: ProcessTable.startTime(of: credentials.pid))
-        peers[descriptor] = peer
-        guard !ledger.open(descriptor: descriptor, uid: peer.uid, pid: peer.pid) else { return }
+        guard !ledger.open(descriptor: descriptor, uid: credentials.uid, pid: credentials.pid) else {
+            peers[descriptor] = Peer(
+                uid: credentials.uid, pid: credentials.pid, startTime: ProcessTable.startTime(of: credentials.pid))
+            return
+        }
+        peers[descriptor] = Peer(uid: credentials.uid, pid: credentials.pid, startTime: nil)
         refused += 1
         UnixSocket.shutDown(descriptor)
         let now = MonotonicClock.now()
@@ -88,7 +94,8 @@ public final class ConnectionGuard {
             logger.warning(
                 "connections beyond the limit are shut down",
                 metadata: [
-                    LogKeys.peerUID: "\(peer.uid)", LogKeys.peerPID: "\(peer.pid)", "refused": "\(refused)",
+                    LogKeys.peerUID: "\(credentials.uid)", LogKeys.peerPID: "\(credentials.pid)",
+                    "refused": "\(refused)",
                 ])
         }
     }

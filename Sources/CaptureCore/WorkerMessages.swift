@@ -142,8 +142,7 @@ public enum WorkerReport: Hashable, Sendable {
         case "reply":
             guard let order = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
             if let error = json["error"] {
-                let failure = BusError(json: error) ?? BusError(.internalError, "the worker's answer could not be read")
-                self = .reply(order: order, .failure(failure))
+                self = .reply(order: order, .failure(BusError(wire: error)))
             } else {
                 self = .reply(order: order, .success(json["result"] ?? .null))
             }

@@ -41,7 +41,8 @@ final class DeviceFleet {
                 logger.error(
                     "two devices have one id; give one of them an alias",
                     metadata: [
-                        LogKeys.deviceID: "\(device.id)", "uniqueIDs": "\(other.identity.uniqueID), \(device.identity.uniqueID)",
+                        LogKeys.deviceID: "\(device.id)",
+                        "uniqueIDs": "\(other.identity.uniqueID), \(device.identity.uniqueID)",
                     ])
                 continue
             }

@@ -3,6 +3,7 @@ import CaptureCore
 import JSON
 import LinuxIO
 import Logging
+import ZeroMQ
 
 /// Asks a short-lived worker process for the machine's cameras: the coordinator itself never opens a device, which may hang.
 final class Discovery {

@@ -78,7 +78,9 @@ final class EventSocket {
         // What is older than the interval says nothing any more.
         resent = resent.filter { now - $0.value < Self.resendInterval }
         for topic in topics {
-            for publication in store.current(matching: topic) where publication.topic == topic { resend(publication, at: now) }
+            for publication in store.current(matching: topic) where publication.topic == topic {
+                resend(publication, at: now)
+            }
         }
     }
 

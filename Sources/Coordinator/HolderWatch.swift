@@ -1,5 +1,6 @@
 import BusServer
 import LinuxIO
+import ZeroMQ
 
 /// Watches processes that hold or wait for something, and tells once when one has ended (`pidfd_open`).
 final class HolderWatch {

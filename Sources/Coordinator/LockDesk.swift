@@ -217,7 +217,8 @@ extension Lock {
         .object([
             "id": .string(id), "devices": JSONValue(devices), "holder": holder.json, "fence": JSONValue(fence),
             "note": note.map(JSONValue.string) ?? .null, "since": JSONValue(since),
-            "lease": lease.map { JSONValue($0 / 1_000_000) } ?? .null, "expires": expires.map { JSONValue($0) } ?? .null,
+            "lease": lease.map { JSONValue($0 / 1_000_000) } ?? .null,
+            "expires": expires.map { JSONValue($0) } ?? .null,
         ])
     }
 }

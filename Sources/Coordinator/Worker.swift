@@ -4,6 +4,7 @@ import CaptureCore
 import JSON
 import LinuxIO
 import Logging
+import ZeroMQ
 
 /// A device's worker process as the coordinator sees it: started, watched, given orders, started again.
 final class Worker {
@@ -289,6 +290,6 @@ final class Worker {
         guard state == .running, description != nil, !readiness.isEmpty else { return }
         let waiting = readiness
         readiness = []
-        waiting.forEach { $0() }
+        for body in waiting { body() }
     }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// The process that this is.
@@ -7,6 +8,18 @@ public enum CurrentProcess {
     public static var gid: UInt32 { getegid() }
 
     public static func environment(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+
+    /// All variables.
+    public static func environment() -> [String: String] {
+        var variables: [String: String] = [:]
+        var entry = clinux_environment()
+        while let variable = entry?.pointee {
+            let parts = String(cString: variable).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
+            entry = entry?.successor()
+        }
+        return variables
+    }
 
     /// The path of the running program (`/proc/self/exe`).
     public static var executablePath: String? {

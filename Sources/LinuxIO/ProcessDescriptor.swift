@@ -64,11 +64,11 @@ public struct ChildProcess: Sendable {
         if let standardOutput { posix_spawn_file_actions_adddup2(&actions, standardOutput, 1) }
 
         let argv: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
-        defer { argv.forEach { free($0) } }
+        defer { for argument in argv { free(argument) } }
         let envp: [UnsafeMutablePointer<CChar>?]? = environment.map { variables in
             variables.map { strdup("\($0.key)=\($0.value)") } + [nil]
         }
-        defer { envp?.forEach { free($0) } }
+        defer { for variable in envp ?? [] { free(variable) } }
         var pid: pid_t = 0
         let code = posix_spawn(&pid, program, &actions, &attributes, argv, envp ?? Self.currentEnvironment())
         guard code == 0 else { throw SystemError(code: code, operation: "posix_spawn", subject: program) }

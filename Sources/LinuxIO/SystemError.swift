@@ -16,6 +16,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         self.subject = subject
     }
 
+    /// It would have had to wait: `EWOULDBLOCK`, which is `EAGAIN`.
+    public var isWouldBlock: Bool { code == EWOULDBLOCK }
+
     public var description: String {
         let reason = String(cString: strerror(code))
         return subject.isEmpty ? "\(operation): \(reason)" : "\(operation) \(subject): \(reason)"

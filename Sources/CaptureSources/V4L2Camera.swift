@@ -1,0 +1,215 @@
+public import CaptureCore
+import Glibc
+import Video4Linux
+
+/// A camera of the kernel's: a V4L2 node that captures pictures by streaming, single- or multi-planar.
+public final class V4L2Camera: VideoSource {
+    public let identity: DeviceIdentity
+
+    private let path: String
+    private let bufferCount: Int
+    private var opened: Opened?
+    private var isStreaming = false
+
+    private struct Opened {
+        var node: VideoNode
+        var type: V4L2BufferType
+        var controls: V4L2ControlTable
+    }
+
+    /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams; the driver decides.
+    ///
+    /// The four that may be lent to slow readers at a time, and two for the driver to go on with, are why the default is six.
+    public init(_ identity: DeviceIdentity, buffers: Int = 6) {
+        self.identity = identity
+        path = identity.node ?? ""
+        bufferCount = max(4, buffers)
+    }
+
+    // MARK: Opening
+
+    public func open() throws(SourceError) -> DeviceDescription {
+        do throws(V4L2Error) {
+            let opened = try connect()
+            let formats = try V4L2FormatTable.read(opened.node, opened.type)
+            self.opened = opened
+            return DeviceDescription(identity: identity, formats: formats, controls: opened.controls.controls)
+        } catch {
+            // A lost node says ENODEV for ever, also when the camera is back: the next attempt opens anew.
+            if error.errno == ENODEV { close() }
+            throw SourceError(error, .opening)
+        }
+    }
+
+    private func connect() throws(V4L2Error) -> Opened {
+        let node: VideoNode
+        if let opened { node = opened.node } else { node = try VideoNode(path: path) }
+        let capability = try node.capability()
+        // The number in a node's name goes to whoever comes next: after a replug it may be another camera's.
+        guard capability.driver == identity.driver, capability.busInfo == identity.bus,
+            let type = capability.captureType
+        else { throw V4L2Error(errno: ENODEV, operation: "VIDIOC_QUERYCAP", device: path) }
+        return Opened(node: node, type: type, controls: try V4L2ControlTable(node))
+    }
+
+    public func close() {
+        // Closing the node gives back whatever a failed stop left.
+        try? stopStreaming()
+        opened = nil
+    }
+
+    private func device(_ operation: String) throws(SourceError) -> Opened {
+        guard let opened else {
+            throw SourceError(.failed, operation: operation, message: "\(path): not open")
+        }
+        return opened
+    }
+
+    // MARK: Format and rate
+
+    public func activeFormat() throws(SourceError) -> FormatSelection {
+        let device = try device("VIDIOC_G_FMT")
+        return try translating(.configuring) { () throws(V4L2Error) in
+            FormatSelection(try device.node.format(device.type))
+        }
+    }
+
+    public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
+        let device = try device("VIDIOC_TRY_FMT")
+        return try translating(.configuring) { () throws(V4L2Error) in
+            FormatSelection(
+                try device.node.tryFormat(
+                    device.type, width: UInt32(clamping: selection.dimensions.width),
+                    height: UInt32(clamping: selection.dimensions.height), pixelFormat: selection.pixelFormat.code))
+        }
+    }
+
+    public func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
+        let device = try device("VIDIOC_S_FMT")
+        return try translating(.configuring) { () throws(V4L2Error) in
+            FormatSelection(
+                try device.node.setFormat(
+                    device.type, width: UInt32(clamping: selection.dimensions.width),
+                    height: UInt32(clamping: selection.dimensions.height), pixelFormat: selection.pixelFormat.code))
+        }
+    }
+
+    public func frameDuration() throws(SourceError) -> FrameDuration? {
+        let device = try device("VIDIOC_G_PARM")
+        return try translating(.configuring) { () throws(V4L2Error) in
+            try device.node.frameInterval(device.type).flatMap(FrameDuration.init)
+        }
+    }
+
+    public func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration {
+        let device = try device("VIDIOC_S_PARM")
+        let answer: FrameDuration?
+        do throws(V4L2Error) {
+            answer = try device.node.setFrameInterval(device.type, to: V4L2Fraction(duration)).flatMap(
+                FrameDuration.init)
+        } catch  where error.errno == ENOTTY {
+            answer = nil
+        } catch { throw SourceError(error, .configuring) }
+        guard let answer else {
+            throw SourceError(
+                .refused, operation: "VIDIOC_S_PARM", message: "\(path): the device has no frame rate to set")
+        }
+        return answer
+    }
+
+    // MARK: Controls
+
+    public func controls() throws(SourceError) -> [CaptureControl] {
+        var device = try device("VIDIOC_QUERY_EXT_CTRL")
+        device.controls = try translating(.configuring) { () throws(V4L2Error) in try V4L2ControlTable(device.node) }
+        opened = device
+        return device.controls.controls
+    }
+
+    public func controlValues() throws(SourceError) -> [String: ControlValue] {
+        let device = try device("VIDIOC_G_EXT_CTRLS")
+        return try translating(.configuring) { () throws(V4L2Error) in try device.controls.values(device.node) }
+    }
+
+    public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
+        let operation = "VIDIOC_S_EXT_CTRLS"
+        let device = try device(operation)
+        guard let known = device.controls[name] else {
+            throw SourceError(
+                .refused, operation: operation, errno: EINVAL, message: "\(path): there is no control \(name)",
+                control: name)
+        }
+        try translating(.control(name)) { () throws(V4L2Error) in
+            // Flags and ranges change with other controls: what was true when the table was read may not be any more.
+            let control = try device.node.control(id: known.id) ?? known
+            try control.admit(value.v4l2, device: path, operation: operation)
+            try device.node.setValue(of: control, to: value.v4l2)
+        }
+    }
+
+    // MARK: Streaming
+
+    public func startStreaming() throws(SourceError) -> any FrameStream {
+        let device = try device("VIDIOC_STREAMON")
+        if isStreaming { try stopStreaming() }
+        return try translating(.streaming) { () throws(V4L2Error) in
+            let format = try device.node.format(device.type)
+            let duration = try device.node.frameInterval(device.type).flatMap(FrameDuration.init)
+            let queue = try V4L2BufferQueue(device.node, device.type, count: bufferCount)
+            do throws(V4L2Error) {
+                for index in queue.buffers.indices { try queue.enqueue(index) }
+                try device.node.startStreaming(device.type)
+            } catch {
+                try? device.node.freeBuffers(device.type)
+                throw error
+            }
+            isStreaming = true
+            return V4L2Stream(queue, format: format, frameDuration: duration, descriptor: device.node.descriptor)
+        }
+    }
+
+    public func stopStreaming() throws(SourceError) {
+        guard let opened, isStreaming else { return }
+        isStreaming = false
+        try translating(.streaming) { () throws(V4L2Error) in
+            try opened.node.stopStreaming(opened.type)
+            try opened.node.freeBuffers(opened.type)
+        }
+    }
+
+    public func injectFault(_ fault: VirtualFault) throws(SourceError) {
+        throw SourceError(.refused, operation: "fault", message: "\(path): only virtual devices can be made to fail")
+    }
+}
+
+extension FormatSelection {
+    init(_ format: V4L2Format) {
+        self.init(
+            pixelFormat: PixelFormat(code: format.pixelFormat),
+            dimensions: Dimensions(width: Int(format.width), height: Int(format.height)))
+    }
+}
+
+extension V4L2Control {
+    /// Refuses what the driver would take without effect: V4L2 lets inactive controls be set, and pulls values into the range.
+    fileprivate func admit(_ value: V4L2ControlValue, device: String, operation: String) throws(V4L2Error) {
+        if !flags.isDisjoint(with: [.inactive, .readOnly]) {
+            throw V4L2Error(errno: EACCES, operation: operation, device: device)
+        }
+        if flags.contains(.grabbed) { throw V4L2Error(errno: EBUSY, operation: operation, device: device) }
+        let isInRange: Bool
+        switch (kind, value) {
+        case (.integer, .integer(let number)), (.boolean, .integer(let number)), (.menu, .integer(let number)),
+            (.integerMenu, .integer(let number)), (.integer64, .integer(let number)):
+            isInRange = minimum <= maximum && (minimum...maximum).contains(number)
+        case (.bitmask, .integer(let number)): isInRange = number & ~maximum == 0
+        case (.string, .string(let text)):
+            // In bytes; the kernel cuts a longer one off without a word.
+            isInRange = minimum <= maximum && (minimum...maximum).contains(Int64(text.utf8.count))
+        case (.u8, .integers(let numbers)), (.u16, .integers(let numbers)), (.u32, .integers(let numbers)):
+            isInRange = minimum <= maximum && numbers.allSatisfy((minimum...maximum).contains)
+        default: isInRange = true
+        }
+        if !isInRange { throw V4L2Error(errno: ERANGE, operation: operation, device: device) }
+    }
+}

@@ -1,0 +1,93 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// `device.list`, `get`, `formats`, `controls`, and `fault.inject`
+extension Coordinator {
+    func list(_ call: Call, _ respond: @escaping Responder) {
+        let media = call.string("media")
+        let devices = fleet.deviceIDs.compactMap { fleet.workers[$0] }
+            .filter { media == nil || $0.device.identity.mediaType.rawValue == media }
+        respond(.success(["devices": .array(devices.map(deviceValue))]))
+    }
+
+    func get(_ call: Call, _ respond: @escaping Responder) {
+        withWorker(call, respond) { worker in respond(.success(["device": self.deviceValue(worker)])) }
+    }
+
+    func formats(_ call: Call, _ respond: @escaping Responder) {
+        withDescription(call, respond) { description in
+            respond(.success(["formats": description["formats"] ?? []]))
+        }
+    }
+
+    func controls(_ call: Call, _ respond: @escaping Responder) {
+        withWorker(call, respond) { [weak self] worker in
+            worker.whenReady(withinMilliseconds: Self.patience) {
+                guard worker.isRunning else { return respond(.failure(Self.notReady(worker))) }
+                _ = self
+                worker.order(.readControls, completion: respond)
+            }
+        }
+    }
+
+    func injectFault(_ call: Call, _ respond: @escaping Responder) {
+        withWorker(call, respond) { worker in
+            guard case .virtual = worker.device.source else {
+                return respond(
+                    .failure(
+                        .invalidParams(
+                            "device", "\(worker.device.id) is real; only virtual devices have faults on demand")))
+            }
+            worker.whenReady(withinMilliseconds: Self.patience) {
+                let fault = JSONValue.members([
+                    "fault": call.params["fault"], "milliseconds": call.params["milliseconds"],
+                ])
+                worker.order(.fault(fault)) { result in
+                    // A worker that crashes as it was told can't say that it did.
+                    if call.string("fault") == "crash", case .failure(let error) = result,
+                        error.reason == .workerCrashed
+                    {
+                        respond(.success([:]))
+                    } else {
+                        respond(result.map { _ in [:] })
+                    }
+                }
+            }
+        }
+    }
+
+    /// How long a request waits for a worker that is just starting, milliseconds.
+    private static let patience: Int64 = 5000
+
+    /// Calls the body with the device's worker, or refuses.
+    func withWorker(_ call: Call, _ respond: @escaping Responder, _ body: @escaping (Worker) -> Void) {
+        let device = call.string("device") ?? ""
+        guard let worker = fleet.workers[device] else {
+            return respond(.failure(.deviceNotFound(device, known: fleet.deviceIDs)))
+        }
+        body(worker)
+    }
+
+    private func withDescription(_ call: Call, _ respond: @escaping Responder, _ body: @escaping (JSONValue) -> Void) {
+        withWorker(call, respond) { worker in
+            worker.whenReady(withinMilliseconds: Self.patience) {
+                guard let description = worker.description else { return respond(.failure(Self.notReady(worker))) }
+                body(description)
+            }
+        }
+    }
+
+    private static func notReady(_ worker: Worker) -> BusError {
+        if let error = worker.status["error"], let reason = error["reason"]?.string.flatMap(BusError.Reason.init),
+            let message = error["message"]?.string
+        {
+            return BusError(reason, message, ["device": .string(worker.device.id)])
+        }
+        return BusError(
+            .workerCrashed, "The worker of \(worker.device.id) is not ready; ask again in a moment.",
+            ["device": .string(worker.device.id)])
+    }
+}

@@ -1,0 +1,136 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// `device.lock`, `unlock`, `renew`, `takeOver`, `configure`, `set`
+extension Coordinator {
+    func lock(_ call: Call, _ respond: @escaping Responder) {
+        do {
+            var wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
+            wish.wait = call.duration("wait") ?? 0
+            wish.lease = call.duration("lease")
+            wish.note = call.string("note")
+            let ticket = locks.request(wish) { result in respond(result.map(Self.lockResult).mapError { $0 }) }
+            if let key = call.key { cancellations[key] = { [weak self] in self?.locks.cancel(ticket) } }
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    func takeOver(_ call: Call, _ respond: @escaping Responder) {
+        do {
+            let wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
+            locks.request(wish, takingOver: true) { result in respond(result.map(Self.lockResult)) }
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    func unlock(_ call: Call, _ respond: @escaping Responder) {
+        respond(
+            Result { () throws(BusError) in
+                try locks.unlock(token: call.string("lock") ?? "")
+                return [:]
+            })
+    }
+
+    func renew(_ call: Call, _ respond: @escaping Responder) {
+        respond(
+            Result { () throws(BusError) in
+                let lock = try locks.renew(token: call.string("lock") ?? "")
+                return ["expires": lock.expires.map { JSONValue($0) } ?? .null]
+            })
+    }
+
+    func configure(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            let changes = call.params["changes"]?.array ?? []
+            var batch = ConfigurationDesk.Batch(
+                changes: [], mode: call.string("mode").flatMap(ConfigurationMode.init) ?? .exact,
+                isDryRun: call.params["dryRun"]?.bool ?? false, fence: 0)
+            for (index, change) in changes.enumerated() {
+                let path = "changes[\(index)]"
+                let device = try ConfigurationChange.parse(change, path: path).device
+                guard fleet.workers[device] != nil else {
+                    throw BusError.deviceNotFound(device, known: fleet.deviceIDs)
+                }
+                guard !batch.changes.contains(where: { $0.device == device }) else {
+                    throw BusError.invalidParams("\(path).device", "\(device) is named twice; put its changes together")
+                }
+                batch.changes.append((device, change, path))
+            }
+            batch.fence = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device)).fence
+            desk.run(batch, completion: respond)
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    func set(_ call: Call, _ respond: @escaping Responder) {
+        withWorker(call, respond) { [weak self] worker in
+            guard let self else { return }
+            let change = JSONValue.members(["device": call.params["device"], "controls": call.params["controls"]])
+            var batch = ConfigurationDesk.Batch(
+                changes: [(worker.device.id, change, "")], mode: .exact, isDryRun: false, fence: 0)
+            if let token = call.string("lock") {
+                do throws(BusError) {
+                    batch.fence = try locks.authorize(token: token, devices: [worker.device.id]).fence
+                    desk.run(batch, completion: respond)
+                } catch {
+                    respond(.failure(error))
+                }
+            } else {
+                setUnderOwnLock(call, batch, respond)
+            }
+        }
+    }
+
+    private func setUnderOwnLock(_ call: Call, _ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
+        let wish = LockDesk.Wish(
+            devices: batch.changes.map(\.device), holder: holder(call.caller), isTransient: true)
+        locks.request(wish) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .failure(let error): respond(.failure(error))
+            case .success(let grant):
+                var batch = batch
+                batch.fence = grant.lock.fence
+                desk.run(batch) { [weak self] result in
+                    // The lock may have ended before its call did; then there is nothing to give back.
+                    try? self?.locks.unlock(token: grant.token)
+                    respond(result)
+                }
+            }
+        }
+    }
+
+    // MARK: The parts
+
+    private func devices(_ call: Call) throws(BusError) -> [String] {
+        let devices = call.strings("devices")
+        for (index, device) in devices.enumerated() {
+            guard fleet.workers[device] != nil else { throw .deviceNotFound(device, known: fleet.deviceIDs) }
+            guard !devices[..<index].contains(device) else {
+                throw .invalidParams("devices[\(index)]", "\(device) is named twice")
+            }
+        }
+        return devices
+    }
+
+    private func holder(_ caller: Caller) -> LockHolder {
+        let peer = caller.peer
+        // The start time is that of the process whose connection this is, so that another one under its number can't inherit.
+        let startTime = connections.peer(pid: peer.pid)?.startTime
+        let name = clientNames[caller.connection] ?? ProcessTable.name(of: peer.pid) ?? "unknown"
+        return LockHolder(uid: peer.uid, gid: peer.gid, pid: peer.pid, startTime: startTime, name: name)
+    }
+
+    private static func lockResult(_ grant: LockDesk.Grant) -> JSONValue {
+        [
+            "lock": .string(grant.token), "fence": JSONValue(grant.lock.fence),
+            "devices": JSONValue(grant.lock.devices), "holder": grant.lock.holder.json,
+        ]
+    }
+}

@@ -1,0 +1,108 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+
+/// A request that may be asked again: who asked, and under which key.
+struct RequestKey: Hashable {
+    let uid: UInt32
+    let key: String
+}
+
+/// From a request to the method that serves it.
+extension Coordinator {
+    func handle(_ caller: Caller, _ request: Request, _ respond: @escaping Responder) {
+        guard !isStopping else {
+            return respond(
+                .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
+        }
+        guard let method = MethodTable[request.method], let serve = Self.services[request.method] else {
+            return respond(.failure(.methodNotFound(request.method)))
+        }
+        if let error = method.params.validate(request.params) { return respond(.failure(error)) }
+        if method.admin, !caller.isAdmin {
+            return respond(
+                .failure(
+                    BusError(
+                        .unauthorized,
+                        "\(method.name) is for administrators: root, or the user that the bus runs as.",
+                        ["status": "denied", "needed": "admin"])))
+        }
+        guard let key = request.key else { return serve(self)(Call(caller, request), respond) }
+        serveOnce(caller, request, key: key, serve(self), respond)
+    }
+
+    /// A request with a key is carried out once, however often it is asked.
+    private func serveOnce(
+        _ caller: Caller, _ request: Request, key: String, _ serve: (Call, @escaping Responder) -> Void,
+        _ respond: @escaping Responder
+    ) {
+        let name = RequestKey(uid: caller.peer.uid, key: key)
+        let now = MonotonicClock.now()
+        do throws(BusError) {
+            switch try ledger.begin(
+                uid: name.uid, key: key, method: request.method, params: request.params, at: now)
+            {
+            case .run:
+                joined[name] = [respond]
+                serve(Call(caller, request)) { [weak self] result in
+                    guard let self else { return }
+                    cancellations[name] = nil
+                    ledger.finish(uid: name.uid, key: key, result: result, at: MonotonicClock.now())
+                    let waiting = joined.removeValue(forKey: name) ?? []
+                    for respond in waiting { respond(result) }
+                }
+            case .join:
+                guard joined[name, default: []].count < 64 else {
+                    throw BusError(
+                        .limitExceeded, "This request is being asked too often; wait for its answer.",
+                        ["limit": "repetitions", "maximum": 64])
+                }
+                joined[name, default: []].append(respond)
+            case .replay(let result): respond(result)
+            }
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    /// What a method is called with. Its params have the shape that the method table says.
+    struct Call {
+        let caller: Caller
+        let params: JSONValue
+        let key: RequestKey?
+
+        init(_ caller: Caller, _ request: Request) {
+            self.caller = caller
+            params = request.params
+            key = request.key.map { RequestKey(uid: caller.peer.uid, key: $0) }
+        }
+
+        func string(_ name: String) -> String? { params[name]?.string }
+
+        /// One or several names: a bare string is one.
+        func strings(_ name: String) -> [String] {
+            if let one = params[name]?.string { return [one] }
+            return params[name]?.array?.compactMap(\.string) ?? []
+        }
+
+        /// Milliseconds, in nanoseconds.
+        func duration(_ name: String) -> Int64? {
+            params[name]?.double.map { Int64(($0 * 1_000_000).rounded()) }
+        }
+    }
+
+    typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
+
+    private static let services: [String: Service] = [
+        "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success([:])) } }, "bus.cancel": { $0.cancel },
+        "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
+        "bus.methods": { _ in { $1(.success(MethodTable.json)) } },
+        "bus.metrics": { $0.metrics }, "device.list": { $0.list }, "device.get": { $0.get },
+        "device.formats": { $0.formats }, "device.controls": { $0.controls }, "device.lock": { $0.lock },
+        "device.unlock": { $0.unlock }, "device.renew": { $0.renew }, "device.takeOver": { $0.takeOver },
+        "device.configure": { $0.configure }, "device.set": { $0.set }, "fault.inject": { $0.injectFault },
+    ]
+}

@@ -1,0 +1,72 @@
+import CFFmpeg
+
+/// A way in which pixels lie in memory, by FFmpeg's name (`AVPixelFormat`).
+public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
+    let code: AVPixelFormat
+
+    public static func == (left: Self, right: Self) -> Bool { left.code == right.code }
+    public func hash(into hasher: inout Hasher) { hasher.combine(code.rawValue) }
+
+    init(_ code: AVPixelFormat) { self.code = code }
+
+    /// By FFmpeg's name: `yuyv422`, `bayer_rggb8`, `gray10le`. nil if the library has none of that name that can be read.
+    public init?(named name: String) {
+        let code = av_get_pix_fmt(name)
+        guard code != AV_PIX_FMT_NONE, sws_isSupportedInput(code) > 0 else { return nil }
+        self.code = code
+    }
+
+    /// FFmpeg's name.
+    public var description: String { av_get_pix_fmt_name(code).map { String(cString: $0) } ?? "none" }
+
+    /// How many planes a picture has.
+    public var planes: Int { max(0, min(4, Int(av_pix_fmt_count_planes(code)))) }
+
+    /// Bytes of one line of a plane without padding; 0 where there is no such plane.
+    public func lineBytes(plane: Int, width: Int) -> Int {
+        guard (0..<planes).contains(plane), (1...65536).contains(width) else { return 0 }
+        return max(0, Int(av_image_get_linesize(code, Int32(width), Int32(plane))))
+    }
+
+    /// Lines of a plane; 0 where there is no such plane.
+    public func lines(plane: Int, height: Int) -> Int {
+        guard (0..<planes).contains(plane), let descriptor = av_pix_fmt_desc_get(code) else { return 0 }
+        let shift = Int(descriptor.pointee.log2_chroma_h)
+        return plane == 1 || plane == 2 ? (height + (1 << shift) - 1) >> shift : height
+    }
+
+    public static let bgr24 = ImageFormat(AV_PIX_FMT_BGR24)
+    public static let rgb24 = ImageFormat(AV_PIX_FMT_RGB24)
+    public static let gray8 = ImageFormat(AV_PIX_FMT_GRAY8)
+    public static let yuv420p = ImageFormat(AV_PIX_FMT_YUV420P)
+    public static let yuv422p = ImageFormat(AV_PIX_FMT_YUV422P)
+    public static let yuv444p = ImageFormat(AV_PIX_FMT_YUV444P)
+    public static let yuv440p = ImageFormat(AV_PIX_FMT_YUV440P)
+    public static let yuv411p = ImageFormat(AV_PIX_FMT_YUV411P)
+    public static let yuv410p = ImageFormat(AV_PIX_FMT_YUV410P)
+    public static let yuyv422 = ImageFormat(AV_PIX_FMT_YUYV422)
+    public static let nv12 = ImageFormat(AV_PIX_FMT_NV12)
+}
+
+/// What black and white are in luma: 16 and 235, or 0 and 255.
+public enum ColorRange: Hashable, Sendable {
+    /// Video's (`AVCOL_RANGE_MPEG`).
+    case limited
+    /// JPEG's (`AVCOL_RANGE_JPEG`).
+    case full
+}
+
+/// How luma is made of red, green and blue.
+public enum ColorMatrix: Hashable, Sendable {
+    /// ITU-R BT.601: JPEG, and cameras that don't say otherwise.
+    case bt601
+    /// ITU-R BT.709.
+    case bt709
+
+    var coefficients: UnsafePointer<Int32>? {
+        switch self {
+        case .bt601: sws_getCoefficients(SWS_CS_ITU601)
+        case .bt709: sws_getCoefficients(SWS_CS_ITU709)
+        }
+    }
+}

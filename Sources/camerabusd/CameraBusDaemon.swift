@@ -1,0 +1,57 @@
+import ArgumentParser
+import Coordinator
+import Logging
+
+@main
+struct CameraBusDaemon: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "camerabusd",
+        abstract: "The coordinator of CameraBus: one service owns the cameras, many programs use them.",
+        discussion: """
+            It starts one camerabus-worker for each camera and serves command.sock and events.sock in its runtime directory: \
+            --runtime-dir, else $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
+            /tmp/camerabus-UID. SIGHUP reads the configuration again; SIGTERM ends it and everything it started.
+
+            Exit status: 0 ended in order, 1 could not start, 64 usage.
+            """,
+        version: "0.1.0")
+
+    @Option(help: ArgumentHelp("Read this configuration file.", valueName: "file"))
+    var config: String?
+
+    @Option(help: ArgumentHelp("Put sockets and state here.", valueName: "directory"))
+    var runtimeDir: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Add virtual cameras cam0, cam1, … (default: 2 when there is neither hardware nor a configuration file).",
+            valueName: "count"))
+    var virtual: Int?
+
+    @Flag(help: "Don't look for cameras of this machine.")
+    var noHardware = false
+
+    @Option(help: ArgumentHelp("The worker's program (default: camerabus-worker beside this one).", valueName: "file"))
+    var worker: String?
+
+    func validate() throws {
+        if let virtual, !(0...64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 64") }
+    }
+
+    func run() throws {
+        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        var options = Coordinator.Options()
+        options.configurationPath = config
+        options.runtimeDirectory = runtimeDir
+        options.virtualCameras = virtual
+        options.usesHardware = !noHardware
+        options.workerProgram = worker
+        let logger = Logger(label: "camerabusd")
+        do {
+            try Coordinator(options, logger: logger).run()
+        } catch {
+            logger.critical("\(error)")
+            throw ExitCode.failure
+        }
+    }
+}

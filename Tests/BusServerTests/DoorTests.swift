@@ -1,0 +1,176 @@
+import BusProtocol
+import BusServer
+import Glibc
+import LinuxIO
+import Logging
+import Testing
+import ZeroMQ
+
+/// What the bus rests on in libzmq, each tried on the library that is linked.
+@Suite(.timeLimit(.minutes(1))) final class DoorTests {
+    let folder: String
+    let context: Context
+    let loop: Loop
+
+    init() throws {
+        var template = Array("/tmp/cbt-XXXXXX".utf8CString)
+        folder = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
+        context = try Context()
+        loop = try Loop()
+    }
+
+    deinit { rmdir(folder) }
+
+    private func server(_ kind: Socket.Kind, _ name: String, domain: String = "test") throws -> ServerSocket {
+        try ServerSocket(
+            context,
+            .init(
+                kind: kind, path: "\(folder)/\(name)", mode: 0o600, sendHighWaterMark: 16, receiveHighWaterMark: 16,
+                maximumMessageBytes: 1 << 20, authenticationDomain: domain, welcome: nil))
+    }
+
+    private func client(_ kind: Socket.Kind, _ name: String) throws -> Socket {
+        let socket = try Socket(context, kind)
+        if kind == .subscribe { try socket.subscribe("") }
+        try socket.connect("ipc://\(folder)/\(name)")
+        return socket
+    }
+
+    /// Runs the loop until the condition holds, at most ten seconds.
+    private func run(until condition: @escaping () -> Bool) throws -> Bool {
+        if condition() { return true }
+        var isLate = false
+        let deadline = loop.schedule(afterMilliseconds: 10_000) { [loop] in
+            isLate = true
+            loop.stop()
+        }
+        defer { loop.cancel(deadline) }
+        func check() {
+            if condition() { return loop.stop() }
+            if !isLate { loop.schedule(afterMilliseconds: 5) { check() } }
+        }
+        check()
+        try loop.run()
+        return !isLate
+    }
+
+    @Test func `the self-test passes, so every message names its sender`() throws {
+        try PeerAddressTest.run(at: "\(folder)/test.sock")
+        #expect(access("\(folder)/test.sock", F_OK) == -1)
+    }
+
+    @Test func `the handler sees the peer's address on ipc and lets it in`() throws {
+        var seen: [(String, PeerAddress)] = []
+        let keeper = try Doorkeeper(context, loop) { domain, peer in
+            seen.append((domain, peer))
+            return .admit
+        }
+        let server = try server(.router, "s", domain: "command")
+        var received: [Message]?
+        loop.watch(.socket(server.socket)) { received = (try? server.socket.receive()) ?? received }
+        let dealer = try client(.dealer, "s")
+        try dealer.send([1])
+        #expect(try run { received != nil })
+        #expect(seen.first?.0 == "command")
+        #expect(seen.first?.1.pid == CurrentProcess.pid)
+        #expect(received?.last?.property("Peer-Address").flatMap(PeerAddress.init(zmqPeerAddress:)) == seen.first?.1)
+        withExtendedLifetime(keeper) {}
+    }
+
+    @Test func `a peer that is not let in now comes in as soon as it may`() throws {
+        var isOpen = false
+        var refusals = 0
+        let keeper = try Doorkeeper(context, loop) { _, _ in
+            if !isOpen { refusals += 1 }
+            return isOpen ? .admit : .notNow
+        }
+        let server = try server(.router, "s")
+        var received: [Message]?
+        loop.watch(.socket(server.socket)) { received = (try? server.socket.receive()) ?? received }
+        let dealer = try client(.dealer, "s")
+        try dealer.send([1])
+        #expect(try run { refusals > 0 })
+        #expect(received == nil)
+        isOpen = true
+        #expect(try run { received != nil })
+        withExtendedLifetime(keeper) {}
+    }
+
+    @Test func `shutting a connection's descriptor down ends that peer only`() throws {
+        let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
+        let server = try server(.extendedPublish, "s")
+        let guardian = ConnectionGuard(loop, perUser: 1, total: 10, logger: Logger(label: "test"))
+        guardian.add(server)
+        var subscriptions = 0
+        loop.watch(.socket(server.socket)) { while (try? server.socket.receive()) ?? nil != nil { subscriptions += 1 } }
+        let first = try client(.subscribe, "s")
+        #expect(try run { subscriptions == 1 && guardian.count == 1 })
+        // The second is one too many for its user, and again whenever it comes back.
+        let second = try client(.subscribe, "s")
+        #expect(try run { guardian.refused > 0 })
+        try server.socket.send([7])
+        #expect(try run { first.readiness().canReceive })
+        #expect(guardian.peer(pid: CurrentProcess.pid)?.startTime == ProcessTable.startTime(of: CurrentProcess.pid))
+        withExtendedLifetime((keeper, second)) {}
+    }
+
+    @Test func `a process's last connection is told when it closes`() throws {
+        let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
+        let server = try server(.router, "s")
+        let guardian = ConnectionGuard(loop, perUser: 10, total: 10, logger: Logger(label: "test"))
+        guardian.add(server)
+        var gone: Int32?
+        guardian.onLastConnectionClosed = { gone = $0.pid }
+        var first: Socket? = try client(.dealer, "s")
+        var second: Socket? = try client(.dealer, "s")
+        #expect(try run { guardian.count == 2 })
+        first = nil
+        #expect(try run { guardian.count == 1 })
+        #expect(gone == nil)
+        second = nil
+        #expect(try run { gone == CurrentProcess.pid })
+        withExtendedLifetime((keeper, first, second)) {}
+    }
+
+    @Test func `an unsubscription comes when the last subscriber has left, however it left`() throws {
+        let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
+        let server = try server(.extendedPublish, "s")
+        var seen: [UInt8] = []
+        loop.watch(.socket(server.socket)) {
+            while let frames = (try? server.socket.receive()) ?? nil { seen.append(frames[0].bytes[0]) }
+        }
+        var first: Socket? = try client(.subscribe, "s")
+        #expect(try run { seen == [1] })
+        var second: Socket? = try client(.subscribe, "s")
+        // Each subscription is told, so that a new subscriber can be answered.
+        #expect(try run { seen == [1, 1] })
+        first = nil
+        let third = try client(.subscribe, "s")
+        #expect(try run { seen == [1, 1, 1] })
+        try third.unsubscribe("")
+        second = nil
+        #expect(try run { seen == [1, 1, 1, 0] })
+        withExtendedLifetime((keeper, first, second, third)) {}
+    }
+
+    @Test func `a request that is too large for the socket ends its sender only`() throws {
+        let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
+        let server = try server(.router, "s")
+        var received = 0
+        loop.watch(.socket(server.socket)) { while (try? server.socket.receive()) ?? nil != nil { received += 1 } }
+        let large = try client(.dealer, "s")
+        let small = try client(.dealer, "s")
+        try large.send([UInt8](repeating: 0, count: (1 << 20) + 1))
+        try small.send([1])
+        #expect(try run { received == 1 })
+        withExtendedLifetime((keeper, large, small)) {}
+    }
+
+    @Test func `the socket's file goes with it`() throws {
+        do {
+            let server = try server(.router, "s")
+            #expect(access(server.path, F_OK) == 0)
+        }
+        #expect(access("\(folder)/s", F_OK) == -1)
+    }
+}

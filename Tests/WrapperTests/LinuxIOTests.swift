@@ -1,0 +1,130 @@
+import Glibc
+import LinuxIO
+import Testing
+
+/// A folder of a test's own, removed with all in it when the test ends.
+final class TemporaryFolder {
+    let path: String
+
+    init() {
+        var template = Array("/tmp/cbt-XXXXXX".utf8CString)
+        path = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
+    }
+
+    deinit {
+        if let folder = opendir(path) {
+            while let entry = readdir(folder) {
+                let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                }
+                unlink("\(path)/\(name)")
+            }
+            closedir(folder)
+        }
+        rmdir(path)
+    }
+}
+
+@Suite struct Files {
+    @Test func `a lock file keeps a second holder out and lets the next one in`() throws {
+        let folder = TemporaryFolder()
+        var first: LockFile? = try LockFile("\(folder.path)/lock")
+        #expect(throws: SystemError.self) { try LockFile("\(folder.path)/lock") }
+        _ = first
+        first = nil
+        _ = try LockFile("\(folder.path)/lock")
+    }
+
+    @Test func `replacing a file leaves no temporary one and keeps its mode`() throws {
+        let folder = TemporaryFolder()
+        let path = "\(folder.path)/state"
+        try File.replace(path, with: [1, 2], mode: 0o600)
+        try File.replace(path, with: [3], mode: 0o600)
+        #expect(try File.read(path, limit: 10) == [3])
+        #expect(throws: SystemError.self) { try File.read(path, limit: 0) }
+        var status = stat()
+        stat(path, &status)
+        #expect(status.st_mode & 0o777 == 0o600)
+        #expect(access(path + ".new", F_OK) == -1)
+    }
+
+    @Test func `a private directory is refused when it is a link`() throws {
+        let folder = TemporaryFolder()
+        symlink("/tmp", "\(folder.path)/link")
+        #expect(throws: SystemError.self) { try PrivateDirectory.make("\(folder.path)/link", mode: 0o700) }
+    }
+
+    @Test func `a socket is not made over a file, and not on a path that is too long`() throws {
+        let folder = TemporaryFolder()
+        try File.replace("\(folder.path)/file", with: [], mode: 0o600)
+        #expect(throws: SystemError.self) { _ = try UnixSocket.listen(at: "\(folder.path)/file", mode: 0o600) }
+        let long = "\(folder.path)/\(String(repeating: "x", count: 108))"
+        #expect(throws: SystemError.self) { _ = try UnixSocket.listen(at: long, mode: 0o600) }
+    }
+
+    @Test func `a socket has its mode, is live while somebody listens, and replaces a dead one`() throws {
+        let folder = TemporaryFolder()
+        let path = "\(folder.path)/s"
+        do {
+            let listener = try UnixSocket.listen(at: path, mode: 0o660)
+            #expect(UnixSocket.isLive(path))
+            _ = listener.rawValue
+        }
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o660)
+        #expect(!UnixSocket.isLive(path))
+        let again = try UnixSocket.listen(at: path, mode: 0o600)
+        #expect(UnixSocket.isLive(path))
+        _ = again.rawValue
+    }
+}
+
+@Suite struct Processes {
+    @Test func `a child's end is seen and told as it was`() throws {
+        for (command, ending) in [("exit 7", ChildProcess.Ending.exited(7)), ("kill -9 $$", .signalled(9))] {
+            let child = try ChildProcess(program: "/bin/sh", arguments: ["-c", command])
+            var item = pollfd(fd: child.process.rawValue, events: Int16(POLLIN), revents: 0)
+            #expect(poll(&item, 1, 10_000) == 1)
+            #expect(child.process.hasEnded)
+            #expect(child.reap() == ending)
+        }
+    }
+
+    @Test func `a process is named by its start time too`() {
+        let pid = CurrentProcess.pid
+        #expect(ProcessTable.startTime(of: pid).map { $0 <= ProcessTable.now() } == true)
+        #expect(ProcessTable.startTime(of: 0x3FFF_FFFF) == nil)
+    }
+
+    @Test func `output is read to its end`() throws {
+        let output = try ProcessOutput(program: "/bin/sh", arguments: ["-c", "printf 12345"])
+        var item = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
+        repeat { poll(&item, 1, 10_000) } while !output.read()
+        #expect(output.isComplete)
+        #expect(output.bytes == Array("12345".utf8))
+    }
+
+    @Test func `readiness reaches the service manager's socket, an abstract one too`() throws {
+        let folder = TemporaryFolder()
+        for path in ["\(folder.path)/notify", "@cbt-notify-\(CurrentProcess.pid)"] {
+            let raw = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
+            let receiver = FileDescriptor(owning: raw)
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            var bytes = Array(path.utf8)
+            if path.hasPrefix("@") { bytes[0] = 0 }
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+            let length = socklen_t(2 + bytes.count + (bytes[0] == 0 ? 0 : 1))
+            let bound = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(receiver.rawValue, $0, length) }
+            }
+            #expect(bound == 0)
+            let manager = ServiceManager { ["NOTIFY_SOCKET": path, "WATCHDOG_USEC": "3000000"][$0] }
+            #expect(manager.watchdogInterval == 1_500_000_000)
+            manager.notify("READY=1")
+            var buffer = [UInt8](repeating: 0, count: 64)
+            let count = recv(receiver.rawValue, &buffer, buffer.count, Int32(truncatingIfNeeded: MSG_DONTWAIT))
+            #expect(count == 7 && String(decoding: buffer[..<7], as: UTF8.self) == "READY=1")
+        }
+    }
+}
