@@ -105,6 +105,9 @@ let package = Package(
         tests("KernelTests", ["CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
+        tests(
+            "WorkerTests",
+            ["BusProtocol", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", "ZeroMQ", logging]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
     ]
 )

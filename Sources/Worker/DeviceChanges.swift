@@ -134,11 +134,8 @@ extension DeviceKeeper {
         // A format that was set brings a rate of its own, so a planned one is set also where it was set before.
         guard let wanted = change.plan.frameDuration else { return }
         guard change.plan.format != nil || wanted != before.configuration.frameDuration else { return }
-        if let present = try translating({ () throws(SourceError) in try source.frameDuration() }),
-            present.isNearly(wanted)
-        {
-            return
-        }
+        let present = try translating { () throws(SourceError) in try source.frameDuration() }
+        if let present, present.isNearly(wanted) { return }
         let given = try translating { () throws(SourceError) in try source.setFrameDuration(wanted) }
         guard !given.isNearly(wanted) else { return }
         let why = "\(device) runs at \(given.framesPerSecond) frames a second instead of \(wanted.framesPerSecond)."

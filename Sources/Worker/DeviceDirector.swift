@@ -155,8 +155,9 @@ final class DeviceDirector {
         hasFrame = false
         // Some drivers settle these only now.
         let format = FormatSelection(pixelFormat: run.layout.pixelFormat, dimensions: run.layout.dimensions)
+        let formatID = snapshot?.description.formatID(of: format)
         snapshot?.configuration.format = format
-        snapshot?.configuration.formatID = snapshot?.description.formatID(of: format)
+        snapshot?.configuration.formatID = formatID
         if let duration = run.frameDuration { snapshot?.configuration.frameDuration = duration }
         run.onFrame = { [weak self] frame in
             guard let self else { return }

@@ -1,6 +1,7 @@
 import BusServer
 import LinuxIO
 import Synchronization
+import ZeroMQ
 
 /// The thread on which all calls to a device are made, in order; their results come back to the loop.
 ///

@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import CaptureSources
 import ZeroMQ
 
 /// What becomes of each frame: for every rendition that is wanted it is passed through, converted or left out, and published.
@@ -12,6 +13,8 @@ final class FrameDesk {
     private var run: StreamRun?
     /// The frame's own bytes, made at the first rendition that needs them and shared by all.
     private let native = Message()
+    /// What the headers of this stream say.
+    private var timestampSource = TimestampSource.startOfExposure
     /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
     private var departed: [SubscriptionTable.Subscribed: UInt64] = [:]
 
@@ -50,11 +53,12 @@ final class FrameDesk {
     func begin(_ run: StreamRun) {
         self.run = run
         departed = [:]
+        timestampSource = run.timestampSource
         for output in outputs {
             output.begin(run)
-            for index in output.outputs.indices {
-                output.outputs[index].sequence = 0
-                output.prepare(index, device: device, run)
+            for topic in output.outputs {
+                topic.sequence = 0
+                output.prepare(topic, device: device, run)
             }
         }
     }
@@ -78,6 +82,7 @@ final class FrameDesk {
             for output in outputs { output.dropped += 1 }
             return
         }
+        if let run, run.timestampSource != timestampSource { prepareHeaders(run) }
         frames += 1
         lastFrame = frame.facts.monotonic
         // The other threads begin before this one is busy with copying.
@@ -134,9 +139,9 @@ final class FrameDesk {
         for gone in output.outputs where !topics.contains(gone.subscribed) { depart(gone) }
         output.outputs.removeAll { !topics.contains($0.subscribed) }
         for topic in topics where !output.outputs.contains(where: { $0.subscribed == topic }) {
-            let sequence = departed.removeValue(forKey: topic) ?? 0
-            output.outputs.append(RenditionOutput.Output(subscribed: topic, writer: nil, sequence: sequence))
-            if let run { output.prepare(output.outputs.count - 1, device: device, run) }
+            let new = RenditionOutput.Output(topic, sequence: departed.removeValue(forKey: topic) ?? 0)
+            output.outputs.append(new)
+            if let run { output.prepare(new, device: device, run) }
             if case .impossible(let error) = output.making { tell(topic, error) }
         }
     }
@@ -149,6 +154,13 @@ final class FrameDesk {
     private func depart(_ gone: RenditionOutput.Output) {
         guard run != nil, gone.sequence > 0, departed.count < Self.maximumDeparted else { return }
         departed[gone.subscribed] = gone.sequence
+    }
+
+    private func prepareHeaders(_ run: StreamRun) {
+        timestampSource = run.timestampSource
+        for output in outputs {
+            for topic in output.outputs { output.prepare(topic, device: device, run) }
+        }
     }
 
     // MARK: Frames
@@ -203,16 +215,15 @@ final class FrameDesk {
 
     private func publish(_ output: RenditionOutput, _ payload: Message, _ facts: FrameFacts) {
         output.published += 1
-        for index in output.outputs.indices {
-            guard output.outputs[index].writer != nil else { continue }
-            output.outputs[index].writer?.write(
-                sequence: output.outputs[index].sequence, captureSequence: facts.captureSequence,
-                generation: generation, monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
+        for topic in output.outputs {
+            topic.writer?.write(
+                sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
+                monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
                 payloadBytes: payload.count)
-            output.outputs[index].sequence += 1
+            guard let writer = topic.writer else { continue }
+            topic.sequence += 1
             attempt { () throws(ZeroMQError) in
-                guard let writer = output.outputs[index].writer else { return }
-                try socket.publish(topic: output.outputs[index].subscribed.topic, header: writer, payload: payload)
+                try socket.publish(topic: topic.subscribed.topic, header: writer, payload: payload)
             }
         }
     }

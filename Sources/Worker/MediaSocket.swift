@@ -39,7 +39,7 @@ final class MediaSocket {
     func publish(topic: [UInt8], header: FrameHeaderWriter, payload: Message) throws(ZeroMQError) {
         try outgoing.share(payload)
         try server.socket.send(topic, more: true)
-        try header.withBytes { bytes throws(ZeroMQError) in _ = try server.socket.send(bytes, more: true) }
+        try server.socket.send(header.bytes, more: true)
         try server.socket.send(outgoing)
     }
 

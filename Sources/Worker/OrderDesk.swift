@@ -58,7 +58,7 @@ final class OrderDesk {
     }
 
     func handle(_ order: WorkerOrder) {
-        do {
+        do throws(BusError) {
             try checkFence(order)
             switch order.action {
             case .lock:
@@ -141,7 +141,7 @@ final class OrderDesk {
                 reply(order.number, result)
                 done()
             }
-            do {
+            do throws(BusError) {
                 // While it waited, a newer lock may have come.
                 try checkFence(order)
                 try carryOut(order, finish)
@@ -268,28 +268,20 @@ final class OrderDesk {
         _ hold: DeviceLife.Hold, _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
         then body: @escaping (Result<Value, BusError>) -> Void
     ) {
-        struct Outcome {
-            let result: Result<Value, BusError>
-            let snapshot: DeviceSnapshot?
-            let generation: UInt64
-            let committed: CommittedConfiguration?
-        }
         director.hold(hold) { [weak self] held in
             guard let self else { return }
             if case .failure(let error) = held { return body(.failure(error)) }
             thread.perform { keeper in
                 let result = Result { () throws(BusError) in try work(keeper) }
-                return Outcome(
-                    result: result, snapshot: keeper.snapshot, generation: keeper.generation,
-                    committed: keeper.committed)
-            } then: { [weak self] (finished: Result<Outcome, Never>) in
+                return (result, keeper.snapshot, keeper.generation, keeper.committed)
+            } then: { [weak self] finished in
                 guard let self else { return }
-                let outcome = finished.get()
-                generation = outcome.generation
-                committed = outcome.committed
+                let (result, snapshot, generation, committed) = finished.get()
+                self.generation = generation
+                self.committed = committed
                 onChange?()
-                director.release(outcome.snapshot)
-                body(outcome.result)
+                director.release(snapshot)
+                body(result)
             }
         }
     }

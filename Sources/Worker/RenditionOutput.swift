@@ -16,10 +16,17 @@ final class RenditionOutput {
     }
 
     /// A topic with its own count of frames.
-    struct Output {
+    final class Output {
         let subscribed: SubscriptionTable.Subscribed
+        /// nil while nothing is made for it.
         var writer: FrameHeaderWriter?
+        /// Frames that were published so far within the stream.
         var sequence: UInt64
+
+        init(_ subscribed: SubscriptionTable.Subscribed, sequence: UInt64) {
+            self.subscribed = subscribed
+            self.sequence = sequence
+        }
     }
 
     let rendition: Rendition
@@ -56,11 +63,11 @@ final class RenditionOutput {
     /// The stream has ended.
     func end() {
         making = .idle
-        for index in outputs.indices { outputs[index].writer = nil }
+        for output in outputs { output.writer = nil }
     }
 
     /// Gets the topic's header ready; nothing for a rendition that is not made.
-    func prepare(_ index: Int, device: String, _ run: StreamRun) {
+    func prepare(_ output: Output, device: String, _ run: StreamRun) {
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
         switch making {
@@ -75,9 +82,9 @@ final class RenditionOutput {
                 ? nil
                 : layout.planes.map { FrameHeader.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
         }
-        outputs[index].writer = FrameHeaderWriter(
+        output.writer = FrameHeaderWriter(
             FrameHeaderWriter.Picture(
-                device: device, rendition: outputs[index].subscribed.text, stream: run.id,
+                device: device, rendition: output.subscribed.text, stream: run.id,
                 format: layout.pixelFormat.name, width: layout.dimensions.width, height: layout.dimensions.height,
                 planes: planes, timestampSource: run.timestampSource.rawValue))
     }

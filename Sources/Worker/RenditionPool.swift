@@ -2,6 +2,7 @@ import BusServer
 import Glibc
 import LinuxIO
 import Synchronization
+import ZeroMQ
 
 /// The threads that convert frames, so that the loop never waits for a picture.
 final class RenditionPool {

@@ -66,8 +66,7 @@ final class RenditionWork: @unchecked Sendable {
         job = replace(nil)
         guard let job else { return }
         do {
-            try converter.convert(job.regions, bytesUsed: job.bytesUsed, into: buffer)
-            try payload.allocate(count: buffer.count)
+            try payload.allocate(count: try converter.convert(job.regions, bytesUsed: job.bytesUsed, into: buffer))
             payload.mutableBytes.copyMemory(from: buffer.bytes)
             outcome = .made
         } catch {

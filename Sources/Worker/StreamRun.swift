@@ -2,13 +2,13 @@ import BusServer
 import CaptureCore
 import CaptureSources
 import LinuxIO
+import ZeroMQ
 
 /// A stream from its start to its end, on the loop: takes filled slots from the device, lends them, and gives them back.
 final class StreamRun {
     /// Random, as 16 hexadecimal digits: new at each start.
     let id = hexadecimal(randomBytes(8))
     let layout: FrameLayout
-    let timestampSource: TimestampSource
     let frameDuration: FrameDuration?
     /// nil when the layout doesn't lie within the slots.
     let payloadPlan: PayloadPlan?
@@ -37,7 +37,6 @@ final class StreamRun {
         self.stream = stream
         self.loop = loop
         layout = stream.layout
-        timestampSource = stream.timestampSource
         frameDuration = stream.frameDuration
         let slots = stream.slots
         ledger = SlotLedger(slots: slots.count)
@@ -45,6 +44,9 @@ final class StreamRun {
         payloadPlan = PayloadPlan(layout, regions: slots.first?.regions.map(\.count) ?? [])
         token = loop.watch(.descriptor(stream.descriptor)) { [weak self] in self?.takeFrames() }
     }
+
+    /// Some drivers tell it with the frames only.
+    var timestampSource: TimestampSource { stream.timestampSource }
 
     /// Lends a frame's slot once more.
     ///

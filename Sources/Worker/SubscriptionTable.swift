@@ -1,4 +1,5 @@
 import BusProtocol
+import JSON
 
 /// What the subscribers of one device's media socket ask for: which renditions are to be made, for which topics, and what is refused.
 struct SubscriptionTable {

@@ -2,8 +2,9 @@ import BusProtocol
 import BusServer
 import CaptureCore
 public import CaptureSources
+import Glibc
 import JSON
-import LinuxIO
+public import LinuxIO
 public import Logging
 import ZeroMQ
 
@@ -105,7 +106,8 @@ public final class Worker {
     public func run(signals: SignalDescriptor? = nil) -> WorkerEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
-                while let signal = signals.next() where signal != 1 { self?.end(.inOrder) }
+                // A hang-up of the terminal is the coordinator's business.
+                while let signal = signals.next() { if signal != SIGHUP { self?.end(.inOrder) } }
             }
         }
         scheduleTick(at: MonotonicClock.now() + 1_000_000_000)

@@ -1,0 +1,158 @@
+import Testing
+
+@testable import Worker
+
+@Suite("The life of a device")
+struct DeviceLifeTests {
+    private static let second: Int64 = 1_000_000_000
+    private var life = DeviceLife(idleTime: 2 * Self.second)
+
+    @Test("is opened once at the start, and closed after the idle time")
+    mutating func probe() {
+        #expect(life.begin(at: 0) == [.open])
+        #expect(life.opened(at: 5) == [.wake(at: 5 + 2 * Self.second)])
+        #expect(life.wake(at: 5 + 2 * Self.second) == [.close])
+        #expect(life.closed(at: 3 * Self.second) == [])
+        #expect(life.phase == .closed)
+    }
+
+    @Test("streams while frames are wanted, and stays open for the idle time afterwards")
+    mutating func frames() {
+        closed()
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: 10) == [.open])
+        #expect(life.opened(at: 11) == [.start])
+        #expect(life.started(at: 12) == [])
+        #expect(life.demand(isLocked: false, wantsFrames: false, at: 13) == [.stop])
+        #expect(life.stopped(at: 14) == [.wake(at: 14 + 2 * Self.second)])
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: 15) == [.start])
+    }
+
+    @Test("a lock alone keeps it open and does not make it stream")
+    mutating func locked() {
+        closed()
+        #expect(life.demand(isLocked: true, wantsFrames: false, at: 10) == [.open])
+        #expect(life.opened(at: 11) == [])
+        #expect(life.wake(at: 100 * Self.second) == [])
+        #expect(life.demand(isLocked: false, wantsFrames: false, at: 100 * Self.second) == [.wake(at: 102 * Self.second)])
+    }
+
+    @Test("a change of mind while it opens counts when it has opened")
+    mutating func changeOfMind() {
+        closed()
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: 10) == [.open])
+        #expect(life.demand(isLocked: false, wantsFrames: false, at: 11) == [])
+        #expect(life.opened(at: 12) == [.wake(at: 12 + 2 * Self.second)])
+    }
+
+    @Test("a failed opening is tried again after 1, 2, 4, 8, 10, 10 seconds, as long as it is wanted")
+    mutating func backOff() {
+        closed()
+        var now: Int64 = 10
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: now) == [.open])
+        for delay: Int64 in [1, 2, 4, 8, 10, 10] {
+            #expect(life.openFailed(at: now) == [.wake(at: now + delay * Self.second)])
+            #expect(life.wake(at: now + 1) == [.wake(at: now + delay * Self.second)])
+            now += delay * Self.second
+            #expect(life.wake(at: now) == [.open])
+        }
+        #expect(life.openFailed(at: now) == [.wake(at: now + 10 * Self.second)])
+        #expect(life.demand(isLocked: false, wantsFrames: false, at: now) == [])
+    }
+
+    @Test("a device that was never opened is tried again though nobody asks")
+    mutating func probeAgain() {
+        #expect(life.begin(at: 0) == [.open])
+        #expect(life.openFailed(at: 0) == [.wake(at: Self.second)])
+        #expect(life.wake(at: Self.second) == [.open])
+    }
+
+    @Test("a lost stream is stopped, the device closed and opened anew; the delay grows until a frame comes")
+    mutating func lost() {
+        streaming(from: 10)
+        #expect(life.lost(at: 20) == [.stop])
+        #expect(life.stopped(at: 21) == [.close])
+        #expect(life.closed(at: 22) == [.wake(at: 20 + Self.second)])
+        #expect(life.wake(at: 20 + Self.second) == [.open])
+        #expect(life.opened(at: 2 * Self.second) == [.start])
+        #expect(life.started(at: 2 * Self.second) == [])
+        #expect(life.lost(at: 3 * Self.second) == [.stop])
+        #expect(life.stopped(at: 3 * Self.second) == [.close])
+        #expect(life.closed(at: 3 * Self.second) == [.wake(at: 5 * Self.second)])
+        #expect(life.wake(at: 5 * Self.second) == [.open])
+        #expect(life.opened(at: 5 * Self.second) == [.start])
+        #expect(life.started(at: 5 * Self.second) == [])
+        life.firstFrame()
+        #expect(life.lost(at: 6 * Self.second) == [.stop])
+        #expect(life.stopped(at: 6 * Self.second) == [.close])
+        #expect(life.closed(at: 6 * Self.second) == [.wake(at: 7 * Self.second)])
+    }
+
+    @Test("a device in use by another program stays open and is asked to start again")
+    mutating func busyAtStart() {
+        closed()
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: 10) == [.open])
+        #expect(life.opened(at: 11) == [.start])
+        #expect(life.startFailed(reopen: false, at: 12) == [.wake(at: 12 + Self.second)])
+        #expect(life.wake(at: 12 + Self.second) == [.start])
+        #expect(life.startFailed(reopen: true, at: 2 * Self.second) == [.close])
+    }
+
+    @Test("an order opens a closed device, and does not wait for a retry that is due later")
+    mutating func hold() {
+        closed()
+        #expect(life.hold(.open, at: 10) == [.open])
+        #expect(life.opened(at: 11) == [.granted])
+        #expect(life.release(at: 12) == [.wake(at: 12 + 2 * Self.second)])
+        #expect(life.wake(at: 12 + 2 * Self.second) == [.close])
+        #expect(life.closed(at: 13) == [])
+        #expect(life.demand(isLocked: true, wantsFrames: false, at: 20) == [.open])
+        #expect(life.openFailed(at: 21) == [.wake(at: 21 + Self.second)])
+        #expect(life.hold(.open, at: 22) == [.open])
+        #expect(life.openFailed(at: 23) == [.refused, .wake(at: 23 + 2 * Self.second)])
+    }
+
+    @Test("an order that needs a stopped stream gets one, and the stream starts again after it")
+    mutating func quiet() {
+        streaming(from: 10)
+        #expect(life.hold(.open, at: 20) == [.granted])
+        #expect(life.release(at: 21) == [])
+        #expect(life.hold(.quiet, at: 22) == [.stop])
+        #expect(life.stopped(at: 23) == [.granted])
+        #expect(life.wake(at: 24) == [])
+        #expect(life.release(at: 25) == [.start])
+    }
+
+    @Test("an order whose device is lost under it keeps it from being closed until it is done")
+    mutating func lostUnderOrder() {
+        streaming(from: 10)
+        #expect(life.hold(.open, at: 20) == [.granted])
+        #expect(life.lost(at: 21) == [.stop])
+        #expect(life.stopped(at: 22) == [])
+        #expect(life.release(at: 23) == [.close])
+    }
+
+    @Test("the end stops, closes, and refuses who still waits")
+    mutating func end() {
+        streaming(from: 10)
+        #expect(life.end(at: 20) == [.stop])
+        #expect(life.hold(.quiet, at: 21) == [])
+        #expect(life.stopped(at: 22) == [.refused, .close])
+        #expect(life.closed(at: 23) == [.ended])
+        #expect(life.demand(isLocked: true, wantsFrames: true, at: 24) == [.ended])
+    }
+
+    private mutating func closed() {
+        _ = life.begin(at: 0)
+        _ = life.opened(at: 0)
+        _ = life.wake(at: 2 * Self.second)
+        #expect(life.closed(at: 0) == [])
+    }
+
+    private mutating func streaming(from now: Int64) {
+        closed()
+        _ = life.demand(isLocked: false, wantsFrames: true, at: now)
+        _ = life.opened(at: now)
+        #expect(life.started(at: now) == [])
+        #expect(life.phase == .streaming)
+    }
+}

@@ -1,0 +1,234 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import JSON
+import LinuxIO
+import Testing
+
+@testable import Worker
+
+@Suite("Orders to a worker", .serialized, .timeLimit(.minutes(2)))
+struct OrderTests {
+    private let bench = TestBench()
+
+    private func change(_ members: JSONValue) -> JSONValue {
+        var change = members.object ?? [:]
+        change["device"] = "cam0"
+        return .object(change)
+    }
+
+    private func prepare(
+        _ worker: WorkerFixture, _ members: JSONValue, mode: ConfigurationMode = .exact, fence: UInt64 = 1,
+        transaction: String = "t"
+    ) throws -> Result<JSONValue, BusError> {
+        try worker.coordinator.order(
+            .prepare(transaction: transaction, change: change(members), path: "changes[0]", mode: mode), fence: fence)
+    }
+
+    private func apply(_ worker: WorkerFixture, fence: UInt64 = 1, transaction: String = "t") throws -> Result<
+        JSONValue, BusError
+    > {
+        try worker.coordinator.order(.apply(transaction: transaction), fence: fence)
+    }
+
+    @Test("a lock keeps the device open; its end lets it close")
+    func lock() throws {
+        let worker = try WorkerFixture(bench, idleCloseMilliseconds: 50)
+        _ = try worker.coordinator.order(.lock, fence: 5).get()
+        for _ in 0..<2 { _ = try worker.coordinator.wait("a second") { if case .alive = $0 { true } else { false } } }
+        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        _ = try worker.coordinator.order(.unlock, fence: 5).get()
+        try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+    }
+
+    @Test("an order with an older fence is refused, and names the newer one")
+    func fences() throws {
+        let worker = try WorkerFixture(bench)
+        _ = try worker.coordinator.order(.lock, fence: 5).get()
+        _ = try prepare(worker, ["controls": ["gain": 3]], fence: 5).get()
+        _ = try worker.coordinator.order(.lock, fence: 7).get()
+        for result in [
+            try apply(worker, fence: 5), try prepare(worker, [:], fence: 6),
+            try worker.coordinator.order(.unlock, fence: 5), try worker.coordinator.order(.lock, fence: 6),
+        ] {
+            let error = #expect(throws: BusError.self) { try result.get() }
+            #expect(error?.reason == .lockLost)
+            #expect(error?.data["fence"] == 7)
+        }
+        let error = #expect(throws: BusError.self) { try worker.coordinator.order(.apply(transaction: "t")).get() }
+        #expect(error?.reason == .lockRequired)
+        #expect(!bench.now.calls.contains("set gain"))
+        #expect(try apply(worker, fence: 7).get()["controls"] == ["gain": 3])
+    }
+
+    @Test("a change under streaming gives a new stream and generation, and frames of the new format")
+    func applyWhileStreaming() throws {
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let before = try FrameHeader(try subscriber.next { $0.topic == "frame/cam0/native/" }.header)
+        let prepared = try prepare(worker, ["activeFormat": "f1", "frameRate": 50, "controls": ["brightness": 60]]).get()
+        #expect(prepared["activeFormat"]?["width"] == 32)
+        #expect(prepared["adjusted"] == [])
+        #expect(!bench.now.calls.contains { $0.hasPrefix("setFormat") })
+        let applied = try apply(worker).get()
+        #expect(applied["generation"] == 1)
+        #expect(applied["activeFormat"]?["id"] == "f1")
+        #expect(applied["frameDuration"] == "1/50")
+        #expect(applied["controls"] == ["brightness": 60])
+        let after = try subscriber.next { $0.header["width"] == 32 }
+        let header = try FrameHeader(after.header)
+        #expect(header.stream != before.stream)
+        #expect(header.generation == 1)
+        #expect(header.sequence == 0)
+        #expect(after.payload.count == 32 * 24 * 2)
+        let status = try worker.coordinator.waitForStatus("new format") { $0["activeFormat"]?["id"] == "f1" }
+        #expect(status["generation"] == 1)
+        #expect(status["frameRate"] == 50)
+        _ = try worker.coordinator.order(.finish(transaction: "t"), fence: 1).get()
+    }
+
+    @Test("controls alone are set while frames go on")
+    func controlsOnly() throws {
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let before = try FrameHeader(try subscriber.next { $0.topic == "frame/cam0/native/" }.header)
+        _ = try prepare(worker, ["controls": ["gain": 4]]).get()
+        _ = try apply(worker).get()
+        let after = try FrameHeader(try subscriber.next { $0.header["generation"] == 1 }.header)
+        #expect(after.stream == before.stream)
+        #expect(bench.now.starts == 1)
+    }
+
+    @Test("what is taken back is as before, with a generation of its own, and so are the frames")
+    func rollBack() throws {
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        _ = try prepare(worker, ["activeFormat": "f1", "controls": ["gain": 4]]).get()
+        _ = try apply(worker).get()
+        _ = try subscriber.next { $0.header["width"] == 32 }
+        _ = try worker.coordinator.order(.rollBack(transaction: "t"), fence: 1).get()
+        let back = try subscriber.next { $0.header["width"] == 64 }
+        #expect(back.header["generation"] == 2)
+        let status = try worker.coordinator.waitForStatus("old format") { $0["generation"] == 2 }
+        #expect(status["controls"]?["gain"] == 0)
+        #expect(status["activeFormat"]?["id"] == "f0")
+        #expect(status["committed"] == .null)
+    }
+
+    @Test("a control that the device makes something else of is refused in exact mode, and all is put back")
+    func exact() throws {
+        bench.set { $0.stubborn = ["gain": .integer(9)] }
+        let worker = try WorkerFixture(bench)
+        _ = try prepare(worker, ["activeFormat": "f1", "controls": ["brightness": 70, "gain": 4]]).get()
+        bench.set { $0.stubborn = ["gain": .integer(9)] }
+        let error = #expect(throws: BusError.self) { try apply(worker).get() }
+        #expect(error?.reason == .controlOutOfRange)
+        #expect(error?.data["max"] == 10)
+        let status = try worker.coordinator.waitForStatus("put back") { $0["controls"]?["brightness"] == 50 }
+        #expect(status["activeFormat"]?["id"] == "f0")
+        #expect(status["generation"] == 0)
+    }
+
+    @Test("in nearest mode it is an adjustment")
+    func nearest() throws {
+        bench.set { $0.stubborn = ["gain": .integer(9)] }
+        let worker = try WorkerFixture(bench)
+        _ = try prepare(worker, ["controls": ["gain": 4]], mode: .nearest).get()
+        let applied = try apply(worker).get()
+        #expect(applied["controls"] == ["gain": 9])
+        #expect(applied["adjusted"]?[0]?["path"] == "changes[0].controls.gain")
+        #expect(applied["adjusted"]?[0]?["asked"] == 4)
+        #expect(applied["adjusted"]?[0]?["given"] == 9)
+    }
+
+    @Test("a format that the device makes something else of is refused in exact mode with what is nearest")
+    func forcedFormat() throws {
+        let worker = try WorkerFixture(bench)
+        _ = try prepare(worker, ["activeFormat": "f1"]).get()
+        bench.set { $0.forcedFormat = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 64, height: 48)) }
+        let error = #expect(throws: BusError.self) { try apply(worker).get() }
+        #expect(error?.reason == .formatUnsupported)
+        #expect(error?.data["nearest"]?["id"] == "f0")
+    }
+
+    @Test("a refused control undoes what was set before it")
+    func refused() throws {
+        let worker = try WorkerFixture(bench)
+        _ = try prepare(worker, ["controls": ["brightness": 70, "gain": 4]]).get()
+        bench.set { $0.refusedControl = "gain" }
+        let error = #expect(throws: BusError.self) { try apply(worker).get() }
+        #expect(error?.reason == .controlOutOfRange)
+        let controls = try worker.coordinator.order(.readControls).get()["controls"]?.array
+        #expect(controls?.first { $0["name"] == "brightness" }?["value"] == 50)
+    }
+
+    @Test("what the planner refuses is refused with its path, and changes nothing")
+    func planner() throws {
+        let worker = try WorkerFixture(bench)
+        let error = #expect(throws: BusError.self) { try prepare(worker, ["controls": ["contrast": 1]]).get() }
+        #expect(error?.reason == .controlUnsupported)
+        let unknown = #expect(throws: BusError.self) { try apply(worker).get() }
+        #expect(unknown?.reason == .invalidParams)
+        #expect(!bench.now.calls.contains { $0.hasPrefix("set") })
+    }
+
+    @Test("no more than eight changes are under way")
+    func tooManyTransactions() throws {
+        let worker = try WorkerFixture(bench)
+        for number in 0..<8 { _ = try prepare(worker, [:], transaction: "t\(number)").get() }
+        let error = #expect(throws: BusError.self) { try prepare(worker, [:], transaction: "t8").get() }
+        #expect(error?.reason == .limitExceeded)
+        _ = try worker.coordinator.order(.finish(transaction: "t0"), fence: 1).get()
+        _ = try prepare(worker, [:], transaction: "t8").get()
+    }
+
+    @Test("a slow driver never holds up the frames, and is told as busy")
+    func slowDriver() throws {
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/native/", highWaterMark: 1000)
+        _ = try subscriber.next { $0.topic == "frame/cam0/native/" }
+        _ = try prepare(worker, ["controls": ["gain": 4]]).get()
+        bench.set { $0.slowness = 1500 }
+        let start = MonotonicClock.now()
+        let number = try worker.coordinator.send(.apply(transaction: "t"), fence: 1)
+        let status = try worker.coordinator.waitForStatus("busy") { $0["busySince"] != .null }
+        #expect(try #require(status["busySince"]?.integer) >= start)
+        var frames = 0
+        while try subscriber.next(where: { $0.topic == "frame/cam0/native/" }).header["generation"] == 0 { frames += 1 }
+        #expect(frames > 50)
+        _ = try worker.coordinator.waitForStatus("not busy") { $0["busySince"] == .null }
+        #expect(number > 0)
+    }
+
+    @Test("after a restart the committed configuration is put back when the device is opened")
+    func committed() throws {
+        let committed: JSONValue
+        do {
+            let worker = try WorkerFixture(bench)
+            _ = try prepare(worker, ["activeFormat": "f1", "frameRate": 50, "controls": ["gain": 4]]).get()
+            _ = try apply(worker).get()
+            _ = try worker.coordinator.order(.finish(transaction: "t"), fence: 1).get()
+            committed = try #require(
+                try worker.coordinator.waitForStatus("committed") { $0["committed"] != .null }["committed"])
+            try worker.stop()
+        }
+        let worker = try WorkerFixture(bench, configuration: committed)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let header = try FrameHeader(try subscriber.next { $0.topic == "frame/cam0/native/" }.header)
+        #expect(header.width == 32)
+        #expect(header.generation == 1)
+        let status = try worker.coordinator.waitForStatus("as committed") { $0["controls"]?["gain"] == 4 }
+        #expect(status["frameDuration"] == "1/50")
+    }
+
+    @Test("faults go to the device, and nonsense is refused")
+    func faults() throws {
+        let worker = try WorkerFixture(bench)
+        _ = try worker.coordinator.order(.fault(["fault": "slow", "milliseconds": 5])).get()
+        #expect(bench.now.calls.contains { $0.contains("slow") })
+        for fault: JSONValue in [["fault": "x"], [:], ["fault": "slow"], ["fault": "stall", "milliseconds": -1], 3] {
+            let error = #expect(throws: BusError.self) { try worker.coordinator.order(.fault(fault)).get() }
+            #expect(error?.reason == .invalidParams)
+        }
+    }
+}

@@ -1,0 +1,193 @@
+import CaptureCore
+import CaptureSources
+import Glibc
+import LinuxIO
+import Synchronization
+
+/// What a test can do to a ``TestSource`` from outside, and see of it.
+final class TestBench: Sendable {
+    struct State: Sendable {
+        var openFailure: SourceError?
+        var startFailure: SourceError?
+        var streamFailure: SourceError?
+        /// Values that are taken but not kept: the control says something else afterwards.
+        var stubborn: [String: ControlValue] = [:]
+        var refusedControl: String?
+        /// The format that comes out whatever is set.
+        var forcedFormat: FormatSelection?
+        /// Milliseconds that each setting of a control takes.
+        var slowness: UInt32 = 0
+        var damagedFrames = 0
+        var calls: [String] = []
+        var isOpen = false
+        var isStreaming = false
+        var slotsOut = 0
+        var leastQueued = Int.max
+        var starts = 0
+    }
+
+    private let state = Mutex(State())
+
+    func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
+    var now: State { state.withLock { $0 } }
+    func note(_ call: String) { state.withLock { $0.calls.append(call) } }
+    func clearCalls() { state.withLock { $0.calls = [] } }
+}
+
+/// A camera in memory, that does what the test bench says: small YUYV pictures, the frame's number in the first four bytes.
+final class TestSource: VideoSource {
+    let identity = DeviceIdentity(
+        uniqueID: "test-0", localizedName: "Test", type: .virtual, position: .unspecified, driver: "test", bus: "test:0")
+    private let bench: TestBench
+    private var format = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 64, height: 48))
+    private var duration = FrameDuration(framesPerSecond: 100)
+    private var values: [String: ControlValue] = ["brightness": .integer(50), "gain": .integer(0), "auto": .boolean(false)]
+
+    init(_ bench: TestBench) { self.bench = bench }
+
+    static func format(_ id: String, _ width: Int, _ height: Int, rates: [Int]) -> CaptureFormat {
+        CaptureFormat(
+            id: id, pixelFormat: .yuyv, dimensions: Dimensions(width: width, height: height),
+            frameRates: rates.map { FrameRateRange(discrete: FrameDuration(framesPerSecond: $0)) })
+    }
+
+    private var description: DeviceDescription {
+        DeviceDescription(
+            identity: identity,
+            formats: [Self.format("f0", 64, 48, rates: [100, 50]), Self.format("f1", 32, 24, rates: [100, 50])],
+            controls: table)
+    }
+
+    private var table: [CaptureControl] {
+        [
+            CaptureControl(
+                name: "brightness", title: "Brightness", id: 0x98_0900, type: .integer, minimum: 0, maximum: 100,
+                defaultValue: 50),
+            CaptureControl(
+                name: "gain", title: "Gain", id: 0x98_0913, type: .integer, minimum: 0, maximum: 10, defaultValue: 0),
+            CaptureControl(name: "auto", title: "Auto", id: 0x98_091F, type: .boolean, minimum: 0, maximum: 1),
+        ]
+    }
+
+    func open() throws(SourceError) -> DeviceDescription {
+        bench.note("open")
+        if let failure = bench.now.openFailure { throw failure }
+        bench.set { $0.isOpen = true }
+        return description
+    }
+
+    func close() {
+        bench.note("close")
+        bench.set { $0.isOpen = false }
+    }
+
+    func activeFormat() throws(SourceError) -> FormatSelection { format }
+
+    func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection { selection }
+
+    func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
+        bench.note("setFormat \(selection.dimensions)")
+        guard !bench.now.isStreaming else { throw SourceError(.inUse, operation: "setFormat", message: "streams") }
+        format = bench.now.forcedFormat ?? selection
+        return format
+    }
+
+    func frameDuration() throws(SourceError) -> FrameDuration? { duration }
+
+    func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration {
+        bench.note("setFrameDuration \(duration)")
+        guard !bench.now.isStreaming else { throw SourceError(.inUse, operation: "setFrameDuration", message: "streams") }
+        self.duration = duration
+        return duration
+    }
+
+    func controls() throws(SourceError) -> [CaptureControl] { table }
+
+    func controlValues() throws(SourceError) -> [String: ControlValue] { values }
+
+    func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
+        bench.note("set \(name)")
+        let now = bench.now
+        if now.slowness > 0 { usleep(now.slowness * 1000) }
+        if now.refusedControl == name {
+            throw SourceError(.refused, operation: "setControl", message: "refused", control: name)
+        }
+        values[name] = now.stubborn[name] ?? value
+    }
+
+    func startStreaming() throws(SourceError) -> any FrameStream {
+        bench.note("start")
+        if let failure = bench.now.startFailure { throw failure }
+        bench.set {
+            $0.isStreaming = true
+            $0.starts += 1
+        }
+        do {
+            return try TestStream(format, duration, bench)
+        } catch {
+            throw SourceError(.failed, operation: "start", message: "\(error)")
+        }
+    }
+
+    func stopStreaming() throws(SourceError) {
+        bench.note("stop")
+        bench.set { $0.isStreaming = false }
+    }
+
+    func injectFault(_ fault: VirtualFault) throws(SourceError) { bench.note("fault \(fault)") }
+}
+
+final class TestStream: FrameStream {
+    let layout: FrameLayout
+    let frameDuration: FrameDuration?
+    let timestampSource = TimestampSource.endOfFrame
+    let slots: [FrameSlot]
+    private let memory: [UnsafeMutableRawBufferPointer]
+    private let timer: TimerDescriptor
+    private let bench: TestBench
+    private var queued: [FrameSlot]
+    private var sequence: UInt64 = 0
+    var descriptor: Int32 { timer.rawValue }
+
+    init(_ format: FormatSelection, _ duration: FrameDuration, _ bench: TestBench) throws(SystemError) {
+        let bytes = format.dimensions.area * 2
+        layout = FrameLayout(
+            pixelFormat: .yuyv, dimensions: format.dimensions,
+            planes: [PlaneLayout(offset: 0, stride: format.dimensions.width * 2, bytes: bytes)])
+        frameDuration = duration
+        memory = (0..<4).map { _ in .allocate(byteCount: bytes, alignment: 64) }
+        slots = memory.enumerated().map { FrameSlot(index: $0.offset, regions: [$0.element]) }
+        for region in memory { region.initializeMemory(as: UInt8.self, repeating: 128) }
+        queued = slots
+        self.bench = bench
+        timer = try TimerDescriptor()
+        timer.arm(at: MonotonicClock.now() + duration.nanoseconds, every: duration.nanoseconds)
+    }
+
+    deinit { for region in memory { region.deallocate() } }
+
+    func dequeue() throws(SourceError) -> FrameSlot? {
+        if let failure = bench.now.streamFailure { throw failure }
+        guard timer.drain() > 0 else { return nil }
+        sequence += 1
+        guard !queued.isEmpty else { return nil }
+        let slot = queued.removeFirst()
+        slot.regions[0].storeBytes(of: UInt32(truncatingIfNeeded: sequence), as: UInt32.self)
+        slot.bytesUsed[0] = slot.regions[0].count
+        slot.captureSequence = sequence
+        slot.monotonicTime = MonotonicClock.now()
+        slot.isCorrupt = bench.now.damagedFrames > 0
+        let left = queued.count
+        bench.set {
+            if $0.damagedFrames > 0 { $0.damagedFrames -= 1 }
+            $0.slotsOut += 1
+            $0.leastQueued = min($0.leastQueued, left)
+        }
+        return slot
+    }
+
+    func enqueue(_ slot: FrameSlot) throws(SourceError) {
+        queued.append(slot)
+        bench.set { $0.slotsOut -= 1 }
+    }
+}

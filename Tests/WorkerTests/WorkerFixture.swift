@@ -1,0 +1,230 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import Glibc
+import JSON
+import LinuxIO
+import Logging
+import Synchronization
+import Testing
+import Worker
+import ZeroMQ
+
+struct TimedOut: Error, CustomStringConvertible {
+    let what: String
+    var description: String { "waited too long for \(what)" }
+}
+
+/// A runtime directory of its own, removed at the end.
+final class Room {
+    let directory: RuntimeDirectory
+
+    init() throws {
+        directory = try RuntimeDirectory("/tmp/camerabus-test-\(hexadecimal(randomBytes(6)))")
+        try PrivateDirectory.make(directory.path, mode: 0o700)
+        try PrivateDirectory.make(directory.media, mode: 0o700)
+        try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
+    }
+
+    deinit {
+        for folder in [directory.media, directory.internalDirectory, directory.path] {
+            if let entries = opendir(folder) {
+                while let entry = readdir(entries) {
+                    let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+                    }
+                    File.remove("\(folder)/\(name)")
+                }
+                closedir(entries)
+            }
+            rmdir(folder)
+        }
+    }
+}
+
+/// A worker on a thread of its own, and the coordinator that it reports to.
+final class WorkerFixture {
+    let room: Room
+    let coordinator: FakeCoordinator
+    private let thread: NamedThread
+    private let outcome = Outcome()
+
+    final class Outcome: Sendable {
+        private let ending = Mutex<Int32?>(nil)
+        var value: Int32? { ending.withLock { $0 } }
+        func set(_ status: Int32) { ending.withLock { $0 = status } }
+    }
+
+    init(
+        idleCloseMilliseconds: Int = 200, renditions: Int = 8, configuration: JSONValue? = nil,
+        _ source: @escaping @Sendable () -> any VideoSource
+    ) throws {
+        room = try Room()
+        coordinator = try FakeCoordinator(room.directory)
+        var options = WorkerOptions(device: "cam0", runtimeDirectory: room.directory.path)
+        options.idleCloseMilliseconds = idleCloseMilliseconds
+        options.renditions = renditions
+        options.configuration = configuration
+        let (outcome, finalOptions) = (outcome, options)
+        thread = try NamedThread(name: "worker") {
+            do throws(WorkerError) {
+                let worker = try Worker(
+                    finalOptions, source: source(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+                outcome.set(worker.run().rawValue)
+            } catch {
+                outcome.set(error.ending.rawValue)
+            }
+        }
+        _ = try coordinator.wait("hello") { if case .hello = $0 { true } else { false } }
+    }
+
+    convenience init(_ bench: TestBench, idleCloseMilliseconds: Int = 200, configuration: JSONValue? = nil) throws {
+        try self.init(idleCloseMilliseconds: idleCloseMilliseconds, configuration: configuration) { TestSource(bench) }
+    }
+
+    deinit { if outcome.value == nil { _ = try? stop() } }
+
+    /// Ends the worker and tells its exit status.
+    @discardableResult
+    func stop() throws -> Int32 {
+        if outcome.value == nil { try coordinator.send(.stop) }
+        thread.join()
+        return outcome.value ?? -1
+    }
+
+    /// Waits for the thread to end by itself.
+    func waitForEnd() -> Int32 {
+        thread.join()
+        return outcome.value ?? -1
+    }
+
+    func subscriber(_ topics: String..., highWaterMark: Int = 100) throws -> Subscriber {
+        try Subscriber(room.directory.mediaSocket("cam0"), topics, highWaterMark: highWaterMark)
+    }
+}
+
+/// The other end of `internal/workers.sock`.
+final class FakeCoordinator {
+    private let socket: Socket
+    private let path: String
+    private var connection: [UInt8] = []
+    private var lastOrder: UInt64 = 0
+    /// The last of each kind.
+    private(set) var status: JSONValue = .null
+    private(set) var description: JSONValue = .null
+    private(set) var counters: JSONValue = .null
+    private(set) var statuses = 0
+
+    init(_ directory: RuntimeDirectory) throws {
+        path = directory.workersSocket
+        socket = try Socket(try Context(), .router)
+        try socket.bind(RuntimeDirectory.endpoint(path))
+    }
+
+    @discardableResult
+    func send(_ action: WorkerOrder.Action, fence: UInt64? = nil) throws -> UInt64 {
+        lastOrder += 1
+        let order = WorkerOrder(number: lastOrder, fence: fence, action: action)
+        #expect(try socket.send(frames: [connection, order.json.serialized]))
+        return lastOrder
+    }
+
+    /// Gives an order and waits for its answer.
+    func order(_ action: WorkerOrder.Action, fence: UInt64? = nil) throws -> Result<JSONValue, BusError> {
+        let number = try send(action, fence: fence)
+        let report = try wait("the reply to \(action)") {
+            if case .reply(number, _) = $0 { true } else { false }
+        }
+        guard case .reply(_, let result) = report else { return .success(.null) }
+        return result
+    }
+
+    @discardableResult
+    func waitForStatus(_ what: String, _ condition: (JSONValue) -> Bool) throws -> JSONValue {
+        if condition(status) { return status }
+        _ = try wait("status: \(what), not \(status)") {
+            if case .status(let value) = $0 { condition(value) } else { false }
+        }
+        return status
+    }
+
+    func wait(
+        _ what: @autoclosure () -> String, seconds: Int64 = 10, _ condition: (WorkerReport) -> Bool
+    ) throws -> WorkerReport {
+        let deadline = MonotonicClock.now() + seconds * 1_000_000_000
+        while true {
+            while let frames = try socket.receive() {
+                connection = Array(frames[0].bytes)
+                let report = try #require(WorkerReport(json: try JSONValue(parsing: frames[1].bytes)))
+                switch report {
+                case .status(let value):
+                    status = value
+                    statuses += 1
+                case .description(let value): description = value
+                case .alive(let value): counters = value
+                default: break
+                }
+                if condition(report) { return report }
+            }
+            let left = (deadline - MonotonicClock.now()) / 1_000_000
+            guard left > 0 else { throw TimedOut(what: what()) }
+            var set = PollSet([.socket(socket)])
+            try set.wait(timeout: Int(left))
+        }
+    }
+}
+
+/// A frame as a subscriber gets it.
+struct Delivery {
+    var topic: String
+    var header: JSONValue
+    var payload: [UInt8]
+}
+
+/// A SUB socket whose subscriptions are in force.
+final class Subscriber {
+    private let socket: Socket
+
+    init(_ path: String, _ topics: [String], highWaterMark: Int) throws {
+        socket = try Socket(try Context(), .subscribe)
+        try socket.set(.receiveHighWaterMark, highWaterMark)
+        try socket.connect(RuntimeDirectory.endpoint(path))
+        for topic in topics { try socket.subscribe(topic) }
+        try confirm()
+    }
+
+    func subscribe(_ topic: String) throws {
+        try socket.subscribe(topic)
+        try confirm()
+    }
+
+    func unsubscribe(_ topic: String) throws { try socket.unsubscribe(topic) }
+
+    private func confirm() throws {
+        let ack = "ack/\(hexadecimal(randomBytes(8)))/"
+        try socket.subscribe(ack)
+        _ = try next("the barrier") { $0.topic == ack }
+        try socket.unsubscribe(ack)
+    }
+
+    /// The next message that fits; others are thrown away.
+    func next(
+        _ what: String = "a frame", seconds: Int64 = 10, where condition: (Delivery) -> Bool = { _ in true }
+    ) throws -> Delivery {
+        let deadline = MonotonicClock.now() + seconds * 1_000_000_000
+        while true {
+            while let frames = try socket.receive() {
+                guard frames.count >= 2 else { continue }
+                let delivery = Delivery(
+                    topic: String(decoding: frames[0].bytes, as: UTF8.self),
+                    header: try JSONValue(parsing: frames[1].bytes),
+                    payload: frames.count > 2 ? Array(frames[2].bytes) : [])
+                if condition(delivery) { return delivery }
+            }
+            let left = (deadline - MonotonicClock.now()) / 1_000_000
+            guard left > 0 else { throw TimedOut(what: what) }
+            var set = PollSet([.socket(socket)])
+            try set.wait(timeout: Int(left))
+        }
+    }
+}
