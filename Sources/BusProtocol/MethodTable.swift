@@ -110,13 +110,6 @@ extension MethodTable {
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("controls", .array(of: .reference("Control")))], additional: true),
             errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
-        Method(
-            "device.rename", "Gives a device an alias, which becomes its id and is kept.",
-            params: .object([
-                .required("device", .reference("DeviceID")), .required("name", .string(minLength: 1, maxLength: 32)),
-            ]),
-            result: .object([.required("device", .reference("Device"))], additional: true),
-            errors: [.deviceNotFound, .deviceBusy]),
     ]
 
     private static let locks = [

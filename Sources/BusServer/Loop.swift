@@ -24,7 +24,10 @@ public final class Loop {
 
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
-    private var pollSet: PollSet?
+    /// What is waited on, and whose it is; made anew only when watches came or went, since a turn must not allocate.
+    private var pollSet = PollSet([])
+    private var turn: [Watch] = []
+    private var isStale = true
     private var appointments: [Appointment] = []
     private var armed: Int64 = .max
     private var lastNumber: UInt64 = 0
@@ -38,7 +41,7 @@ public final class Loop {
     public func watch(_ source: PollSet.Source, _ handler: @escaping () -> Void) -> Token {
         let token = nextToken()
         watches.append(Watch(token: token, source: source, handler: handler))
-        pollSet = nil
+        isStale = true
         return token
     }
 
@@ -62,7 +65,7 @@ public final class Loop {
         guard let token else { return }
         if let index = watches.firstIndex(where: { $0.token == token }) {
             watches.remove(at: index)
-            pollSet = nil
+            isStale = true
         } else {
             appointments.removeAll { $0.token == token }
         }
@@ -72,15 +75,17 @@ public final class Loop {
     public func run() throws(ZeroMQError) {
         isStopping = false
         while !isStopping {
-            var set = pollSet ?? PollSet([.descriptor(timer.rawValue)] + watches.map(\.source))
-            // The handlers of this turn are those of the set: one that is removed by another is not called any more.
-            let turn = watches
-            pollSet = set
-            try set.wait()
-            if set.isReady(0) { keepAppointments() }
-            for (index, watch) in turn.enumerated() where set.isReady(index + 1) {
+            if isStale {
+                turn = watches
+                pollSet = PollSet([.descriptor(timer.rawValue)] + turn.map(\.source))
+                isStale = false
+            }
+            try pollSet.wait()
+            if pollSet.isReady(0) { keepAppointments() }
+            for (index, watch) in turn.enumerated() where pollSet.isReady(index + 1) {
                 if isStopping { break }
-                if pollSet == nil, !watches.contains(where: { $0.token == watch.token }) { continue }
+                // A handler that was taken back by another in this turn is not called any more.
+                if isStale, !watches.contains(where: { $0.token == watch.token }) { continue }
                 watch.handler()
             }
         }

@@ -107,7 +107,7 @@ public final class Coordinator {
             fleet = DeviceFleet(
                 loop, workers,
                 launch: Worker.Launch(
-                    program: program, runtimeDirectory: directory.path,
+                    program: program, runtimeDirectory: directory,
                     group: group == nil ? nil : configuration.group, logLevel: configuration.logLevel,
                     renditions: configuration.renditions, idleCloseMilliseconds: configuration.idleCloseMilliseconds,
                     connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections),
@@ -317,6 +317,8 @@ public final class Coordinator {
         service.notify("STOPPING=1")
         locks.shutDown()
         isStopping = true
+        // The last replies get a moment to leave.
+        try? commands?.server.socket.set(.linger, 200)
         fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [weak self] in self?.loop.stop() }
     }
 }

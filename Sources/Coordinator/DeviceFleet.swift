@@ -19,6 +19,7 @@ final class DeviceFleet {
     var onChange: ((_ device: String, Worker?) -> Void)?
     /// Told when a worker has started anew.
     var onHello: ((Worker) -> Void)?
+    private var whenAllHaveEnded: (() -> Void)?
 
     init(_ loop: Loop, _ server: ServerSocket, launch: Worker.Launch, logger: Logger) {
         self.loop = loop
@@ -63,7 +64,7 @@ final class DeviceFleet {
                 guard let self else { return }
                 if workers[device.id] === worker { onChange?(device.id, worker) }
                 worker.tellIfReady()
-                if worker.isGone { leaving.removeAll { $0 === worker } }
+                if worker.isGone, worker.isStopped { ended(worker) }
             })
         workers[device.id] = worker
         worker.start()
@@ -73,28 +74,30 @@ final class DeviceFleet {
         workers[id] = nil
         leaving.append(worker)
         worker.stop(by: MonotonicClock.now() + 3_000_000_000)
-        if worker.isGone { leaving.removeAll { $0 === worker } }
+        if worker.isGone { ended(worker) }
         onChange?(id, nil)
+    }
+
+    private func ended(_ worker: Worker) {
+        // A worker that was killed leaves its socket's file.
+        if workers[worker.device.id] == nil || workers[worker.device.id] === worker {
+            File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id))
+        }
+        leaving.removeAll { $0 === worker }
+        tellIfAllHaveEnded()
+    }
+
+    private func tellIfAllHaveEnded() {
+        guard let body = whenAllHaveEnded, leaving.isEmpty, workers.values.allSatisfy(\.isGone) else { return }
+        whenAllHaveEnded = nil
+        body()
     }
 
     /// Ends all workers; the body is called when the last one has ended, which the kill at the deadline makes sure.
     func stopAll(by deadline: Int64, then body: @escaping () -> Void) {
+        whenAllHaveEnded = body
         for worker in workers.values { worker.stop(by: deadline) }
-        waitForEnd(body)
-    }
-
-    private func waitForEnd(_ body: @escaping () -> Void) {
-        guard (Array(workers.values) + leaving).allSatisfy(\.isGone) else {
-            let previous = onChange
-            onChange = { [weak self] device, worker in
-                previous?(device, worker)
-                guard let self, (Array(workers.values) + leaving).allSatisfy(\.isGone) else { return }
-                onChange = nil
-                body()
-            }
-            return
-        }
-        body()
+        tellIfAllHaveEnded()
     }
 
     private func readReports() {
@@ -109,7 +112,13 @@ final class DeviceFleet {
             }
             let connection = Array(frames[0].bytes)
             if case .hello(let device, let uniqueID, let mediaPath) = report {
-                guard let worker = workers[device], worker.device.identity.uniqueID == uniqueID else { continue }
+                guard let worker = workers[device], worker.device.identity.uniqueID == uniqueID else {
+                    // Left over from another configuration, perhaps of a coordinator before this one.
+                    logger.notice("a worker that nobody wants is ended", metadata: [LogKeys.deviceID: "\(device)"])
+                    _ = try? server.socket.send(
+                        frames: [connection, WorkerOrder(number: 0, fence: nil, action: .stop).json.serialized])
+                    continue
+                }
                 worker.greeted(by: peer.pid, connection: connection, mediaPath: mediaPath)
             } else {
                 workers.values.first { $0.isConnection(connection) }?.received(report)

@@ -40,7 +40,7 @@ final class Discovery {
                 logger.error("the search for cameras gave no list")
                 return body([])
             }
-            body(list.compactMap(DeviceIdentity.init(json:)))
+            body(list.compactMap { try? DeviceIdentity(json: $0) })
         }
         token = loop.watch(.descriptor(output.rawValue)) {
             if output.read() { finish() }

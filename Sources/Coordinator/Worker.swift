@@ -15,7 +15,7 @@ final class Worker {
     /// How a worker is started; the same for all but the device.
     struct Launch {
         var program: String
-        var runtimeDirectory: String
+        var runtimeDirectory: RuntimeDirectory
         var group: String?
         var logLevel: String
         var renditions: Int
@@ -87,6 +87,7 @@ final class Worker {
 
     var pid: Int32? { process?.pid ?? child?.process.pid }
     var isRunning: Bool { state == .running }
+    var isStopped: Bool { state == .stopped }
     var isGone: Bool { child == nil && process == nil }
 
     // MARK: The process
@@ -109,7 +110,7 @@ final class Worker {
 
     private var arguments: [String] {
         var arguments = [
-            "--device", device.id, "--runtime-dir", launch.runtimeDirectory, "--log-level", launch.logLevel,
+            "--device", device.id, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
             "--renditions", "\(launch.renditions)", "--idle-close-ms", "\(launch.idleCloseMilliseconds)",
             "--connections-per-user", "\(launch.connectionsPerUser)", "--connections", "\(launch.connections)",
         ]
