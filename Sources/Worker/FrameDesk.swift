@@ -47,6 +47,7 @@ final class FrameDesk {
             update(output, wanted.topics)
             return output
         }
+        attempt { () throws(ZeroMQError) in try socket.setRenditions(outputs.count) }
     }
 
     /// A stream has started.
@@ -100,10 +101,11 @@ final class FrameDesk {
         if hasNative { native.removeAll() }
     }
 
-    /// To be called once a second: tells the subscribers of renditions that get no frames why.
+    /// The subscribers of renditions that get no frames, and why.
     ///
     /// - Parameter error: why the device gives none at all, if it doesn't.
-    func tellErrors(_ error: BusError?) {
+    func failures(_ error: BusError?) -> [(topic: SubscriptionTable.Subscribed, error: BusError)] {
+        var failures: [(topic: SubscriptionTable.Subscribed, error: BusError)] = []
         for output in outputs {
             var reason = error
             switch output.making {
@@ -115,17 +117,9 @@ final class FrameDesk {
             case .idle, .passThrough: break
             }
             guard let reason else { continue }
-            for topic in output.outputs { tell(topic.subscribed, reason) }
+            failures += output.outputs.map { ($0.subscribed, reason) }
         }
-    }
-
-    /// Tells the subscribers of a topic why they get no frames.
-    func tell(_ subscribed: SubscriptionTable.Subscribed, _ error: BusError) {
-        attempt { () throws(ZeroMQError) in
-            try socket.publish(
-                topic: subscribed.topic,
-                Announcement.failure(device: device, rendition: subscribed.text, error: error))
-        }
+        return failures
     }
 
     /// Frames that were published and left out within the stream, by rendition.
@@ -142,7 +136,6 @@ final class FrameDesk {
             let new = RenditionOutput.Output(topic, sequence: departed.removeValue(forKey: topic) ?? 0)
             output.outputs.append(new)
             if let run { output.prepare(new, device: device, run) }
-            if case .impossible(let error) = output.making { tell(topic, error) }
         }
     }
 

@@ -17,6 +17,7 @@ public final class Worker {
     private let socket: MediaSocket
     private let doorkeeper: Doorkeeper
     private let connections: ConnectionGuard
+    private let errors: ErrorTeller
     private let pool: RenditionPool
     private let thread: DeviceThread<DeviceKeeper>
     private let frames: FrameDesk
@@ -76,6 +77,7 @@ public final class Worker {
             connections = ConnectionGuard(
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
             connections.add(socket.server)
+            errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
             frames = FrameDesk(device: options.device, socket, pool)
             let clock = CallClock()
@@ -129,6 +131,7 @@ public final class Worker {
     private func connect() {
         socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
         socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
+        errors.onFailure = { [weak self] error in self?.fail("errors can't be sent", "\(error)") }
         frames.onFailure = { [weak self] error in self?.fail("frames can't be sent", "\(error)") }
         director.onChange = { [weak self] in self?.status?.touch() }
         director.onOpened = { [weak self] in self?.tellDescription() }
@@ -164,7 +167,7 @@ public final class Worker {
         case .none, .forgotten: break
         case .acknowledge(let topic): publish(topic, Announcement.ack)
         case .wanted: changeWanted()
-        case .refused(let subscribed, let error): frames.tell(subscribed, error)
+        case .refused(let subscribed, let error): errors.tell(subscribed, error)
         }
     }
 
@@ -240,8 +243,7 @@ public final class Worker {
                 "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(frames.frames),
                 "dropped": JSONValue(frames.dropped),
             ]).serialized)
-        for (topic, error) in table.refused { frames.tell(topic, error) }
-        frames.tellErrors(stream == nil ? director.error : nil)
+        errors.tell(table.refused + frames.failures(stream == nil ? director.error : nil))
         link.send(.alive(counters))
         status?.touch()
     }

@@ -141,7 +141,7 @@ final class FakeCoordinator {
 
     @discardableResult
     func waitForStatus(_ what: String, _ condition: (JSONValue) -> Bool) throws -> JSONValue {
-        if condition(status) { return status }
+        if status != .null, condition(status) { return status }
         _ = try wait("status: \(what), not \(status)") {
             if case .status(let value) = $0 { condition(value) } else { false }
         }
