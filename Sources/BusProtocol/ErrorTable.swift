@@ -87,7 +87,7 @@ extension BusError {
         Meaning(.controlReadOnly, "The control can't be set."),
         Meaning(
             .controlBusy, "The control can't be set in the present mode, or while it is at work.",
-            [.required("control", .string())]),
+            [.required("control", Schema.string().orNull)]),
     ]
 
     private static let common = [

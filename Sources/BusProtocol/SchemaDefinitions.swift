@@ -99,13 +99,19 @@ extension Schema {
                     "type",
                     .string().described(
                         "int, bool, menu, button, int64, str, bitmask, intmenu, u8, u16, u32, area, or unknown.")),
-                .required("minimum", Schema.integer().orNull), .required("maximum", Schema.integer().orNull),
-                .required("step", Schema.integer().orNull), .required("default", Schema.integer().orNull),
-                .required(
+                .required("category", .string()), .required("minimum", .integer()), .required("maximum", .integer()),
+                .required("step", .integer()), .required("defaultValue", Schema.integer().orNull),
+                .required("flags", .array(of: .string())),
+                .optional(
                     "menu",
-                    Schema.map(of: .anyOf([.string(), .integer()])).orNull.described(
-                        "Names or numbers by index; null: no menu.")),
-                .required("flags", .array(of: .string())), .required("category", .string()),
+                    .array(
+                        of: .object(
+                            [
+                                .required("index", .integer(min: 0)), .optional("name", .string()),
+                                .optional("value", .integer()),
+                            ], additional: true)
+                    ).described("For menu items with a name, for intmenu items with a value.")),
+                .optional("dimensions", .array(of: .integer(min: 0)).described("Of an array of values.")),
                 .required("value", .reference("ControlValue")),
             ], additional: true
         ).described("A knob of a device. value is null where it can't be read."),

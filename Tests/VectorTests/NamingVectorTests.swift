@@ -1,4 +1,5 @@
 import BusProtocol
+import CameraBusTesting
 import JSON
 import Testing
 

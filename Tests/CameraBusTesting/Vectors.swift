@@ -1,32 +1,33 @@
 import Glibc
-import JSON
-import Testing
+public import JSON
+public import Testing
 
 /// One case of a file in `Protocol/vectors`.
-struct VectorCase: Sendable, CustomTestStringConvertible {
-    let name: String
-    let isValid: Bool
-    let json: JSONValue
+public struct VectorCase: Sendable, CustomTestStringConvertible {
+    public let name: String
+    public let isValid: Bool
+    /// The whole case.
+    public let json: JSONValue
 
-    var testDescription: String { name }
-    var expect: JSONValue { json["expect"] ?? .null }
+    public var testDescription: String { name }
+    public var expect: JSONValue { json["expect"] ?? .null }
 
     /// The frames of the case as bytes.
-    var frames: [[UInt8]] { json["frames"]?.array?.map(Vectors.bytes) ?? [] }
+    public var frames: [[UInt8]] { json["frames"]?.array?.map(Vectors.bytes) ?? [] }
 
     /// The only frame.
-    func frame() throws -> [UInt8] {
+    public func frame() throws -> [UInt8] {
         try #require(frames.count == 1)
         return frames[0]
     }
 }
 
 /// Reads the files of `Protocol`, which lies beside `Tests`.
-enum Vectors {
+public enum Vectors {
     struct Failure: Error { var text: String }
 
     /// The cases of `Protocol/vectors/<name>.json`. A file that can't be read is one case that fails, never none that pass.
-    static func cases(_ name: String) -> [VectorCase] {
+    public static func cases(_ name: String) -> [VectorCase] {
         do {
             let cases = try document("vectors/\(name).json")["cases"]?.array ?? []
             if cases.isEmpty { throw Failure(text: "no cases in \(name).json") }
@@ -42,12 +43,12 @@ enum Vectors {
     }
 
     /// A JSON file of `Protocol`.
-    static func document(_ path: String) throws -> JSONValue {
+    public static func document(_ path: String) throws -> JSONValue {
         try read(path).withUnsafeBytes { bytes in try JSONValue(parsing: bytes, maximumDepth: 200) }
     }
 
     /// A frame as the vectors write it: text, or {hex}, {text, times} and {concat} for what is no text or too long.
-    static func bytes(_ frame: JSONValue) -> [UInt8] {
+    public static func bytes(_ frame: JSONValue) -> [UInt8] {
         if let text = frame.string { return Array(text.utf8) }
         if let hex = frame["hex"]?.string {
             return stride(from: 0, to: hex.utf8.count, by: 2).compactMap { index in
@@ -74,12 +75,4 @@ enum Vectors {
             bytes.append(contentsOf: block.prefix(count))
         }
     }
-}
-
-/// True if every member of `part` is in `whole` with the same value; in objects only, and at every depth.
-func isContained(_ part: JSONValue, in whole: JSONValue) -> Bool {
-    guard case .object(let members) = part else {
-        return part == whole || part.double != nil && part.double == whole.double
-    }
-    return members.allSatisfy { name, member in whole[name].map { isContained(member, in: $0) } ?? false }
 }
