@@ -19,6 +19,12 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
     /// FFmpeg's name.
     public var description: String { av_get_pix_fmt_name(code).map { String(cString: $0) } ?? "none" }
 
+    /// One colour a pixel, in a pattern of two by two.
+    public var isBayer: Bool {
+        guard let descriptor = av_pix_fmt_desc_get(code) else { return false }
+        return descriptor.pointee.flags & UInt64(AV_PIX_FMT_FLAG_BAYER) != 0
+    }
+
     /// How many planes a picture has.
     public var planes: Int { max(0, min(4, Int(av_pix_fmt_count_planes(code)))) }
 

@@ -25,7 +25,7 @@ public enum JPEGScale: Int, Hashable, Sendable, CaseIterable, Comparable {
 
 /// Reads JPEG pictures. Used by one thread at a time.
 public final class JPEGDecompressor {
-    private let handle: tjhandle
+    private var handle: tjhandle
 
     public init() throws(JPEGError) {
         guard let handle = tjInitDecompress() else { throw JPEGError("tjInitDecompress", nil) }
@@ -41,8 +41,15 @@ public final class JPEGDecompressor {
         var (width, height, subsampling, colorspace) = (Int32(0), Int32(0), Int32(-1), Int32(-1))
         let result = tjDecompressHeader3(
             handle, data, UInt(jpeg.count), &width, &height, &subsampling, &colorspace)
-        guard result == 0 || tjGetErrorCode(handle) == Int32(TJERR_WARNING.rawValue) else {
-            throw JPEGError(operation, handle)
+        if result != 0 {
+            let error = JPEGError(operation, handle)
+            // A picture that breaks off within its header would be gone on with by the next one (libjpeg-turbo 2.1).
+            if let fresh = tjInitDecompress() {
+                tjDestroy(handle)
+                handle = fresh
+            }
+            // The error code says "warning" also of a failure after a warning; but then there is no size.
+            guard width > 0 else { throw error }
         }
         guard let known = ChromaSubsampling(code: subsampling), width > 0, height > 0 else {
             throw JPEGError(operation: operation, message: "unknown chroma subsampling or empty picture")
@@ -57,7 +64,7 @@ public final class JPEGDecompressor {
     /// - Parameters:
     ///   - header: of this very picture, from ``header(_:)``.
     ///   - planes: with room for the scaled size; see ``YUVPlanes`` for how much is written of each.
-    /// - Returns: the library's words if the data is damaged and was decoded all the same; else nil.
+    /// - Returns: the library's words if the data is damaged and was decoded as far as it goes; nil if all is well.
     public func decompress(
         _ jpeg: UnsafeRawBufferPointer, header: JPEGHeader, scale: JPEGScale = .full, to planes: YUVPlanes
     ) throws(JPEGError) -> String? {
@@ -83,7 +90,7 @@ public final class JPEGDecompressor {
     /// - Parameters:
     ///   - header: of this very picture, from ``header(_:)``.
     ///   - output: `stride` bytes a line, with room for the scaled size.
-    /// - Returns: the library's words if the data is damaged and was decoded all the same; else nil.
+    /// - Returns: the library's words if the data is damaged and was decoded as far as it goes; nil if all is well.
     public func decompress(
         _ jpeg: UnsafeRawBufferPointer, header: JPEGHeader, scale: JPEGScale = .full, format: PackedFormat,
         stride: Int, to output: UnsafeMutableRawBufferPointer

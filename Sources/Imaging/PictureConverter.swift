@@ -1,0 +1,91 @@
+public import BusProtocol
+public import CaptureCore
+import FFmpeg
+import TurboJPEG
+
+/// Makes pictures of one kind out of a device's frames of one layout. Owned by one thread.
+///
+/// What is needed on the way is made at the start or with the first frame; later frames allocate nothing.
+public final class PictureConverter {
+    /// How the result lies: pixel format, size, planes. For JPEG one plane with stride 0, whose `bytes` is the room that
+    /// a picture can take; what one takes is told by ``convert(_:bytesUsed:into:)``.
+    public let outputLayout: FrameLayout
+
+    private let way: Way
+
+    private enum Way {
+        case planar(FrameUnpacker, PlanarScaler, PicturePacker)
+        /// RGB to RGB, in one go.
+        case scaler(ScalerStage)
+        case jpeg(FrameReader, JPEGConverter)
+    }
+
+    /// - Throws: `formatUnsupported` if no such picture can be made of the device's pixel format.
+    public init(from layout: FrameLayout, to request: PictureRequest) throws(BusError) {
+        guard let format = SourceFormat(layout.pixelFormat) else {
+            throw BusError(
+                .formatUnsupported,
+                "frames of \(layout.pixelFormat.name) can only be had as native; choose another format of the device")
+        }
+        guard let reader = FrameReader(format, layout) else {
+            throw BusError(.formatUnsupported, "the device's layout for \(layout.pixelFormat.name) makes no sense")
+        }
+        guard let pixelFormat = request.encoding.pixelFormat,
+            let outputLayout = FrameLayout.packed(pixelFormat, request.dimensions)
+        else { throw BusError(.formatUnsupported, "native is not made but delivered as it is") }
+        self.outputLayout = outputLayout
+        do {
+            way = try Self.way(reader, request)
+        } catch {
+            throw BusError(
+                .formatUnsupported,
+                "\(layout.pixelFormat.name) \(layout.dimensions) can't become \(request.encoding.rawValue)"
+                    + " \(request.dimensions): \(error)")
+        }
+    }
+
+    private static func way(_ reader: FrameReader, _ request: PictureRequest) throws(ConversionError) -> Way {
+        let isRGB = request.encoding == .bgr || request.encoding == .rgb
+        switch reader.format {
+        case .jpeg:
+            return .jpeg(reader, try JPEGConverter(reader.dimensions, request))
+        case .packedRGB where isRGB, .converted where isRGB, .deepBayer where isRGB:
+            let target: ImageFormat = request.encoding == .bgr ? .bgr24 : .rgb24
+            return .scaler(try ScalerStage(reader, to: target, dimensions: request.dimensions))
+        default:
+            let isScaled = reader.dimensions != request.dimensions
+            let unpacker = try FrameUnpacker(
+                reader, lumaOnly: request.encoding == .gray, range: isScaled ? nil : request.encoding.range)
+            let chroma = PicturePacker.chroma(for: request, source: unpacker.chroma, isScaled: isScaled)
+            let scaler = try PlanarScaler(
+                from: reader.dimensions, chroma: unpacker.chroma, to: request.dimensions, chroma: chroma)
+            return .planar(unpacker, scaler, try PicturePacker(request, chroma: chroma, range: unpacker.range))
+        }
+    }
+
+    /// Makes the picture of one frame.
+    ///
+    /// - Parameters:
+    ///   - regions: the frame's memory, as its slot has it.
+    ///   - bytesUsed: how much of each region the device filled.
+    ///   - output: gets the picture; it grows if it has to.
+    /// - Returns: the picture's bytes.
+    public func convert(
+        _ regions: [UnsafeRawBufferPointer], bytesUsed: [Int], into output: PictureBuffer
+    ) throws(ConversionError) -> Int {
+        output.setCount(0)
+        switch way {
+        case .planar(let unpacker, let scaler, let packer):
+            let picture = try unpacker.unpack(regions, bytesUsed)
+            try packer.pack(try scaler.scale(picture), into: output)
+        case .scaler(let stage):
+            try output.reserve(outputLayout.totalBytes + 128)
+            guard let base = output.room.baseAddress else { throw .failed("there is no room for the picture") }
+            try stage.convert(regions, bytesUsed, to: ImagePlanes(base, stride: outputLayout.planes[0].stride))
+            output.setCount(outputLayout.totalBytes)
+        case .jpeg(let reader, let converter):
+            try converter.convert(try reader.picture(regions, bytesUsed), outputLayout, into: output)
+        }
+        return output.count
+    }
+}

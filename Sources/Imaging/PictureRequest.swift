@@ -1,0 +1,105 @@
+public import BusProtocol
+public import CaptureCore
+import JSON
+
+/// A picture that is to be made, with everything resolved. Equal requests give equal pictures, so each is made once.
+public struct PictureRequest: Hashable, Sendable {
+    /// Never ``Rendition/Encoding/native``.
+    public var encoding: Rendition.Encoding
+    public var dimensions: Dimensions
+    /// JPEG quality, 1–100; 0 for every other encoding.
+    public var quality: Int
+
+    /// The quality of a JPEG picture whose rendition names none.
+    public static let defaultQuality = 80
+
+    public init(encoding: Rendition.Encoding, dimensions: Dimensions, quality: Int = PictureRequest.defaultQuality) {
+        self.encoding = encoding
+        self.dimensions = dimensions
+        self.quality = encoding == .jpeg ? min(max(quality, 1), 100) : 0
+    }
+}
+
+/// What a rendition means for a device that delivers frames of this layout.
+///
+/// A missing size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even
+/// ones where chroma is shared by pixels; JPEG at the device's own size keeps it as it is.
+///
+/// - Throws: `formatUnsupported` with `nearest` {width, height} for a size that is larger than the device's, that no
+///   picture can have, or that is odd where the encoding needs even ones; without a size for `native`, which is not made at all.
+public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusError) -> PictureRequest {
+    let device = layout.dimensions
+    guard rendition.encoding != .native else {
+        throw BusError(.formatUnsupported, "native is delivered as it is: subscribe to it without a size")
+    }
+    let quality = rendition.quality ?? PictureRequest.defaultQuality
+    let even = rendition.encoding.needsEvenSize
+    let width = rendition.width ?? device.width
+    let height = rendition.height ?? device.height
+
+    var size = Dimensions(width: width, height: height)
+    if width == 0, height == 0 {
+        size = device
+    } else if height == 0 {
+        size.height = proportional(width, device.height, device.width)
+    } else if width == 0 {
+        size.width = proportional(height, device.width, device.height)
+    }
+    let isDerived = (width: rendition.width == nil || width == 0, height: rendition.height == nil || height == 0)
+    let keepsOdd = rendition.encoding == .jpeg && size == device
+    if even || (rendition.encoding == .jpeg && !keepsOdd) {
+        if isDerived.width { size.width = roundedDown(size.width) }
+        if isDerived.height { size.height = roundedDown(size.height) }
+    }
+
+    let least = even ? 2 : 1
+    let fits =
+        (least...max(least, device.width)).contains(size.width)
+        && (least...max(least, device.height)).contains(size.height)
+        && size.width <= device.width && size.height <= device.height
+    guard fits else {
+        throw unsupported(
+            "\(size) is not within the \(device) that the device delivers; renditions only scale down",
+            nearest: clamped(size, to: device, even: even))
+    }
+    guard !even || (size.width % 2 == 0 && size.height % 2 == 0) else {
+        throw unsupported(
+            "\(rendition.encoding.rawValue) needs an even width and height, not \(size)",
+            nearest: clamped(size, to: device, even: even))
+    }
+    return PictureRequest(encoding: rendition.encoding, dimensions: size, quality: quality)
+}
+
+extension Rendition.Encoding {
+    /// Pixels share chroma, and the layout has no half ones.
+    var needsEvenSize: Bool {
+        switch self {
+        case .yuyv, .nv12, .i420: true
+        case .native, .jpeg, .bgr, .rgb, .gray: false
+        }
+    }
+}
+
+/// `length` × `part` / `whole`, rounded to the nearest; what doesn't fit an Int becomes the largest.
+private func proportional(_ length: Int, _ part: Int, _ whole: Int) -> Int {
+    guard length > 0, part > 0, whole > 0 else { return 0 }
+    let (product, overflow) = length.multipliedReportingOverflow(by: part)
+    guard !overflow, product < Int.max - whole else { return Int.max }
+    return max(1, (product + whole / 2) / whole)
+}
+
+private func roundedDown(_ length: Int) -> Int { length > 2 && length < Int.max ? length & ~1 : max(length, 2) }
+
+private func clamped(_ size: Dimensions, to device: Dimensions, even: Bool) -> Dimensions {
+    func fit(_ length: Int, _ most: Int) -> Int {
+        let inside = min(max(length, even ? 2 : 1), max(most, 1))
+        return even && inside > 1 ? inside & ~1 : inside
+    }
+    return Dimensions(width: fit(size.width, device.width), height: fit(size.height, device.height))
+}
+
+private func unsupported(_ message: String, nearest: Dimensions) -> BusError {
+    BusError(
+        .formatUnsupported, message,
+        ["nearest": .object(["width": JSONValue(nearest.width), "height": JSONValue(nearest.height)])])
+}

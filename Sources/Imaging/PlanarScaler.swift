@@ -1,0 +1,111 @@
+import CaptureCore
+import FFmpeg
+import Glibc
+
+/// Brings planes to another size and to other chroma, keeping the range: each plane for itself, so no colour can shift.
+///
+/// Chroma is taken as lying in the middle of the pixels that share it, as JPEG has it.
+final class PlanarScaler {
+    private enum Chroma {
+        case none
+        /// No colour, for pictures that come without: one line that stands for all.
+        case neutral(PlaneMemory, height: Int, ChromaLayout)
+        case scaled(u: PlaneScaler, v: PlaneScaler, ChromaLayout)
+    }
+
+    private let y: PlaneScaler
+    private let chroma: Chroma
+
+    /// - Parameters:
+    ///   - chroma: what comes; nil: luma alone.
+    ///   - wanted: what is to be made; nil: luma alone.
+    init(
+        from: Dimensions, chroma: ChromaLayout?, to: Dimensions, chroma wanted: ChromaLayout?
+    ) throws(ConversionError) {
+        y = try PlaneScaler(from.width, from.height, to.width, to.height)
+        guard let wanted else {
+            self.chroma = .none
+            return
+        }
+        let (width, height) = (wanted.width(to.width), wanted.height(to.height))
+        guard let chroma else {
+            let line = try PlaneMemory(width: width, height: 1)
+            memset(line.base, 128, line.stride)
+            self.chroma = .neutral(line, height: height, wanted)
+            return
+        }
+        let (fromWidth, fromHeight) = (chroma.width(from.width), chroma.height(from.height))
+        self.chroma = .scaled(
+            u: try PlaneScaler(fromWidth, fromHeight, width, height),
+            v: try PlaneScaler(fromWidth, fromHeight, width, height), wanted)
+    }
+
+    /// The planes are valid until the next call, and as long as those of `picture`.
+    func scale(_ picture: PlanarPicture) throws(ConversionError) -> PlanarPicture {
+        var result = PlanarPicture(y: try y.scale(picture.y), chroma: nil, range: picture.range)
+        switch chroma {
+        case .none: break
+        case .neutral(let line, let height, let layout):
+            let plane = PlaneView(base: line.base, stride: 0, width: line.width, height: height)
+            result.chroma = (plane, plane, layout)
+        case .scaled(let u, let v, let layout):
+            guard let source = picture.chroma else { throw .failed("the picture has no chroma") }
+            result.chroma = (try u.scale(source.u), try v.scale(source.v), layout)
+        }
+        return result
+    }
+}
+
+/// Brings one plane to another size.
+private final class PlaneScaler {
+    private enum Way {
+        case none
+        case averageLines(PlaneMemory)
+        case repeatLines(PlaneMemory)
+        case scale(Scaler, PlaneMemory)
+    }
+    private let way: Way
+
+    init(_ fromWidth: Int, _ fromHeight: Int, _ toWidth: Int, _ toHeight: Int) throws(ConversionError) {
+        if (fromWidth, fromHeight) == (toWidth, toHeight) {
+            way = .none
+            return
+        }
+        let memory = try PlaneMemory(width: toWidth, height: toHeight)
+        if fromWidth == toWidth, (fromHeight + 1) / 2 == toHeight {
+            way = .averageLines(memory)
+        } else if fromWidth == toWidth, fromHeight == (toHeight + 1) / 2 {
+            way = .repeatLines(memory)
+        } else {
+            let scaler = try failing { () throws(ScalerError) in
+                try Scaler(
+                    from: ImageDescription(.gray8, width: fromWidth, height: fromHeight, range: .full),
+                    to: ImageDescription(.gray8, width: toWidth, height: toHeight, range: .full))
+            }
+            way = .scale(scaler, memory)
+        }
+    }
+
+    func scale(_ plane: PlaneView) throws(ConversionError) -> PlaneView {
+        switch way {
+        case .none: return plane
+        case .averageLines(let memory):
+            for line in 0..<memory.height {
+                let upper = plane.line(line * 2)
+                let lower = plane.line(min(line * 2 + 1, plane.height - 1))
+                PixelKernels.average(upper, lower, into: memory.line(line), count: memory.width)
+            }
+            return memory.view
+        case .repeatLines(let memory):
+            for line in 0..<memory.height { memcpy(memory.line(line), plane.line(line / 2), memory.width) }
+            return memory.view
+        case .scale(let scaler, let memory):
+            try failing { () throws(ScalerError) in
+                try scaler.scale(
+                    ImagePlanes(plane.writable, stride: plane.stride),
+                    to: ImagePlanes(memory.base, stride: memory.stride))
+            }
+            return memory.view
+        }
+    }
+}
