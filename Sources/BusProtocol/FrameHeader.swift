@@ -82,7 +82,7 @@ extension FrameHeader {
         mirrored = try Self.member(json, "mirrored", \.bool)
         dropped = try Self.member(json, "dropped", \.counter)
         keyframe = json["keyframe"]?.bool
-        exposure = json["exposure"].flatMap { $0.isNull ? nil : $0 }
+        if let value = json["exposure"], !value.isNull { exposure = value }
         planes = []
         for plane in try Self.member(json, "planes", \.array) {
             planes.append(

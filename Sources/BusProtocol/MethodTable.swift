@@ -12,11 +12,7 @@ public enum MethodTable {
 
     /// The result of `bus.methods`: the methods, and under `$defs` the shapes that they refer to.
     public static var json: JSONValue {
-        [
-            "$schema": "https://json-schema.org/draft/2020-12/schema",
-            "$defs": .object(Schema.definitions.mapValues(\.json)),
-            "protocol": JSONValue(protocolVersion), "methods": .array(all.map(\.json)),
-        ]
+        Schema.document(["protocol": JSONValue(protocolVersion), "methods": .array(all.map(\.json))])
     }
 
     /// The version of the protocol that this library speaks.

@@ -3,6 +3,8 @@ extension Rendition {
     public static let maxTextBytes = 64
     /// The largest width and height that can be asked for, in pixels.
     public static let maxDimension = 16384
+    /// The highest rate that can be asked for, in frames a second.
+    public static let maxRate = 100_000
 
     /// Reads a rendition as it stands in a topic.
     ///
@@ -60,7 +62,7 @@ private struct RenditionParser {
     }
 
     private mutating func rate() throws(BusError) -> Int {
-        let whole = try number("rate", upTo: 100_000)
+        let whole = try number("rate", upTo: Rendition.maxRate)
         var millionths = whole * 1_000_000
         if take(".") {
             let digits = rest.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
@@ -75,6 +77,9 @@ private struct RenditionParser {
             }
         }
         guard millionths > 0 else { throw .rendition("the rate must be above 0") }
+        guard millionths <= Rendition.maxRate * 1_000_000 else {
+            throw .rendition("the rate is above \(Rendition.maxRate)")
+        }
         return millionths
     }
 

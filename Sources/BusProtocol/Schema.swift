@@ -58,13 +58,13 @@ extension Schema {
             .members(["type": "number", "minimum": low.map(Self.plain), "maximum": high.map(Self.plain)])
         case .string(let low, let high):
             .members([
-                "type": "string", "minLength": low > 0 ? JSONValue(low) : nil, "maxLength": high.map { JSONValue($0) },
+                "type": "string", "minLength": Self.unlessZero(low), "maxLength": high.map { JSONValue($0) },
             ])
         case .choice(let words): ["type": "string", "enum": JSONValue(words)]
         case .constant(let value): ["const": value]
         case .array(let element, let low, let high):
             .members([
-                "type": "array", "items": element.json, "minItems": low > 0 ? JSONValue(low) : nil,
+                "type": "array", "items": element.json, "minItems": Self.unlessZero(low),
                 "maxItems": high.map { JSONValue($0) },
             ])
         case .object(let properties, let additional):
@@ -73,7 +73,7 @@ extension Schema {
                 "properties": .object(
                     Dictionary(properties.map { ($0.name, $0.schema.json) }, uniquingKeysWith: { _, last in last })),
                 "required": JSONValue(properties.filter(\.isRequired).map(\.name)),
-                "additionalProperties": additional ? nil : false,
+                "additionalProperties": additional ? Optional.none : false,
             ])
         case .map(let element, let high):
             .members([
@@ -84,6 +84,12 @@ extension Schema {
         case .described(let text, let schema):
             .object((schema.json.object ?? [:]).merging(["description": .string(text)]) { _, last in last })
         }
+    }
+
+    // Written out: in a ternary, nil would become the JSON value null.
+    private static func unlessZero(_ value: Int) -> JSONValue? {
+        guard value > 0 else { return Optional.none }
+        return JSONValue(value)
     }
 
     // 1000, not 1000.0: the same bound, in the spelling that people write.

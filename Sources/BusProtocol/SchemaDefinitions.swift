@@ -25,10 +25,12 @@ extension Schema {
         ),
         "FrameRateWish": .anyOf([
             .number(min: 0.000001, max: 1_000_000), .reference("FrameDuration"),
-            .object([.required("rate", .number(min: 0.000001, max: 1_000_000))]),
-            .object([.required("frameDuration", .reference("FrameDuration"))]),
+            .object([
+                .optional("minFrameDuration", .reference("FrameDuration")),
+                .optional("maxFrameDuration", .reference("FrameDuration")),
+            ]),
         ]).described(
-            "Frames a second (a bare number, or {rate}), or exactly as frame duration (a bare string, or {frameDuration})."
+            "Frames a second (a number), or exactly as frame duration (a string), or any rate between two frame durations."
         ),
         "ControlValue": .anyOf([
             .boolean, .integer(), .string(maxLength: 4096), .array(of: .integer(), max: 65536), .null,
@@ -56,23 +58,36 @@ extension Schema {
         ).described("The process that holds a lock, and the name that it gave itself in bus.hello, or its program's."),
         "ActiveFormat": .object(
             [
-                .required("id", .string()), .required("pixelFormat", .string()), .required("width", .integer(min: 1)),
+                .required("id", Schema.string().orNull.described("null: a format that is not in the table.")),
+                .required("pixelFormat", .reference("PixelFormat")), .required("width", .integer(min: 1)),
                 .required("height", .integer(min: 1)),
             ], additional: true),
+        "PixelFormat": .string(minLength: 1).described(
+            "The four-character code as V4L2 spells it (YUYV, MJPG), or 0x and eight hexadecimal digits where it has no name."
+        ),
         "FrameRateRange": .object(
             [
                 .required("minFrameDuration", .reference("FrameDuration")),
                 .required("maxFrameDuration", .reference("FrameDuration")),
-                .optional("step", Schema.reference("FrameDuration").orNull),
+                .optional("stepFrameDuration", Schema.reference("FrameDuration").orNull),
+                .required("minFrameRate", .number(min: 0)), .required("maxFrameRate", .number(min: 0)),
             ], additional: true
         ).described(
-            "From the shortest frame duration (the highest rate) to the longest; step: only multiples of it above the shortest."
+            "From the shortest frame duration (the highest rate) to the longest; stepFrameDuration: only multiples of it above the shortest. The rates are the same in frames a second."
         ),
         "Format": .object(
             [
-                .required("id", .string(minLength: 1)),
-                .required("pixelFormat", .string(minLength: 1).described("The four-character code as V4L2 spells it.")),
+                .required("id", .string(minLength: 1)), .required("pixelFormat", .reference("PixelFormat")),
+                .optional("title", .string().described("What the driver calls it.")),
                 .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
+                .optional(
+                    "sizes",
+                    Schema.object(
+                        ["minWidth", "maxWidth", "stepWidth", "minHeight", "maxHeight", "stepHeight"].map {
+                            .required($0, .integer(min: 1))
+                        }, additional: true
+                    ).orNull.described(
+                        "The sizes of a format that has more than one; width and height are the largest then.")),
                 .required("frameRates", .array(of: .reference("FrameRateRange"))),
             ], additional: true
         ).described("One row of the format table. frameRates is empty where the device tells none."),
@@ -84,13 +99,19 @@ extension Schema {
                     "type",
                     .string().described(
                         "int, bool, menu, button, int64, str, bitmask, intmenu, u8, u16, u32, area, or unknown.")),
-                .required("minimum", Schema.integer().orNull), .required("maximum", Schema.integer().orNull),
-                .required("step", Schema.integer().orNull), .required("default", Schema.integer().orNull),
-                .required(
+                .required("category", .string()), .required("minimum", .integer()), .required("maximum", .integer()),
+                .required("step", .integer()), .required("defaultValue", Schema.integer().orNull),
+                .required("flags", .array(of: .string())),
+                .optional(
                     "menu",
-                    Schema.map(of: .anyOf([.string(), .integer()])).orNull.described(
-                        "Names or numbers by index; null: no menu.")),
-                .required("flags", .array(of: .string())), .required("category", .string()),
+                    .array(
+                        of: .object(
+                            [
+                                .required("index", .integer(min: 0)), .optional("name", .string()),
+                                .optional("value", .integer()),
+                            ], additional: true)
+                    ).described("For menu items with a name, for intmenu items with a value.")),
+                .optional("dimensions", .array(of: .integer(min: 0)).described("Of an array of values.")),
                 .required("value", .reference("ControlValue")),
             ], additional: true
         ).described("A knob of a device. value is null where it can't be read."),

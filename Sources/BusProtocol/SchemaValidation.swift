@@ -30,14 +30,14 @@ extension Schema {
             return Self.outside(number, low, high).map(wrong)
         case .string(let low, let high):
             guard let text = value.string else { return wrong("must be a string") }
-            return Self.outside(text.unicodeScalars.count, low, high, of: "characters").map(wrong)
+            return Self.outside(text.unicodeScalars.count, low > 0 ? low : nil, high, of: "characters").map(wrong)
         case .choice(let words):
             if let text = value.string, words.contains(text) { return nil }
             return wrong(words.count == 1 ? "must be '\(words[0])'" : "must be one of \(words.joined(separator: ", "))")
         case .constant(let constant): return value == constant ? nil : wrong("must be \(constant)")
         case .array(let element, let low, let high):
             guard let elements = value.array else { return wrong("must be an array") }
-            if let why = Self.outside(elements.count, low, high, of: "elements") { return wrong(why) }
+            if let why = Self.outside(elements.count, low > 0 ? low : nil, high, of: "elements") { return wrong(why) }
             for (index, member) in elements.enumerated() {
                 if let problem = element.problem(member, "\(path)[\(index)]", depth + 1) { return problem }
             }
@@ -47,7 +47,7 @@ extension Schema {
             return Self.problem(members, properties, additional, path, depth)
         case .map(let element, let high):
             guard let members = value.object else { return wrong("must be an object") }
-            if let why = Self.outside(members.count, 0, high, of: "members") { return wrong(why) }
+            if let why = Self.outside(members.count, nil, high, of: "members") { return wrong(why) }
             for name in members.keys.sorted() {
                 guard let member = members[name] else { continue }
                 if let problem = element.problem(member, Self.join(path, name), depth + 1) { return problem }
@@ -58,7 +58,11 @@ extension Schema {
             guard problems.count == choices.count else { return nil }
             // An alternative of the value's own kind fails for a reason worth telling; the others only say that they are others.
             let near = problems.indices.filter { choices[$0].takes(value) }
-            if let best = near.max(by: { problems[$0].depth < problems[$1].depth }) { return problems[best] }
+            let best = near.max { left, right in
+                (choices[left].familiarity(value), problems[left].depth)
+                    < (choices[right].familiarity(value), problems[right].depth)
+            }
+            if let best { return problems[best] }
             return wrong("must be \(choices.map(\.noun).joined(separator: " or "))")
         case .reference(let name):
             guard let schema = Self.definitions[name] else { return wrong("has no schema '\(name)'") }
@@ -126,6 +130,17 @@ extension Schema {
         case .anyOf(let choices): choices.contains { $0.takes(value) }
         case .reference(let name): Self.definitions[name]?.takes(value) ?? false
         case .described(_, let schema): schema.takes(value)
+        }
+    }
+
+    // How many of an object's members this schema knows: tells which of several objects was meant.
+    private func familiarity(_ value: JSONValue) -> Int {
+        switch self {
+        case .object(let properties, _): properties.count { value[$0.name] != nil }
+        case .reference(let name): Self.definitions[name]?.familiarity(value) ?? 0
+        case .described(_, let schema): schema.familiarity(value)
+        case .anyOf(let choices): choices.map { $0.familiarity(value) }.max() ?? 0
+        default: 0
         }
     }
 

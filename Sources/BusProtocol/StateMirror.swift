@@ -24,6 +24,9 @@ public struct StateMirror: Sendable {
     /// Messages that are kept while a snapshot is awaited. More of them cost one more snapshot.
     public static let maxKept = 1024
 
+    // Ids of locks come and go for as long as a client runs.
+    private static let maxGone = 256
+
     /// What was subscribed to: byte prefixes of topics.
     public let subscriptions: [String]
     /// Values by topic.
@@ -33,12 +36,15 @@ public struct StateMirror: Sendable {
     /// True until a snapshot is adopted, and again when one is needed.
     public private(set) var needsSnapshot = true
 
+    // That of the last message, until a snapshot says the same.
+    private var newestEpoch: String?
     // Everything up to here was in the snapshot, on whatever topic.
     private var floor: Int64 = 0
     // The newest sequence applied, by topic, and by each prefix of it that ends in `/`.
     private var last: [String: Int64] = [:]
     private var kept: [(topic: String, message: JSONValue)] = []
     private var keptTooMany = false
+    private var gone: [String] = []
     private var events = EventContinuity()
 
     public init(subscriptions: [String]) { self.subscriptions = subscriptions }
@@ -46,6 +52,7 @@ public struct StateMirror: Sendable {
     /// Takes a message from the events socket.
     public mutating func receive(topic: String, message: JSONValue) -> Action {
         guard let messageEpoch = message["epoch"]?.string else { return .ignored }
+        newestEpoch = messageEpoch
         if topic == Topic.heartbeat.text { return heartbeat(messageEpoch, message["latest"]?.object ?? [:]) }
         guard let sequence = message["sequence"]?.integer else { return .ignored }
         let previous = message["previous"]?.integer ?? 0
@@ -74,16 +81,21 @@ public struct StateMirror: Sendable {
         guard let snapshotEpoch = snapshot["epoch"]?.string, let sequence = snapshot["sequence"]?.integer,
             let state = snapshot["state"]?.object
         else { return false }
+        // The bus may have been started again between the request and now: the last message tells. If it is the snapshot that is
+        // newer, the next one is believed.
+        let isCurrent = newestEpoch.map { $0 == snapshotEpoch } ?? true
         let (waiting, isComplete) = (kept, !keptTooMany)
         kept = []
         keptTooMany = false
-        // The bus may have been started again between the request and now: the last message tells.
-        guard isComplete, waiting.last.map({ $0.message["epoch"]?.string == snapshotEpoch }) ?? true else {
+        newestEpoch = nil
+        guard isComplete, isCurrent else {
+            needsSnapshot = true
             return false
         }
         epoch = snapshotEpoch
         floor = sequence
         last = [:]
+        gone = []
         values = state.filter { topic, _ in subscriptions.contains { topic.hasPrefix($0) } }
         needsSnapshot = false
         events.start(epoch: snapshotEpoch, at: sequence)
@@ -99,12 +111,12 @@ public struct StateMirror: Sendable {
             prefix += "\(segment)/"
             last[prefix] = sequence
         }
-        if value.isNull {
-            // A topic that comes back starts with `previous` 0, so that neither side has to remember those that are gone.
-            values[topic] = nil
-            last[topic] = nil
-        } else {
-            values[topic] = value
+        values[topic] = value.isNull ? Optional.none : value
+        if value.isNull { gone.append(topic) }
+        // A topic that comes back starts with `previous` 0, so the oldest of those that are gone can be forgotten.
+        if gone.count > Self.maxGone {
+            let oldest = gone.removeFirst()
+            if values[oldest] == nil { last[oldest] = nil }
         }
     }
 

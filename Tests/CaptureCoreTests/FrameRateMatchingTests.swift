@@ -13,6 +13,8 @@ import Testing
     @Test func aNumberMeansTheRateThatPeopleCallSo() {
         let usb = [FrameRateRange(discrete: duration(333_333, 10_000_000)), rate(15)]
         #expect(match(.rate(30), usb) == (duration(333_333, 10_000_000), true))
+        let rounded = [FrameRateRange(discrete: duration(13_332, 100_000))]
+        #expect(match(.rate(7.5), rounded).isExact && !match(.rate(7.51), rounded).isExact)
         let both = [rate(30), FrameRateRange(discrete: duration(1001, 30000))]
         #expect(match(.rate(29.97), both) == (duration(1001, 30000), true))
         #expect(match(.rate(30), both) == (duration(1, 30), true))

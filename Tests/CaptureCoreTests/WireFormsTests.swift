@@ -79,6 +79,19 @@ import Testing
         #expect(try CaptureControl(json: .object(control)) == SampleDevice.controls[0])
     }
 
+    @Test func rangesThatAreUpsideDownAreErrors() {
+        var format = SampleDevice.formats[5]
+        format.frameRates = [FrameRateRange(minFrameDuration: duration(1, 5), maxFrameDuration: duration(1, 50))]
+        #expect(throws: BusError.invalidParams("frameRates[0]", "minFrameDuration is longer than maxFrameDuration")) {
+            try CaptureFormat(json: format.json)
+        }
+        format = SampleDevice.formats[5]
+        format.sizes?.minimum.height = 1201
+        #expect(throws: BusError.invalidParams("sizes", "the smallest size is larger than the largest")) {
+            try CaptureFormat(json: format.json)
+        }
+    }
+
     /// Every member of a device's JSON replaced, in turn, by something else: an error that names the place, or a value; never a trap.
     @Test func damagedDevicesAreErrors() throws {
         func damage(_ json: JSONValue, at path: String, _ use: (JSONValue, String) -> Void) {

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The methods of the bus as this library calls them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Mapping, Sequence, TypeAlias
+
+from .core import Call
+from .errors import ProtocolError
+from .values import Configuration, Control, Device, Format, read, read_list
+
+#: `"f3"`, or {pixelFormat?, width, height}.
+FormatWish: TypeAlias = str | Mapping[str, Any]
+#: Frames a second as a number or an exact fraction, or a frame duration as text (`"1/30"`).
+FrameRateWish: TypeAlias = float | Fraction | str
+
+
+def devices(media: str | None) -> Call[list[Device]]:
+    params = {} if media is None else {"media": media}
+    return Call("device.list", params, lambda result: read_list(Device, _member(result, "devices")), True)
+
+
+def device(name: str) -> Call[Device]:
+    return Call("device.get", {"device": name}, lambda result: read(Device, _member(result, "device")), True)
+
+
+def formats(name: str) -> Call[list[Format]]:
+    return Call("device.formats", {"device": name}, lambda result: read_list(Format, _member(result, "formats")), True)
+
+
+def controls(name: str) -> Call[dict[str, Control]]:
+    def read_controls(result: Any) -> dict[str, Control]:
+        return {control.name: control for control in read_list(Control, _member(result, "controls"))}
+
+    return Call("device.controls", {"device": name}, read_controls, True)
+
+
+def rename(name: str, alias: str) -> Call[Device]:
+    return Call("device.rename", {"device": name, "name": alias}, lambda result: read(Device, _member(result, "device")))
+
+
+def snapshot(prefix: str | None) -> Call[dict[str, Any]]:
+    return Call("bus.snapshot", {} if prefix is None else {"prefix": prefix}, _object, True)
+
+
+def ping() -> Call[None]:
+    return Call("bus.ping", {}, lambda result: None, True)
+
+
+def changes(
+    wanted: str | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    activeFormat: FormatWish | None,
+    frameRate: FrameRateWish | None,
+    controls: Mapping[str, Any] | None,
+) -> list[dict[str, Any]]:
+    """What `configure` was asked, as the `changes` of the protocol."""
+    if isinstance(wanted, str):
+        wanted = {"device": wanted, "activeFormat": activeFormat, "frameRate": frameRate, "controls": controls}
+    elif activeFormat is not None or frameRate is not None or controls is not None:
+        raise TypeError("activeFormat, frameRate and controls go with the id of one device, or into each change")
+    batch = [wanted] if isinstance(wanted, Mapping) else wanted
+    return [{name: _wire(value) for name, value in change.items() if value is not None} for change in batch]
+
+
+def configure(batch: list[dict[str, Any]], mode: str | None, dry_run: bool, token: str | None) -> Call[Configuration]:
+    params: dict[str, Any] = {"changes": batch}
+    if token is not None:
+        params["lock"] = token
+    if mode is not None:
+        params["mode"] = mode
+    if dry_run:
+        params["dryRun"] = True
+    return Call("device.configure", params, lambda result: read(Configuration, result))
+
+
+def set_controls(name: str, controls: Mapping[str, Any], token: str | None) -> Call[Configuration]:
+    params: dict[str, Any] = {"device": name, "controls": dict(controls)}
+    if token is not None:
+        params["lock"] = token
+    return Call("device.set", params, lambda result: read(Configuration, result))
+
+
+def _wire(value: Any) -> Any:
+    # A rate that is an exact fraction goes as its frame duration, the one exact form on the wire.
+    return f"{value.denominator}/{value.numerator}" if isinstance(value, Fraction) else value
+
+
+def _object(result: Any) -> dict[str, Any]:
+    if not isinstance(result, dict):
+        raise ProtocolError("The bus answered with something else than an object.")
+    return result
+
+
+def _member(result: Any, name: str) -> Any:
+    return _object(result).get(name)

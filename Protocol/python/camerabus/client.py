@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The client for programs that wait by blocking. `AsyncClient` has the same names."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from types import TracebackType
+from typing import Any, Callable, Iterator, Mapping, Self, Sequence
+
+from . import calls
+from .calls import FormatWish, FrameRateWish
+from .core import Core
+from .errors import BusTimeout, CaptureError
+from .frame import Frame
+from .locks import LockBase, token_for
+from .mirroring import MirrorBase
+from .steps import deadline, is_over, run
+from .subscription import EventFeed, FrameFeed
+from .values import Change, Configuration, Control, Device, Event, Format, Hello, Reply
+
+
+class Client:
+    """A connection to the bus, for use in one thread.
+
+    All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.
+    Raises `BusNotRunning` when there is no bus.
+    """
+
+    def __init__(
+        self, runtime_dir: str | os.PathLike[str] | None = None, *, name: str | None = None, timeout: float = 10.0
+    ) -> None:
+        self._core: Core | None = None
+        core = Core(runtime_dir, name, timeout)
+        try:
+            core.hello = run(core.ask(core.greeting()))
+        except BaseException:
+            core.close()
+            raise
+        self._core = core
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all connections, also those of frames(), watch() and mirror()."""
+        if self._core is not None:
+            self._core.close()
+            self._core = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_core", None) is not None:
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2)
+            self.close()
+
+    @property
+    def _open(self) -> Core:
+        if self._core is None:
+            raise ValueError("This client is closed.")
+        return self._core
+
+    # The bus
+
+    @property
+    def hello(self) -> Hello:
+        """What the bus said of itself when it was last asked."""
+        assert self._open.hello is not None
+        return self._open.hello
+
+    @property
+    def runtime_dir(self) -> str:
+        """The directory of the bus's sockets."""
+        return str(self._open.directory)
+
+    def call(
+        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
+    ) -> Any:
+        """Any method of the bus by its name; answers its result. With a `key` a repetition is recognised as such."""
+        return self.request(method, params, timeout, key=key).result
+
+    def request(
+        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
+    ) -> Reply:
+        """The same, with the reply's attachments."""
+        return run(self._open.request(method, params, timeout, key))
+
+    def ping(self, timeout: float | None = None) -> None:
+        run(self._open.ask(calls.ping(), timeout))
+
+    # Devices
+
+    def devices(self, media: str | None = None, *, timeout: float | None = None) -> list[Device]:
+        """All devices, or only `video` or `audio`."""
+        return run(self._open.ask(calls.devices(media), timeout))
+
+    def device(self, device: str, *, timeout: float | None = None) -> Device:
+        return run(self._open.ask(calls.device(device), timeout))
+
+    def formats(self, device: str, *, timeout: float | None = None) -> list[Format]:
+        return run(self._open.ask(calls.formats(device), timeout))
+
+    def controls(self, device: str, *, timeout: float | None = None) -> dict[str, Control]:
+        """The device's controls by name, each with its range and value."""
+        return run(self._open.ask(calls.controls(device), timeout))
+
+    def rename(self, device: str, alias: str, *, timeout: float | None = None) -> Device:
+        """Gives a device an alias, which becomes its id."""
+        return run(self._open.ask(calls.rename(device, alias), timeout))
+
+    # Changes
+
+    def lock(
+        self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
+    ) -> Lock:
+        """Locks devices for configuration, all or none; ends with the `with` block, or with this process.
+
+        Raises `DeviceBusy`, or `LockTimeout` after `wait`. Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins
+        that lock and leaves it as it is. With a `lease` it ends by itself after that time unless renewed.
+        """
+        lock = Lock(self._open, devices, wait, lease, note)
+        run(lock._acquire(timeout))
+        return lock
+
+    def configure(
+        self,
+        changes: str | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        activeFormat: FormatWish | None = None,
+        frameRate: FrameRateWish | None = None,
+        controls: Mapping[str, Any] | None = None,
+        mode: str | None = None,
+        dry_run: bool = False,
+        lock: LockBase | str | None = None,
+        timeout: float | None = None,
+    ) -> Configuration:
+        """Changes all that is named, or nothing: one device by its id, or a list of changes ({device, activeFormat, …}).
+
+        `mode="nearest"` takes what comes nearest instead of refusing; `dry_run` only says what would come of it. The lock is the one
+        of the `with` block around, unless given.
+        """
+        batch = calls.changes(changes, activeFormat, frameRate, controls)
+        token = token_for(self._open, [change.get("device", "") for change in batch], lock)
+        return run(self._open.ask(calls.configure(batch, mode, dry_run, token), timeout))
+
+    def set(
+        self,
+        device: str,
+        values: Mapping[str, Any] | None = None,
+        /,
+        *,
+        lock: LockBase | str | None = None,
+        timeout: float | None = None,
+        **controls: Any,
+    ) -> Configuration:
+        """Sets controls: `client.set("cam0", brightness=10)`. Outside of a lock it takes one for just this call."""
+        token = token_for(self._open, [device], lock)
+        return run(self._open.ask(calls.set_controls(device, {**(values or {}), **controls}, token), timeout))
+
+    # What the bus publishes
+
+    def frames(
+        self,
+        *devices: str,
+        rendition: str = "native",
+        limit: int | None = None,
+        timeout: float = 10.0,
+        raise_errors: bool = True,
+    ) -> Frames:
+        """The newest frame of each device, in turn. When this returns, the subscription is in force.
+
+        Whoever is slow misses frames, and never sees old ones; `frame.lost` counts. `rendition` is what is wanted:
+        `jpeg:640x360@10`. A frame that can't be had raises why, and the loop may go on; `raise_errors=False` gives it as `frame.error`.
+        """
+        return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, raise_errors))
+
+    def watch(self, *topics: str, timeout: float = math.inf) -> Watch:
+        """State and events as they go by; ends when nothing came for `timeout`, and raises when the bus itself falls silent."""
+        return Watch(EventFeed(self._open, topics), timeout)
+
+    def mirror(self, prefix: str = "state/") -> Mirror:
+        """A copy of the bus's state below `prefix`, complete from the start."""
+        return Mirror(self._open, prefix)
+
+
+class Lock(LockBase):
+    """A lock on devices, ended by `release` or by leaving its `with` block, in which all changes use it."""
+
+    def renew(self, timeout: float | None = None) -> None:
+        """Starts the lease anew."""
+        run(self._renew(timeout))
+
+    def release(self, timeout: float | None = None) -> None:
+        run(self._release(timeout))
+
+    def __enter__(self) -> Self:
+        self._enter()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._leave()
+        try:
+            self.release()
+        except CaptureError:
+            if error is None:  # else what went wrong first is what matters
+                raise
+
+
+class Frames(Iterator[Frame]):
+    """An iterator over frames; `close` or the end of a `with` block ends the subscription."""
+
+    def __init__(self, feed: FrameFeed) -> None:
+        self._feed = feed
+        run(feed.open())
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """Frames missed so far, by device."""
+        return self._feed.lost
+
+    def __next__(self) -> Frame:
+        if self._feed.is_done:
+            self.close()
+        if not self._feed.is_open:
+            raise StopIteration
+        return run(self._feed.next())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Watch(Iterator[Event]):
+    """An iterator over events."""
+
+    def __init__(self, feed: EventFeed, timeout: float) -> None:
+        self._feed = feed
+        self._timeout = timeout
+        run(feed.open())
+
+    def __next__(self) -> Event:
+        if self._feed.subscription is None:
+            raise StopIteration
+        event = run(self._feed.next(deadline(self._timeout)))
+        if event is None:
+            raise StopIteration
+        return event
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class Mirror(MirrorBase):
+    """State by topic. It stands still until `update`, `wait` or `changes` brings it up to date."""
+
+    def __init__(self, core: Core, prefix: str) -> None:
+        super().__init__(core, prefix)
+        run(self._open())
+
+    def update(self, timeout: float = 0.0) -> list[Change]:
+        """Takes in what has come, and waits up to `timeout` for the first change."""
+        return run(self._update(deadline(timeout)))
+
+    def wait(self, condition: Callable[[Mapping[str, Any]], Any], timeout: float = 10.0) -> None:
+        """Until the condition is true of the mirror, or `BusTimeout`."""
+        until = deadline(timeout)
+        self.update()
+        while not condition(self):
+            if is_over(until):
+                raise BusTimeout(f"The state under {self.prefix} did not become what was waited for within {timeout:g} s.")
+            run(self._update(until))
+
+    def changes(self, timeout: float = math.inf) -> Iterator[Change]:
+        """Changes as they come; ends when none came for `timeout`."""
+        while changes := self.update(timeout):
+            yield from changes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._events.close()
+
+    def __del__(self) -> None:
+        self.close()

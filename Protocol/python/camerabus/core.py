@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests and replies: what `Client` and `AsyncClient` share."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Any, Callable, Generic, Mapping, NamedTuple, Sequence, TypeVar
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from .errors import (
+    BusGone,
+    BusNotRunning,
+    BusTimeout,
+    CaptureError,
+    LimitExceeded,
+    ProtocolError,
+    VersionUnsupported,
+)
+from .finding import find_bus, why_not
+from .steps import Socket, Steps, Wait, deadline, is_over
+from .values import Attachment, Hello, Reply, read
+
+T = TypeVar("T")
+PROTOCOL = 1
+
+
+class Call(NamedTuple, Generic[T]):
+    """A method with its parameters, and what to make of its result."""
+
+    method: str
+    params: Mapping[str, Any]
+    read: Callable[[Any], T]
+    repeatable: bool = False  # changes nothing, so it may be asked again when the bus was restarted meanwhile
+
+
+def encode_request(number: int, method: str, params: Mapping[str, Any] | None, key: str | None = None) -> bytes:
+    """The one frame of a request."""
+    request: dict[str, Any] = {"jsonrpc": "2.0", "id": number, "method": method, "params": dict(params or {})}
+    if key is not None:
+        request["key"] = key
+    return json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def decode_reply(parts: Sequence[memoryview]) -> tuple[Any, Reply | CaptureError]:
+    """The id and the outcome of a reply: the JSON frame, then what it announces in `result.attachments`."""
+    try:
+        reply = json.loads(bytes(parts[0]))
+    except (ValueError, IndexError):
+        raise ProtocolError("The bus answered with what is no JSON.") from None
+    if not isinstance(reply, dict) or reply.get("jsonrpc") != "2.0" or "id" not in reply:
+        raise ProtocolError("The bus answered with what is no JSON-RPC 2.0 response.")
+    if ("result" in reply) == ("error" in reply):
+        raise ProtocolError("The bus answered with neither or both of result and error.")
+    if "error" in reply:
+        return reply["id"], CaptureError.from_wire(reply["error"])
+    result = reply["result"]
+    announced = result.get("attachments", []) if isinstance(result, dict) else []
+    if not isinstance(announced, list) or len(announced) != len(parts) - 1:
+        raise ProtocolError("The bus answered with other attachments than it announced.")
+    attachments = []
+    for item, data in zip(announced, parts[1:]):
+        if not isinstance(item, dict) or item.get("bytes") != len(data):
+            raise ProtocolError("The bus answered with an attachment of another size than it announced.")
+        attachments.append(Attachment(name=item.get("name", ""), contentType=item.get("contentType", ""), data=data))
+    return reply["id"], Reply(result=result, attachments=tuple(attachments))
+
+
+class Channel:
+    """A connection for requests, one at a time."""
+
+    def __init__(self, context: zmq.Context[Socket], directory: Path) -> None:
+        self._directory = directory
+        self._numbers = itertools.count(1)
+        self._socket = context.socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        # Nothing is queued while nobody is there: a request that was given up must not reach the next bus.
+        self._socket.setsockopt(zmq.IMMEDIATE, 1)
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._is_connected = False
+        self._socket.connect(f"ipc://{directory / 'command.sock'}")
+        self.is_greeted = False
+
+    def request(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None, limit: float) -> Steps[Reply]:
+        number = next(self._numbers)
+        message = encode_request(number, method, params, key)
+        if len(message) > limit:
+            raise LimitExceeded(
+                f"A request may have {limit:.0f} bytes, this one has {len(message)}.",
+                {"limit": "requestBytes", "maximum": int(limit)},
+            )
+        yield from self._send(message, until)
+        while True:
+            while (parts := self._receive()) is not None:
+                identifier, outcome = decode_reply(parts)
+                # Without an id it is about a request that the bus couldn't read: then it was this one.
+                if identifier == number or (identifier is None and isinstance(outcome, CaptureError)):
+                    if isinstance(outcome, CaptureError):
+                        raise outcome
+                    return outcome
+            if self._was_cut():
+                raise BusGone(f"The bus at {self._directory} went away before it answered {method}.")
+            if is_over(until):
+                raise BusTimeout(f"The bus at {self._directory} did not answer {method} in time.")
+            yield Wait((self._socket, self._monitor), until)
+
+    def _send(self, message: bytes, until: float) -> Steps[None]:
+        while True:
+            self._was_cut()
+            # For a moment after a connection ended libzmq still takes messages for it, and loses them.
+            if self._is_connected:
+                try:
+                    self._socket.send_multipart([b"", message], zmq.DONTWAIT)
+                    return
+                except zmq.Again:
+                    pass
+            if is_over(until):
+                problem = why_not(self._directory)
+                if problem is None:
+                    raise BusTimeout(f"The bus at {self._directory} did not let this program in, or is too busy to.")
+                raise BusNotRunning(f"The bus at {self._directory} is not running any more ({problem}).")
+            yield Wait((self._monitor,), until, (self._socket,) if self._is_connected else ())
+
+    def _receive(self) -> list[memoryview] | None:
+        try:
+            parts = [frame.buffer for frame in self._socket.recv_multipart(zmq.DONTWAIT, copy=False)]
+        except zmq.Again:
+            return None
+        return parts[1:] if parts and not len(parts[0]) else parts
+
+    def _was_cut(self) -> bool:
+        """Takes in what the monitor tells; True: the connection ended since it was last asked."""
+        was_cut = False
+        while True:
+            try:
+                message = self._monitor.recv_multipart(zmq.DONTWAIT)
+            except zmq.Again:
+                return was_cut
+            self._is_connected = parse_monitor_message(message)["event"] != zmq.EVENT_DISCONNECTED
+            if not self._is_connected:
+                was_cut, self.is_greeted = True, False
+
+    def close(self) -> None:
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close(linger=0)
+
+
+class Core:
+    """What a client has: its context, its connections, and who the bus is."""
+
+    def __init__(self, runtime_dir: str | os.PathLike[str] | None, name: str | None, timeout: float) -> None:
+        self.directory = find_bus(runtime_dir)
+        self.name = (name or os.path.basename(sys.argv[0]) or "python")[:128]
+        self.timeout = timeout
+        self.hello: Hello | None = None
+        self.context: zmq.Context[Socket] = zmq.Context()
+        self._free: list[Channel] = []
+
+    def ask(self, call: Call[T], timeout: float | None = None, key: str | None = None) -> Steps[T]:
+        """Carries out a method. Several may be under way: each has a connection of its own, which is kept for the next."""
+        until = deadline(self.timeout if timeout is None else timeout)
+        while True:
+            try:
+                reply = yield from self._request(call.method, call.params, until, key)
+                return call.read(reply.result)
+            except BusGone:
+                if not call.repeatable or is_over(until):
+                    raise
+
+    def request(self, method: str, params: Mapping[str, Any] | None, timeout: float | None, key: str | None) -> Steps[Reply]:
+        """The same for any method, with all that came back."""
+        until = deadline(self.timeout if timeout is None else timeout)
+        return (yield from self._request(method, params, until, key))
+
+    def _request(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None) -> Steps[Reply]:
+        if self.context.closed:
+            raise ValueError("This client is closed.")
+        channel = self._free.pop() if self._free else Channel(self.context, self.directory)
+        try:
+            if not channel.is_greeted:
+                yield from self._greet(channel, until)
+            limit = self.hello.limits.get("requestBytes", math.inf) if self.hello else math.inf
+            return (yield from channel.request(method, params, until, key, limit))
+        finally:
+            if self.context.closed:
+                channel.close()
+            else:
+                self._free.append(channel)
+
+    def _greet(self, channel: Channel, until: float) -> Steps[None]:
+        greeting = {"client": self.name, "version": PROTOCOL}
+        hello = read(Hello, (yield from channel.request("bus.hello", greeting, until, None, math.inf)).result)
+        if hello.protocol != PROTOCOL:
+            raise VersionUnsupported(
+                f"The bus speaks version {hello.protocol} of the protocol, this client version {PROTOCOL}.",
+                {"supported": [hello.protocol]},
+            )
+        self.hello = hello
+        channel.is_greeted = True
+
+    def greeting(self) -> Call[Hello]:
+        return Call("bus.hello", {"client": self.name, "version": PROTOCOL}, lambda result: read(Hello, result), True)
+
+    def media_endpoint(self, device: str) -> str:
+        """Where a device's frames are. The bus may see its directory under another name than we do (in a container)."""
+        media = (self.hello.endpoints.get("media") if self.hello else None) or {}
+        path = str(media.get(device, "")).removeprefix("ipc://")
+        return f"ipc://{path}" if path and os.path.exists(path) else f"ipc://{self.directory / 'media' / device}.sock"
+
+    def events_endpoint(self) -> str:
+        path = str(self.hello.endpoints.get("events", "") if self.hello else "").removeprefix("ipc://")
+        return f"ipc://{path}" if path and os.path.exists(path) else f"ipc://{self.directory / 'events.sock'}"
+
+    def close(self) -> None:
+        while self._free:
+            self._free.pop().close()
+        self.context.destroy(linger=0)

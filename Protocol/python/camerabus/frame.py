@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A picture as it comes over the bus."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+from .errors import CaptureError, ProtocolError, VersionUnsupported
+from .values import Plane, Timestamp
+
+_INTERLEAVED = {"BGR3": 3, "RGB3": 3, "YUYV": 2, "UYVY": 2}
+_COUNTS = ("sequence", "captureSequence", "generation", "width", "height", "orientation", "dropped")
+_WORDS = ("device", "rendition", "stream", "format")
+_SINGLE = {"GREY", "BA81", "GBRG", "GRBG", "RGGB"}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame: `header` as it was sent, `payload` its pixels without a copy.
+
+    `lost` counts the frames of this topic and stream that this subscriber missed since the frame it got before.
+    """
+
+    topic: str
+    header: Mapping[str, Any] = field(repr=False)
+    payload: memoryview = field(repr=False)
+    lost: int = 0
+
+    @staticmethod
+    def parse(topic: bytes, header: bytes, payload: memoryview, lost: int = 0) -> Frame:
+        """Reads a message of a `frame/` topic. An error header makes a frame whose `error` is set and whose payload is empty."""
+        try:
+            members = json.loads(header)
+        except ValueError:
+            raise ProtocolError("A frame came with a header that is no JSON.") from None
+        version = members.get("v") if isinstance(members, dict) else None
+        if version != 1:
+            raise VersionUnsupported(f"A frame came with a header of version {version!r}, not 1.", {"supported": [1]})
+        frame = Frame(topic.decode(errors="replace"), members, payload, lost)
+        if "error" not in members:
+            _check(members, len(payload))
+        return frame
+
+    @property
+    def error(self) -> CaptureError | None:
+        """Why there is no picture; None if there is one."""
+        return CaptureError.from_header(self.header["error"]) if "error" in self.header else None
+
+    @property
+    def device(self) -> str:
+        return str(self.header.get("device", ""))
+
+    @property
+    def rendition(self) -> str:
+        return str(self.header.get("rendition", ""))
+
+    @property
+    def stream(self) -> str:
+        """A random id, new with each start of the stream: `sequence` and `captureSequence` count within it."""
+        return str(self.header.get("stream", ""))
+
+    @property
+    def sequence(self) -> int:
+        return int(self.header.get("sequence", 0))
+
+    @property
+    def captureSequence(self) -> int:
+        return int(self.header.get("captureSequence", 0))
+
+    @property
+    def generation(self) -> int:
+        """That of the device's last committed configuration."""
+        return int(self.header.get("generation", 0))
+
+    @property
+    def timestamp(self) -> Timestamp:
+        time = self.header.get("timestamp") or {}
+        return Timestamp(int(time.get("monotonic", 0)), int(time.get("realtime", 0)), str(time.get("source", "")))
+
+    @property
+    def format(self) -> str:
+        """The pixels' four-character code as V4L2 spells it: `MJPG`, `BGR3`, `YUYV`, …"""
+        return str(self.header.get("format", ""))
+
+    @property
+    def width(self) -> int:
+        return int(self.header.get("width", 0))
+
+    @property
+    def height(self) -> int:
+        return int(self.header.get("height", 0))
+
+    @property
+    def planes(self) -> tuple[Plane, ...]:
+        return tuple(Plane(plane["offset"], plane["stride"], plane["bytes"]) for plane in self.header.get("planes", ()))
+
+    @property
+    def orientation(self) -> int:
+        """Degrees clockwise that the picture has to be turned to be upright."""
+        return int(self.header.get("orientation", 0))
+
+    @property
+    def mirrored(self) -> bool:
+        return bool(self.header.get("mirrored", False))
+
+    @property
+    def dropped(self) -> int:
+        """Frames that the publisher left out of this rendition so far."""
+        return int(self.header.get("dropped", 0))
+
+    def plane(self, index: int) -> memoryview:
+        """The bytes of one plane, without a copy."""
+        offset, _, size = self.planes[index]
+        return self.payload[offset : offset + size]
+
+    def array(self) -> Any:
+        """The picture as a NumPy array, without a copy.
+
+        (height, width, 3) for BGR and RGB; (height, width, 2) for YUYV and UYVY; (height, width) for grey and Bayer;
+        (height × 3/2, width) for NV12 and I420, as OpenCV takes them; one dimension of bytes for all else (JPEG).
+        """
+        try:
+            import numpy
+        except ImportError:
+            raise ImportError("Frame.array() needs NumPy (apt install python3-numpy); Frame.payload does without.") from None
+        planes, width, height = self.planes, self.width, self.height
+        if not planes:
+            raise ValueError("This frame has no picture.")
+        offset, stride, _ = planes[0]
+        shape: tuple[int, ...]
+        strides: tuple[int, ...]
+        if self.format in _INTERLEAVED:
+            depth = _INTERLEAVED[self.format]
+            shape, strides = (height, width, depth), (stride, depth, 1)
+        elif self.format in _SINGLE:
+            shape, strides = (height, width), (stride, 1)
+        elif self.format in ("NV12", "YU12"):
+            if not _is_one_block(self.format, planes, width, height):
+                raise ValueError(f"The planes of this {self.format} picture do not lie together: take plane(0), plane(1), …")
+            shape, strides = (height * 3 // 2, width), (stride, 1)
+        else:
+            return numpy.frombuffer(self.plane(0), numpy.uint8)
+        return numpy.ndarray(shape, numpy.uint8, self.payload, offset, strides)
+
+
+def _is_one_block(format: str, planes: tuple[Plane, ...], width: int, height: int) -> bool:
+    if width % 2 or height % 2 or len(planes) != (2 if format == "NV12" else 3):
+        return False
+    joined = all(after.offset == before.offset + before.bytes for before, after in zip(planes, planes[1:]))
+    if format == "NV12":
+        return joined and planes[0].stride == planes[1].stride and planes[0].bytes == planes[0].stride * height
+    return joined and [plane.stride for plane in planes] == [width, width // 2, width // 2]
+
+
+def _check(header: Mapping[str, Any], payload: int) -> None:
+    # A number that isn't there or doesn't fit would only show later, as something stranger.
+    for name in _COUNTS:
+        if not _is_count(header.get(name)):
+            raise ProtocolError(f"A frame came with a header without a usable '{name}'.")
+    for name in _WORDS:
+        if not isinstance(header.get(name), str):
+            raise ProtocolError(f"A frame came with a header without a usable '{name}'.")
+    time, planes = header.get("timestamp"), header.get("planes")
+    if not isinstance(time, dict) or not isinstance(time.get("source"), str):
+        raise ProtocolError("A frame came with a header without a usable 'timestamp'.")
+    if not all(isinstance(time.get(clock), int) for clock in ("monotonic", "realtime")):
+        raise ProtocolError("A frame came with a header without a usable 'timestamp'.")
+    if not isinstance(header.get("mirrored"), bool) or not isinstance(planes, list):
+        raise ProtocolError("A frame came with a header without a usable 'mirrored' or 'planes'.")
+    for plane in planes:
+        if not isinstance(plane, dict) or not all(_is_count(plane.get(name)) for name in ("offset", "stride", "bytes")):
+            raise ProtocolError("A frame came with a plane that is none.")
+        if plane["offset"] + plane["bytes"] > payload:
+            raise ProtocolError("A frame came with a plane that reaches beyond its payload.")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

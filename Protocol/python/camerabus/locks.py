@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks on devices, in the form that both clients build on."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextvars import ContextVar
+from typing import Any, Mapping, Sequence
+
+from .core import Call, Core
+from .errors import BusTimeout, CaptureError
+from .steps import Steps
+
+VARIABLE = "CAMERABUS_LOCK"
+
+# The locks whose `with` block we are in, innermost last; of a task in asyncio, each has its own.
+_active: ContextVar[tuple[LockBase, ...]] = ContextVar("camerabus_locks", default=())
+
+
+class LockBase:
+    """A lock on devices. `token` is a secret: whoever shows it may use the lock."""
+
+    def __init__(self, core: Core, devices: Sequence[str], wait: float, lease: float | None, note: str | None) -> None:
+        self._core = core
+        self._wait = wait
+        self._params: dict[str, Any] = {"devices": list(devices)}
+        if wait:
+            self._params["wait"] = round(wait * 1000)
+        if lease is not None:
+            self._params["lease"] = round(lease * 1000)
+        if note is not None:
+            self._params["note"] = note
+        self.devices = tuple(devices)
+        self.token = os.environ.get(VARIABLE, "")
+        #: True: the lock is that of another process, which handed it on as `$CAMERABUS_LOCK` and will end it.
+        self.joined = bool(self.token)
+        #: Rises with every lock that the bus gives; None for a joined lock.
+        self.fence: int | None = None
+        self.holder: Mapping[str, Any] = {}
+
+    def __repr__(self) -> str:
+        # Without the token.
+        state = "joined" if self.joined else "held" if self.token else "not held"
+        return f"<{type(self).__name__} of {', '.join(self.devices)}: {state}, fence {self.fence}>"
+
+    def _acquire(self, timeout: float | None) -> Steps[None]:
+        if self.token:
+            return
+        call: Call[dict[str, Any]] = Call("device.lock", self._params, dict)
+        # The key is what a request that was given up can be found by again.
+        key = str(uuid.uuid4())
+        try:
+            result = yield from self._core.ask(call, self._wait + self._core.timeout if timeout is None else timeout, key)
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            if isinstance(error, BusTimeout) or not isinstance(error, CaptureError):
+                yield from self._give_up(call, key)
+            raise
+        self.token = str(result.get("lock", ""))
+        self.fence = result.get("fence")
+        self.holder = result.get("holder") or {}
+        self.devices = tuple(result.get("devices", self.devices))
+
+    def _give_up(self, call: Call[dict[str, Any]], key: str) -> Steps[None]:
+        # Else a lock that comes too late would be held by nobody who knows of it, until this process ends.
+        try:
+            if (yield from self._core.ask(Call("bus.cancel", {"key": key}, dict), 1)).get("cancelled"):
+                return
+            granted = yield from self._core.ask(call, 1, key)
+            yield from self._core.ask(Call("device.unlock", {"lock": granted.get("lock", "")}, dict), 1)
+        except CaptureError:
+            pass
+
+    def _renew(self, timeout: float | None) -> Steps[None]:
+        yield from self._core.ask(Call("device.renew", {"lock": self.token}, dict), timeout)
+
+    def _release(self, timeout: float | None) -> Steps[None]:
+        token, self.token = self.token, ""
+        if token and not self.joined:
+            yield from self._core.ask(Call("device.unlock", {"lock": token}, dict), timeout)
+
+    def _enter(self) -> None:
+        _active.set((*_active.get(), self))
+
+    def _leave(self) -> None:
+        _active.set(tuple(lock for lock in _active.get() if lock is not self))
+
+
+def token_for(core: Core, devices: Sequence[str], lock: LockBase | str | None) -> str | None:
+    """The token to change these devices with: the one given, else that of the innermost active lock on all of them, else
+    `$CAMERABUS_LOCK`, else none."""
+    if lock is not None:
+        return lock if isinstance(lock, str) else lock.token
+    for active in reversed(_active.get()):
+        if active._core is core and active.token and set(devices) <= set(active.devices):
+            return active.token
+    return os.environ.get(VARIABLE) or None

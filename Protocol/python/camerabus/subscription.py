@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bus publishes: subscriptions, and the feeds of frames and events made from them."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import uuid
+from collections import deque
+from typing import Any, Iterable, Mapping, Sequence
+
+import zmq
+
+from . import calls
+from .core import Core
+from .errors import BusNotRunning, BusTimeout, CaptureError, ProtocolError, Unauthorized
+from .finding import why_not
+from .frame import Frame
+from .sequences import Continuity
+from .steps import Socket, Steps, Wait, deadline, is_over
+from .values import Event
+
+SILENCE = 5.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
+Message = list[zmq.Frame]
+
+
+def with_slash(topic: str) -> str:
+    """A topic ends in `/`, so that none is the beginning of another."""
+    return topic if topic.endswith("/") else topic + "/"
+
+
+class Subscription:
+    """A connection to a publisher.
+
+    A fresh connection gets `welcome/`. Whoever then subscribes `ack/<nonce>/` gets that once, and knows that all that was subscribed
+    before is in force. libzmq connects again by itself; then this starts over, and `connections` is one more.
+    """
+
+    def __init__(self, context: zmq.Context[Socket], endpoint: str, topics: Iterable[str], room: int) -> None:
+        self.socket: Socket = context.socket(zmq.SUB)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        self.socket.setsockopt(zmq.RCVHWM, room)
+        for topic in ("welcome/", *topics):
+            self.socket.setsockopt(zmq.SUBSCRIBE, topic.encode())
+        self.socket.connect(endpoint)
+        self.is_in_force = False
+        self.connections = 0
+        self._early: deque[Message] = deque(maxlen=room)
+        self._ack = b""
+
+    def begin(self) -> bool:
+        """Takes in what has come, for later, until this is in force."""
+        while not self.is_in_force and (message := self._receive()) is not None:
+            self._early.append(message)
+        return self.is_in_force
+
+    def receive(self) -> Message | None:
+        """The next message, or None."""
+        return self._early.popleft() if self._early else self._receive()
+
+    def _receive(self) -> Message | None:
+        while True:
+            try:
+                message = self.socket.recv_multipart(zmq.DONTWAIT, copy=False)
+            except zmq.Again:
+                return None
+            topic = message[0].bytes
+            if topic == b"welcome/":
+                self._forget_ack()
+                self._ack = f"ack/{uuid.uuid4().hex}/".encode()
+                self.socket.setsockopt(zmq.SUBSCRIBE, self._ack)
+            elif topic.startswith(b"ack/"):
+                if topic == self._ack:
+                    self._forget_ack()
+                    self.is_in_force = True
+                    self.connections += 1
+            else:
+                return message
+
+    def _forget_ack(self) -> None:
+        if self._ack:
+            self.socket.setsockopt(zmq.UNSUBSCRIBE, self._ack)
+            self._ack = b""
+
+    def close(self) -> None:
+        self.socket.close(linger=0)
+
+
+def begin_all(subscriptions: Sequence[Subscription], until: float) -> Steps[bool]:
+    """Waits until all are in force; False: not in time."""
+    while late := tuple(each.socket for each in subscriptions if not each.begin()):
+        if is_over(until):
+            return False
+        yield Wait(late, until)
+    return True
+
+
+class FrameFeed:
+    """The newest frame of each of several devices, in turn."""
+
+    def __init__(
+        self, core: Core, devices: Sequence[str], rendition: str, limit: int | None, timeout: float, raise_errors: bool
+    ) -> None:
+        if not devices:
+            raise TypeError("frames() needs the id of at least one device")
+        self._core = core
+        self._devices = tuple(dict.fromkeys(devices))
+        self._rendition = rendition
+        self._left = math.inf if limit is None else limit
+        self._timeout = timeout
+        self._raise_errors = raise_errors
+        self._subscriptions: list[Subscription] = []
+        self._last: dict[str, tuple[str, int]] = {}
+        self._turn = 0
+        #: Frames missed so far, by device.
+        self.lost = dict.fromkeys(self._devices, 0)
+
+    def open(self) -> Steps[None]:
+        """Returns when the subscriptions are in force."""
+        core = self._core
+        hello = yield from core.ask(core.greeting())
+        core.hello = hello
+        if (status := hello.authorization.get("video")) in ("denied", "restricted"):
+            raise Unauthorized("This user may not see the cameras.", {"status": status, "needed": "video"})
+        for device in self._devices:
+            if device not in (hello.endpoints.get("media") or {}):
+                yield from core.ask(calls.device(device))
+        try:
+            for device in self._devices:
+                topic = f"frame/{device}/{self._rendition}/"
+                self._subscriptions.append(Subscription(core.context, core.media_endpoint(device), [topic], 2))
+            if not (yield from begin_all(self._subscriptions, deadline(self._timeout))):
+                late = [name for name, each in zip(self._devices, self._subscriptions) if not each.is_in_force]
+                raise (yield from self._explain(late, "answered no subscription"))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_open(self) -> bool:
+        return bool(self._subscriptions)
+
+    @property
+    def is_done(self) -> bool:
+        return self._left <= 0
+
+    def next(self) -> Steps[Frame]:
+        until = deadline(self._timeout)
+        while True:
+            for step in range(len(self._subscriptions)):
+                index = (self._turn + step) % len(self._subscriptions)
+                if (message := self._newest(self._subscriptions[index])) is not None:
+                    self._turn = index + 1
+                    return self._frame(message, self._devices[index])
+            if is_over(until):
+                raise (yield from self._explain(self._devices, "gave no frame"))
+            yield Wait(tuple(each.socket for each in self._subscriptions), until)
+
+    def _newest(self, subscription: Subscription) -> Message | None:
+        # Bounded: a publisher that is faster than this loop must not hold it.
+        newest = None
+        for _ in range(16):
+            message = subscription.receive()
+            if message is None:
+                break
+            newest = message
+        return newest
+
+    def _frame(self, message: Message, device: str) -> Frame:
+        if len(message) < 2:
+            raise ProtocolError(f"A message without a header came from {device}.")
+        payload = message[2].buffer if len(message) > 2 else memoryview(b"")
+        frame = Frame.parse(message[0].bytes, message[1].bytes, payload)
+        if frame.error is not None:
+            if self._raise_errors:
+                raise frame.error
+            return frame
+        stream, before = self._last.get(device, ("", 0))
+        missed = max(0, frame.sequence - before - 1) if stream == frame.stream else 0
+        self._last[device] = (frame.stream, frame.sequence)
+        self.lost[device] += missed
+        self._left -= 1
+        return Frame(frame.topic, frame.header, frame.payload, missed) if missed else frame
+
+    def _explain(self, devices: Sequence[str], what: str) -> Steps[CaptureError]:
+        """Why nothing comes, as far as the bus can tell."""
+        known = []
+        for name in devices:
+            try:
+                device = yield from self._core.ask(calls.device(name), 1)
+            except CaptureError as error:
+                return error
+            if device.error is not None:
+                return device.error
+            worker = device.worker.state if device.worker else "unknown"
+            known.append(f"{name} {what} (worker {worker}, {'streaming' if device.isStreaming else 'not streaming'})")
+        return BusTimeout(f"Within {self._timeout:g} s {' and '.join(known)}.")
+
+    def close(self) -> None:
+        while self._subscriptions:
+            self._subscriptions.pop().close()
+
+
+class EventFeed:
+    """State and events as they go by, without what is not newer."""
+
+    def __init__(self, core: Core, topics: Sequence[str], room: int = 1000) -> None:
+        self._core = core
+        self._topics = tuple(map(with_slash, topics)) or ("state/", "event/")
+        self._room = room
+        self._continuity = Continuity()
+        self.subscription: Subscription | None = None
+        self._heard = 0.0
+
+    def open(self, timeout: float | None = None) -> Steps[None]:
+        """Returns when the subscription is in force."""
+        core = self._core
+        subscription = Subscription(core.context, core.events_endpoint(), {*self._topics, "heartbeat/"}, self._room)
+        self.subscription = subscription
+        try:
+            if not (yield from begin_all([subscription], deadline(core.timeout if timeout is None else timeout))):
+                raise BusTimeout(f"The bus at {core.directory} answered no subscription.")
+            core.hello = yield from core.ask(core.greeting(), timeout)
+            self._continuity.start(core.hello.epoch, core.hello.sequence)
+        except BaseException:
+            self.close()
+            raise
+        self.rest()
+
+    @property
+    def connections(self) -> int:
+        return self.subscription.connections if self.subscription else 0
+
+    def rest(self) -> None:
+        """Starts the time in which something must be heard anew."""
+        self._heard = time.monotonic()
+
+    def next(self, until: float) -> Steps[Event | None]:
+        """The next event; None: nothing in time."""
+        self.rest()
+        while True:
+            while (read := self.take()) is not None:
+                topic, body = read
+                if (event := self._event(topic, body)) is not None:
+                    return event
+            if is_over(until):
+                return None
+            yield self.wait(until)
+
+    def take(self) -> tuple[str, Mapping[str, Any]] | None:
+        """The next message as it came, or None."""
+        if self.subscription is None:
+            raise ValueError("This subscription is closed.")
+        message = self.subscription.receive()
+        if message is None:
+            return None
+        self.rest()
+        try:
+            body = json.loads(message[1].bytes)
+        except (ValueError, IndexError):
+            body = None
+        if not isinstance(body, dict):
+            raise ProtocolError("An event came that is no JSON object.")
+        return message[0].bytes.decode(errors="replace"), body
+
+    def wait(self, until: float) -> Wait:
+        """A wait for the next message, unless there is nobody to send one."""
+        if is_over(self._heard + SILENCE):
+            self.rest()
+            problem = why_not(self._core.directory)
+            if problem is None:
+                raise BusTimeout(f"The bus at {self._core.directory} has been silent for {SILENCE:g} s.")
+            raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
+        assert self.subscription is not None
+        return Wait((self.subscription.socket,), min(until, self._heard + SILENCE))
+
+    def _event(self, topic: str, body: Mapping[str, Any]) -> Event | None:
+        if not topic.startswith(self._topics):
+            return None  # a heartbeat that only we wanted
+        epoch, sequence, previous = str(body.get("epoch", "")), body.get("sequence", 0), body.get("previous", 0)
+        gap = False
+        if topic.startswith(("state/", "event/")):
+            if not isinstance(sequence, int) or not isinstance(previous, int):
+                raise ProtocolError(f"A message without a sequence came on {topic}.")
+            lost = self._continuity.receive(topic, epoch, sequence, previous)
+            if lost is None:
+                return None  # a current value that is repeated for a new subscriber
+            gap = lost
+        return Event(
+            topic=topic, epoch=epoch, sequence=sequence, previous=previous, value=body.get("value"), event=body.get("event"),
+            gap=gap, body=body,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        if self.subscription is not None:
+            self.subscription.close()
+            self.subscription = None

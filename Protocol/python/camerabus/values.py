@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the bus tells, as values. Their attributes have the protocol's own names (`device.activeFormat.pixelFormat`).
+
+Members that this library doesn't know are ignored, and stay readable in `raw`; members that are missing are None or empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from typing import Any, Callable, Mapping, NamedTuple, TypeVar
+
+from .errors import CaptureError, ProtocolError
+
+T = TypeVar("T")
+
+
+def read(kind: type[T], value: Any) -> T:
+    """Makes one of the values of this module from a JSON object."""
+    if not isinstance(value, dict):
+        raise ProtocolError(f"The bus sent no {kind.__name__} where one belongs, but {value!r:.80}.")
+    members: dict[str, Any] = {"raw": value}
+    for item in fields(kind):  # type: ignore[arg-type]
+        if item.name != "raw" and value.get(item.name) is not None:
+            convert = item.metadata.get("read")
+            members[item.name] = convert(value[item.name]) if convert else value[item.name]
+    return kind(**members)
+
+
+def read_list(kind: type[T], value: Any) -> list[T]:
+    """The same for a JSON array of objects."""
+    if not isinstance(value, list):
+        raise ProtocolError(f"The bus sent no list of {kind.__name__}, but {value!r:.80}.")
+    return [read(kind, member) for member in value]
+
+
+def _of(kind: type[Any]) -> Any:
+    return field(default=None, metadata={"read": lambda value: read(kind, value)})
+
+
+def _tuple(convert: Callable[[Any], Any] = lambda value: value) -> Any:
+    return field(default=(), metadata={"read": lambda value: tuple(map(convert, value))})
+
+
+def _map() -> Any:
+    return field(default_factory=dict, hash=False)
+
+
+def _raw() -> Any:
+    return field(default_factory=dict, repr=False, compare=False)
+
+
+def _fraction(value: Any) -> Fraction:
+    try:
+        return Fraction(value)
+    except (ValueError, TypeError, ZeroDivisionError):
+        raise ProtocolError(f"The bus sent {value!r:.40} where a fraction belongs.") from None
+
+
+def _duration() -> Any:
+    return field(default=None, metadata={"read": _fraction})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """The process that holds a lock."""
+
+    pid: int = 0
+    uid: int = 0
+    gid: int = 0
+    name: str = ""
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActiveFormat:
+    """The format that a device has now."""
+
+    id: str = ""
+    pixelFormat: str = ""
+    width: int = 0
+    height: int = 0
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceLock:
+    """Who has a device locked. `id` is not the token."""
+
+    id: str = ""
+    holder: Holder | None = _of(Holder)
+    fence: int = 0
+    since: int = 0
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """The process that serves a device."""
+
+    pid: int | None = None
+    state: str = ""
+    restarts: int = 0
+    busySince: int | None = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """A camera or a microphone. Times are CLOCK_MONOTONIC in nanoseconds, `frameDuration` is in seconds."""
+
+    id: str = ""
+    uniqueID: str = ""
+    name: str = ""
+    mediaType: str = "video"
+    type: str = ""
+    position: str = "unspecified"
+    node: str | None = None
+    driver: str = ""
+    bus: str = ""
+    connected: bool = False
+    isOpen: bool = False
+    isStreaming: bool = False
+    stream: str | None = None
+    activeFormat: ActiveFormat | None = _of(ActiveFormat)
+    frameDuration: Fraction | None = _duration()
+    frameRate: float | None = None
+    generation: int = 0
+    controls: Mapping[str, Any] = _map()
+    asOf: int | None = None
+    lock: DeviceLock | None = _of(DeviceLock)
+    worker: Worker | None = _of(Worker)
+    error: CaptureError | None = field(default=None, metadata={"read": CaptureError.from_header})
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameRateRange:
+    """From the shortest frame duration (the highest rate) to the longest, in seconds."""
+
+    minFrameDuration: Fraction = field(default=Fraction(0), metadata={"read": _fraction})
+    maxFrameDuration: Fraction = field(default=Fraction(0), metadata={"read": _fraction})
+    step: Fraction | None = _duration()
+    raw: Mapping[str, Any] = _raw()
+
+    @property
+    def maxFrameRate(self) -> float:
+        """Frames a second; 0 if the device doesn't tell."""
+        return float(1 / self.minFrameDuration) if self.minFrameDuration else 0.0
+
+    @property
+    def minFrameRate(self) -> float:
+        """Frames a second; 0 if the device doesn't tell."""
+        return float(1 / self.maxFrameDuration) if self.maxFrameDuration else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """One row of a device's format table."""
+
+    id: str = ""
+    pixelFormat: str = ""
+    width: int = 0
+    height: int = 0
+    frameRates: tuple[FrameRateRange, ...] = _tuple(lambda value: read(FrameRateRange, value))
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """A knob of a device, with its range and its value."""
+
+    name: str = ""
+    title: str = ""
+    id: int = 0
+    type: str = ""
+    minimum: int | None = None
+    maximum: int | None = None
+    step: int | None = None
+    default: int | None = None
+    menu: Mapping[str, Any] = _map()
+    flags: tuple[str, ...] = _tuple()
+    category: str = ""
+    value: Any = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """What `mode="nearest"` gave in place of what was asked."""
+
+    path: str = ""
+    asked: Any = None
+    given: Any = None
+    why: str = ""
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What became of a batch of changes: `verdict` is valid or adjusted, `applied` what is set now, by device."""
+
+    verdict: str = ""
+    generation: Mapping[str, int] = _map()
+    applied: Mapping[str, Any] = _map()
+    adjusted: tuple[Adjustment, ...] = _tuple(lambda value: read(Adjustment, value))
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hello:
+    """What bus this is, what it can do, and who it takes us for."""
+
+    server: str = ""
+    version: str = ""
+    protocol: int = 0
+    features: tuple[str, ...] = _tuple()
+    you: Mapping[str, int] = _map()
+    authorization: Mapping[str, str] = _map()
+    endpoints: Mapping[str, Any] = _map()
+    epoch: str = ""
+    sequence: int = 0
+    limits: Mapping[str, int] = _map()
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A binary part of a reply."""
+
+    name: str = ""
+    contentType: str = ""
+    data: memoryview = field(default=memoryview(b""), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What a method answered, with what came behind it."""
+
+    result: Any = None
+    attachments: tuple[Attachment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A message of the events socket.
+
+    On a `state/` topic `value` is the new value (None: it is gone); on an `event/` topic `event` names what happened and `body` has
+    the rest. `gap`: messages of this topic before this one were lost on the way to us.
+    """
+
+    topic: str
+    epoch: str = ""
+    sequence: int = 0
+    previous: int = 0
+    value: Any = None
+    event: str | None = None
+    gap: bool = False
+    body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of a mirrored value; None: it is, or was, not there."""
+
+    topic: str
+    value: Any
+    before: Any
+
+
+class Plane(NamedTuple):
+    """Where a plane lies in the payload: all in bytes; `stride` is 0 for compressed pictures."""
+
+    offset: int
+    stride: int
+    bytes: int
+
+
+class Timestamp(NamedTuple):
+    """When a frame was taken, in nanoseconds; `source` says which moment that is."""
+
+    monotonic: int
+    realtime: int
+    source: str

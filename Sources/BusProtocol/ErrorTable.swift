@@ -1,0 +1,125 @@
+public import JSON
+
+extension BusError {
+    /// What a reason means, and what `error.data` holds beside it.
+    public struct Meaning: Hashable, Sendable {
+        public var reason: Reason
+        /// When it is given, in one sentence.
+        public var summary: String
+        /// The members that are always there; others may be.
+        public var data: [Schema.Property]
+        /// False for reasons whose methods don't exist yet.
+        public var isInUse: Bool
+
+        fileprivate init(_ reason: Reason, _ summary: String, _ data: [Schema.Property] = [], isInUse: Bool = true) {
+            self.reason = reason
+            self.summary = summary
+            self.data = data
+            self.isInUse = isInUse
+        }
+
+        /// The shape of `error.data`.
+        public var schema: Schema {
+            .object([.required("reason", .constant(.string(reason.rawValue)))] + data, additional: true)
+        }
+
+        public var json: JSONValue {
+            [
+                "reason": .string(reason.rawValue), "code": JSONValue(BusError(reason, "").code),
+                "summary": .string(summary),
+                "data": schema.json, "reserved": .bool(!isInUse),
+            ]
+        }
+    }
+
+    /// Every reason, in the order of the specification.
+    public static let meanings: [Meaning] = jsonRPC + devices + locks + configuration + common + reserved
+
+    private static let jsonRPC = [
+        Meaning(.parseError, "The request is no JSON (RFC 8259), or nested too deeply."),
+        Meaning(.invalidRequest, "The message is no JSON-RPC 2.0 request as this protocol takes them."),
+        Meaning(.methodNotFound, "There is no such method."),
+        Meaning(
+            .invalidParams, "A member of params is missing, unknown or wrong.",
+            [.required("path", .string()), .required("why", .string())]),
+        Meaning(.internalError, "The bus failed; its log says more."),
+    ]
+
+    private static let devices = [
+        Meaning(.deviceNotFound, "No device has this id.", [.required("device", .string())]),
+        Meaning(.deviceDisconnected, "The device is gone."),
+        Meaning(
+            .deviceInUse, "A program beside the bus has the device.",
+            [.optional("by", .anyOf([.object([], additional: true), .string(), .null]))]),
+        Meaning(.workerCrashed, "The device's worker ended during the request, or is being started again."),
+    ]
+
+    private static let locks = [
+        Meaning(
+            .deviceBusy, "Somebody else has the device locked.",
+            [
+                .required("holder", .reference("Holder")),
+                .required("queue", .integer(min: 0).described("How many wait for the device already.")),
+            ]),
+        Meaning(.lockRequired, "This change needs a lock that covers the device."),
+        Meaning(
+            .lockLost, "The lock is over, or never was.",
+            [.required("fence", .integer(min: 0).described("The number of the newest lock."))]),
+        Meaning(.lockTimeout, "The device did not become free within wait."),
+        Meaning(.cancelled, "The request was given up while it waited."),
+    ]
+
+    private static let configuration = [
+        Meaning(
+            .formatUnsupported, "The device or the rendition can't have this format.",
+            [.required("nearest", .anyOf([.object([], additional: true), .string(), .null]))]),
+        Meaning(
+            .frameRateUnsupported, "The format can't have this frame rate.",
+            [.required("ranges", .array(of: .reference("FrameRateRange")))]),
+        Meaning(
+            .controlUnsupported, "The device has no such control.", [.required("supported", .array(of: .string()))]),
+        Meaning(
+            .controlOutOfRange, "The value is out of the control's range, or off its steps.",
+            [
+                .required("min", .integer()), .required("max", .integer()),
+                .required("step", .integer().described("1 where any value between is taken.")),
+            ]),
+        Meaning(.controlReadOnly, "The control can't be set."),
+        Meaning(
+            .controlBusy, "The control can't be set in the present mode, or while it is at work.",
+            [.required("control", Schema.string().orNull)]),
+    ]
+
+    private static let common = [
+        Meaning(
+            .unauthorized, "This user may not do that.",
+            [.required("status", .string()), .required("needed", .string())]),
+        Meaning(
+            .limitExceeded, "More than the bus takes.",
+            [.required("limit", .string()), .optional("maximum", .integer(min: 0))]),
+        Meaning(
+            .versionUnsupported, "The other side speaks another version of the protocol.",
+            [.required("supported", .array(of: .integer(min: 1)))]),
+        Meaning(.shuttingDown, "The bus is going down."),
+    ]
+
+    private static let reserved = [
+        Meaning(.presetUnsupported, "Reserved for sessions.", isInUse: false),
+        Meaning(.sessionNotFound, "Reserved for sessions.", isInUse: false),
+        Meaning(.sessionNotRunning, "Reserved for sessions.", isInUse: false),
+        Meaning(.cannotAddInput, "Reserved for sessions.", isInUse: false),
+        Meaning(.cannotAddOutput, "Reserved for sessions.", isInUse: false),
+        Meaning(.interrupted, "Reserved for sessions.", isInUse: false),
+        Meaning(.photoSettingsReused, "Reserved for photos.", isInUse: false),
+        Meaning(.photoFormatUnavailable, "Reserved for photos.", isInUse: false),
+        Meaning(.recordingInProgress, "Reserved for movies.", isInUse: false),
+        Meaning(.notRecording, "Reserved for movies.", isInUse: false),
+        Meaning(.diskFull, "Reserved for photos and movies.", isInUse: false),
+        Meaning(.pathNotAllowed, "Reserved for photos and movies.", isInUse: false),
+    ]
+
+    /// The document `schema/errors.json`.
+    public static var table: JSONValue {
+        Schema.document(["errors": .array(meanings.map(\.json))])
+    }
+}

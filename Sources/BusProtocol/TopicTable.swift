@@ -1,0 +1,155 @@
+public import JSON
+
+/// What is published where, and what its header looks like.
+public enum TopicTable {
+    /// A kind of topic.
+    public struct Entry: Hashable, Sendable {
+        /// With the parts that vary in angle brackets: `state/device/<id>/`.
+        public var topic: String
+        /// `events`, `media`, or `all`.
+        public var socket: String
+        /// One sentence.
+        public var summary: String
+        /// Of the second frame; nil: there is none.
+        public var header: Schema?
+        /// True if a payload follows the header.
+        public var hasPayload = false
+
+        public var json: JSONValue {
+            [
+                "topic": .string(topic), "socket": .string(socket), "summary": .string(summary),
+                "header": header?.json ?? .null, "payload": .bool(hasPayload),
+            ]
+        }
+    }
+
+    /// All that this version publishes.
+    public static let all: [Entry] = [
+        Entry(topic: "state/bus/", socket: "events", summary: "The bus itself.", header: state("Bus")),
+        Entry(topic: "state/device/<id>/", socket: "events", summary: "A device.", header: state("Device")),
+        Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
+        Entry(topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.", header: event),
+        Entry(topic: "event/lock/<id>/", socket: "events", summary: "Something happened to a lock.", header: event),
+        Entry(topic: "heartbeat/", socket: "events", summary: "Once a second.", header: busHeartbeat),
+        Entry(topic: "heartbeat/", socket: "media", summary: "Once a second.", header: mediaHeartbeat),
+        Entry(
+            topic: "welcome/", socket: "all", summary: "First thing on a fresh connection that asked for it.",
+            header: nil),
+        Entry(
+            topic: "ack/<nonce>/", socket: "all", summary: "Once, when somebody subscribes to it.",
+            header: .object([], additional: true)),
+        Entry(
+            topic: "frame/<device>/<rendition>/", socket: "media", summary: "A picture, or why there is none.",
+            header: .anyOf([frame, failure]), hasPayload: true),
+    ]
+
+    /// The entry of a topic; nil for one that this version doesn't publish.
+    ///
+    /// - Parameter isMedia: on a device's media socket.
+    public static func entry(_ topic: Topic, isMedia: Bool) -> Entry? {
+        let name: String
+        switch topic {
+        case .state(.bus): name = "state/bus/"
+        case .state(.device): name = "state/device/<id>/"
+        case .state(.lock): name = "state/lock/<id>/"
+        case .event(.device): name = "event/device/<id>/"
+        case .event(.lock): name = "event/lock/<id>/"
+        case .heartbeat: name = "heartbeat/"
+        case .welcome: name = "welcome/"
+        case .ack: name = "ack/<nonce>/"
+        case .media(let media): name = "\(media.kind.rawValue)/<device>/<rendition>/"
+        }
+        let sockets = isMedia ? ["media", "all"] : ["events", "all"]
+        return all.first { $0.topic == name && sockets.contains($0.socket) }
+    }
+
+    /// The document `schema/topics.json`.
+    public static var json: JSONValue { Schema.document(["topics": .array(all.map(\.json))]) }
+}
+
+extension TopicTable {
+    private static let order: [Schema.Property] = [
+        .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 1)),
+        .required("previous", .integer(min: 0).described("0: the first on its topic.")),
+    ]
+
+    private static func state(_ definition: String) -> Schema {
+        .object(
+            order + [.required("value", Schema.reference(definition).orNull.described("null: it is gone."))],
+            additional: true)
+    }
+
+    private static let event = Schema.object(
+        order + [.required("event", .string(minLength: 1).described("What happened; further members belong to it."))],
+        additional: true)
+
+    private static let busHeartbeat = Schema.object(
+        [
+            .required("epoch", .string(minLength: 1)),
+            .required(
+                "latest", .map(of: .integer(min: 0)).described("The newest sequence under each prefix of topics.")),
+            .required("monotonic", .reference("Nanoseconds")),
+        ], additional: true)
+
+    private static let mediaHeartbeat = Schema.object(
+        [
+            .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
+            .required("stream", Schema.string(minLength: 1).orNull), .required("streaming", .boolean),
+            .required("lastFrame", Schema.reference("Nanoseconds").orNull),
+            .required("monotonic", .reference("Nanoseconds")),
+        ], additional: true)
+
+    private static let count = Schema.integer(min: 0)
+
+    private static let frame = Schema.object(
+        [
+            .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
+            .required("rendition", .string(minLength: 1)), .required("stream", .string(minLength: 1)),
+            .required("sequence", count), .required("captureSequence", count), .required("generation", count),
+            .required(
+                "timestamp",
+                .object(
+                    [
+                        .required("monotonic", .reference("Nanoseconds")),
+                        .required("realtime", .integer().described("CLOCK_REALTIME, nanoseconds.")),
+                        .required("source", .choice(["startOfExposure", "endOfFrame", "dequeue"])),
+                    ], additional: true)),
+            .required("format", .reference("PixelFormat")), .required("width", .integer(min: 1)),
+            .required("height", .integer(min: 1)),
+            .required(
+                "planes",
+                .array(
+                    of: .object(
+                        [.required("offset", count), .required("stride", count), .required("bytes", count)],
+                        additional: true), min: 1)), .required("orientation", .integer(min: 0, max: 270)),
+            .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
+            .optional("exposure", .any),
+        ], additional: true
+    ).described("A picture follows.")
+
+    private static let failure = Schema.object(
+        [
+            .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
+            .required("rendition", .string()),
+            .required(
+                "error",
+                .object(
+                    [
+                        .required("reason", .string(minLength: 1)), .required("message", .string()),
+                        .required("data", .object([], additional: true)),
+                    ], additional: true)),
+        ], additional: true
+    ).described("No picture follows: this is why.")
+}
+
+extension Schema {
+    /// A document of schemas that refer to ``definitions``.
+    static func document(_ members: [String: JSONValue]) -> JSONValue {
+        .object(
+            members.merging(
+                [
+                    "$schema": "https://json-schema.org/draft/2020-12/schema",
+                    "$defs": .object(definitions.mapValues(\.json)),
+                ], uniquingKeysWith: { own, _ in own }))
+    }
+}

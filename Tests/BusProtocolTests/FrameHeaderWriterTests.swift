@@ -1,0 +1,58 @@
+import BusProtocol
+import JSON
+import Testing
+
+@Suite struct FrameHeaderWriterTests {
+    private static let yuyv = FrameHeaderWriter.Picture(
+        device: "cam0", rendition: "native", stream: "9f3ac2d0", format: "YUYV", width: 640, height: 480,
+        planes: [FrameHeader.Plane(offset: 0, stride: 1280, bytes: 614_400)], timestampSource: "startOfExposure")
+
+    private static let jpeg = FrameHeaderWriter.Picture(
+        device: "front", rendition: "jpeg:640x0@10;q=75", stream: "aa", format: "JPEG", width: 640, height: 360,
+        planes: nil, orientation: 90, mirrored: true, timestampSource: "dequeue")
+
+    @Test(arguments: [yuyv, jpeg])
+    func whatIsWrittenIsReadBack(_ picture: FrameHeaderWriter.Picture) throws {
+        var writer = FrameHeaderWriter(picture)
+        for count in [UInt64(0), 1, 1_000_000, 3] {
+            writer.write(
+                sequence: count, captureSequence: count + 1, generation: 3, monotonic: 81_234_567_890_123,
+                realtime: 1_789_000_000_123_456_789, dropped: count / 2, payloadBytes: 614_400)
+            let json = try writer.withBytes { try JSONValue(parsing: $0) }
+            let header = try FrameHeader(json)
+            #expect(header.device == picture.device)
+            #expect(header.rendition == picture.rendition)
+            #expect(header.stream == picture.stream)
+            #expect(header.format == picture.format)
+            #expect((header.width, header.height) == (picture.width, picture.height))
+            #expect((header.sequence, header.captureSequence, header.dropped) == (count, count + 1, count / 2))
+            #expect((header.monotonic, header.realtime) == (81_234_567_890_123, 1_789_000_000_123_456_789))
+            #expect(header.timestampSource == picture.timestampSource)
+            #expect((header.orientation, header.mirrored) == (picture.orientation, picture.mirrored))
+            #expect(header.planes == picture.planes ?? [FrameHeader.Plane(offset: 0, stride: 0, bytes: 614_400)])
+            let entry = try #require(TopicTable.entry(.frame("cam0", "native"), isMedia: true))
+            #expect(entry.header?.validate(json) == nil)
+        }
+    }
+
+    @Test func memoryIsKeptFromFrameToFrame() {
+        var writer = FrameHeaderWriter(Self.jpeg)
+        var addresses: Set<Int> = []
+        for count in stride(from: UInt64(1), to: UInt64(Int64.max) / 2, by: Int(Int64.max / 1000)) {
+            writer.write(
+                sequence: count, captureSequence: count, generation: count, monotonic: .max, realtime: .max,
+                dropped: count, payloadBytes: .max)
+            writer.withBytes { _ = addresses.insert(Int(bitPattern: $0.baseAddress)) }
+        }
+        #expect(addresses.count == 1)
+    }
+
+    @Test func namesAreEscaped() throws {
+        var picture = Self.yuyv
+        picture.rendition = "a\"b\\c"
+        var writer = FrameHeaderWriter(picture)
+        writer.write(
+            sequence: 0, captureSequence: 0, generation: 0, monotonic: 0, realtime: 0, dropped: 0, payloadBytes: 0)
+        #expect(try FrameHeader(try writer.withBytes { try JSONValue(parsing: $0) }).rendition == "a\"b\\c")
+    }
+}

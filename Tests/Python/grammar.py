@@ -1,0 +1,64 @@
+"""The grammars of the protocol as regular expressions: a second reading of SPEC, for the vectors to be held against."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import Any
+
+_NUMBER = "(0|[1-9][0-9]{0,5})"
+_RENDITION = re.compile(
+    f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420)(?::{_NUMBER}x{_NUMBER})?(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?(?:;q={_NUMBER})?"
+)
+_ID = "[a-z0-9-]{1,32}"
+_NONCE = "[A-Za-z0-9_-]{1,64}"
+_TOPIC = re.compile(
+    f"(?P<media>frame|buffer|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
+    f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock)/(?P<lockid>{_NONCE}))/"
+    f"|(?P<bus>state/bus)/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
+)
+
+
+def is_device(text: bytes) -> bool:
+    return re.fullmatch(_ID.encode(), text) is not None
+
+
+def rendition(text: bytes) -> dict[str, Any] | None:
+    """What a rendition asks for; None: it is none."""
+    match = _RENDITION.fullmatch(text.decode("ascii", "replace"))
+    if match is None or len(text) > 64:
+        return None
+    encoding, width, height, rate, _, quality = match.groups()
+    wish: dict[str, Any] = {"encoding": encoding}
+    if width is not None:
+        wish["width"], wish["height"] = int(width), int(height)
+        if encoding == "native" or max(wish["width"], wish["height"]) > 16384 or wish["width"] + wish["height"] == 0:
+            return None
+    if rate is not None:
+        if not 0 < Fraction(rate) <= 100000:
+            return None
+        wish["rate"] = float(Fraction(rate))
+    if quality is not None:
+        if encoding != "jpeg" or not 1 <= int(quality) <= 100:
+            return None
+        if quality != "80":
+            wish["quality"] = int(quality)
+    return wish
+
+
+def topic(text: bytes) -> dict[str, str] | None:
+    """The parts of a complete topic; None: it is only a prefix."""
+    try:
+        match = _TOPIC.fullmatch(text.decode()) if len(text) <= 256 else None
+    except UnicodeDecodeError:
+        return None
+    if match is None:
+        return None
+    part = match.groupdict()
+    if part["media"]:
+        return {"kind": part["media"], "device": part["device"], "rendition": part["rendition"]}
+    if part["kind"]:
+        return {"kind": part["kind"], "what": part["what"] or part["lock"], "id": part["id"] or part["lockid"]}
+    if part["bus"]:
+        return {"kind": "state", "what": "bus"}
+    return {"kind": "ack", "nonce": part["nonce"]} if part["nonce"] else {"kind": part["bare"]}

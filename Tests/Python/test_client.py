@@ -1,0 +1,308 @@
+"""Requests, replies and finding the bus."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import os
+import pickle
+import shutil
+import socket
+import tempfile
+import threading
+import unittest
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from unittest import mock
+
+import camerabus
+from camerabus import BusGone, BusNotRunning, BusTimeout, CaptureError, Client, DeviceBusy, DeviceNotFound, errors
+from fake_bus import NO_REPLY, BusTestCase
+
+
+class Calls(BusTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.client = Client(self.bus.directory, name="test", timeout=5)
+        self.addCleanup(self.client.close)
+
+    def test_says_who_it_is_and_learns_who_the_bus_is(self) -> None:
+        self.assertEqual(self.bus.asked("bus.hello")[0], {"client": "test", "version": 1})
+        self.assertEqual(self.client.hello.server, "CameraBus")
+        self.assertEqual(self.client.hello.you["pid"], os.getpid())
+
+    def test_devices_are_values_that_tolerate_what_is_unknown(self) -> None:
+        first, second = self.client.devices()
+        self.assertEqual((first.id, second.id), ("cam0", "cam1"))
+        self.assertEqual(first.frameDuration, Fraction(1001, 30000))
+        assert first.activeFormat is not None and first.worker is not None
+        self.assertEqual(first.activeFormat.width, 4)
+        self.assertEqual(first.worker.state, "running")
+        self.assertIsNone(first.lock)
+        self.assertEqual(first.raw["colour"], "of a later version")
+        with self.assertRaises(AttributeError):
+            first.name = "other"  # type: ignore[misc]
+
+    def test_what_is_missing_is_empty(self) -> None:
+        self.bus.methods["device.get"] = lambda params: {"device": {"id": "cam0"}}
+        device = self.client.device("cam0")
+        self.assertEqual((device.name, device.controls, device.activeFormat), ("", {}, None))
+
+    def test_what_is_no_device_is_an_error(self) -> None:
+        for result in ({"device": 7}, {}, [], None):
+            self.bus.methods["device.get"] = lambda params, result=result: result
+            with self.assertRaises(errors.ProtocolError):
+                self.client.device("cam0")
+
+    def test_formats_and_controls(self) -> None:
+        rates = [{"minFrameDuration": "1/60", "maxFrameDuration": "1/5", "step": None}]
+        row = {"id": "f0", "pixelFormat": "YUYV", "width": 640, "height": 480, "frameRates": rates}
+        self.bus.methods["device.formats"] = lambda params: {"formats": [row]}
+        [format] = self.client.formats("cam0")
+        self.assertEqual(format.frameRates[0].maxFrameRate, 60)
+        self.assertEqual(format.frameRates[0].minFrameRate, 5)
+        knob = {"name": "brightness", "minimum": -5, "maximum": 5, "menu": None, "flags": ["slider"], "value": 1}
+        self.bus.methods["device.controls"] = lambda params: {"controls": [knob]}
+        control = self.client.controls("cam0")["brightness"]
+        self.assertEqual((control.minimum, control.flags, control.menu), (-5, ("slider",), {}))
+
+    def test_refusals_are_named_by_their_reason(self) -> None:
+        self.bus.refuse("device.lock", "deviceBusy", "cam0 is locked by other.", holder={"pid": 42}, queue=2)
+        with self.assertRaises(DeviceBusy) as caught:
+            self.client.lock("cam0")
+        self.assertEqual((caught.exception.holder, caught.exception.queue), ({"pid": 42}, 2))
+        self.assertEqual((caught.exception.reason, str(caught.exception)), ("deviceBusy", "cam0 is locked by other."))
+        self.assertEqual(caught.exception.data, {"holder": {"pid": 42}, "queue": 2})
+
+    def test_every_reason_has_its_class(self) -> None:
+        classes = [kind for kind in vars(errors).values() if inspect.isclass(kind) and issubclass(kind, CaptureError)]
+        for kind in classes:
+            if kind is CaptureError or issubclass(kind, errors.ClientError):
+                continue
+            self.assertIs(type(CaptureError.of(kind.reason)), kind)
+            self.assertIn(kind.__name__, camerabus.__all__)
+        self.assertEqual(len({kind.reason for kind in classes}), len(classes) - 1)  # CaptureError lends internalError
+
+    def test_a_reason_of_a_later_bus_keeps_its_word(self) -> None:
+        self.bus.refuse("bus.ping", "tooHot", celsius=91)
+        with self.assertRaises(CaptureError) as caught:
+            self.client.ping()
+        self.assertEqual((caught.exception.reason, caught.exception.data), ("tooHot", {"celsius": 91}))
+
+    def test_the_wire_cannot_name_this_side_s_errors(self) -> None:
+        self.bus.refuse("bus.ping", "busNotRunning")
+        with self.assertRaises(CaptureError) as caught:
+            self.client.ping()
+        self.assertNotIsInstance(caught.exception, BusNotRunning)
+
+    def test_errors_survive_pickling(self) -> None:
+        error = pickle.loads(pickle.dumps(DeviceBusy("Locked.", {"holder": {"pid": 1}})))
+        self.assertEqual((type(error), error.message, error.holder), (DeviceBusy, "Locked.", {"pid": 1}))
+
+    def test_any_method_by_name_with_a_key(self) -> None:
+        self.bus.methods["photo.capture"] = lambda params: {"echo": params}
+        self.assertEqual(self.client.call("photo.capture", {"device": "cam0"}, key="k1"), {"echo": {"device": "cam0"}})
+        self.assertEqual(self.bus.requests[-1]["key"], "k1")
+
+    def test_attachments_come_with_the_reply(self) -> None:
+        announced = [{"name": "a.jpg", "contentType": "image/jpeg", "bytes": 3}, {"name": "b", "contentType": "", "bytes": 0}]
+        self.bus.methods["photo.capture"] = lambda params: ({"attachments": announced}, b"abc", b"")
+        reply = self.client.request("photo.capture")
+        self.assertEqual([bytes(item.data) for item in reply.attachments], [b"abc", b""])
+        self.assertEqual(reply.attachments[0].contentType, "image/jpeg")
+
+    def test_attachments_that_were_not_announced_are_an_error(self) -> None:
+        for result in (({"attachments": []}, b"x"), ({"attachments": [{"bytes": 2}]}, b"x"), ({"attachments": [{"bytes": 1}]},)):
+            self.bus.methods["photo.capture"] = lambda params, result=result: result
+            with self.assertRaises(errors.ProtocolError):
+                self.client.call("photo.capture")
+
+    def test_a_call_has_a_deadline_and_a_late_reply_is_not_taken_for_another_s(self) -> None:
+        late: list[list[bytes]] = []
+        self.bus.methods["slow"] = lambda params: NO_REPLY
+        with self.assertRaises(BusTimeout) as caught:
+            self.client.call("slow", timeout=0.05)
+        self.assertIsInstance(caught.exception, TimeoutError)
+        number = self.bus.requests[-1]["id"]
+        self.bus.methods["next"] = lambda params: {"mine": True}
+        answer = self.bus._answer
+
+        def late_first(parts: list[bytes]) -> None:
+            late.append(parts)
+            body = b'{"jsonrpc":"2.0","id":%d,"result":{"mine":false}}' % number
+            self.bus._command.send_multipart([*parts[: parts.index(b"") + 1], body])
+            answer(parts)
+
+        self.bus._answer = late_first  # type: ignore[method-assign]
+        self.assertEqual(self.client.call("next"), {"mine": True})
+        self.assertEqual(len(late), 1)
+
+    def test_a_request_that_is_too_long_is_not_sent(self) -> None:
+        before = len(self.bus.requests)
+        with self.assertRaises(errors.LimitExceeded) as caught:
+            self.client.call("bus.ping", {"a": "x" * 1048576})
+        self.assertEqual(caught.exception.limit, "requestBytes")
+        self.assertEqual(len(self.bus.requests), before)
+
+    def test_what_is_no_json_is_not_sent(self) -> None:
+        with self.assertRaises(ValueError):
+            self.client.call("bus.ping", {"a": float("nan")})
+
+    def test_a_bus_that_dies_fails_the_call_at_once(self) -> None:
+        asked = threading.Event()
+
+        def die(params: object) -> object:
+            asked.set()
+            return NO_REPLY
+
+        self.bus.methods["device.unlock"] = die
+        killer = threading.Thread(target=lambda: (asked.wait(5), self.bus.stop()))
+        killer.start()
+        with self.assertRaises(BusGone):
+            self.client.call("device.unlock", {"lock": "x"}, timeout=60)
+        killer.join()
+
+    def test_a_question_is_asked_again_of_the_next_bus(self) -> None:
+        asked = threading.Event()
+        answer = self.bus.methods["device.list"]
+
+        def die(params: object) -> object:
+            asked.set()
+            return NO_REPLY
+
+        def restart() -> None:
+            asked.wait(5)
+            self.bus.stop()
+            self.bus.methods["device.list"] = answer
+            self.bus.start()
+
+        self.bus.methods["device.list"] = die
+        killer = threading.Thread(target=restart)
+        killer.start()
+        self.assertEqual(len(self.client.devices(timeout=60)), 2)
+        killer.join()
+        self.assertEqual(self.client.hello.epoch, "e2")
+
+    def test_calls_go_on_after_a_restart(self) -> None:
+        self.client.ping()
+        self.bus.stop()
+        self.bus.start()
+        self.client.call("bus.ping", timeout=60)
+        self.assertEqual(len(self.bus.asked("bus.hello")), 2)  # the new bus was told who we are
+
+    def test_a_bus_that_is_gone_is_named(self) -> None:
+        self.bus.stop()
+        self.client.close()
+        with self.assertRaises(BusNotRunning):
+            Client(self.bus.directory)
+        self.bus.start()
+
+    def test_a_client_whose_bus_is_gone_says_so(self) -> None:
+        self.bus.stop()
+        with self.assertRaises(BusNotRunning) as caught:
+            self.client.call("bus.ping", timeout=0.3)
+        self.assertIn("nobody listens", str(caught.exception))
+        self.bus.start()
+
+    def test_another_protocol_version_is_refused(self) -> None:
+        hello = self.bus.methods["bus.hello"]
+        self.bus.methods["bus.hello"] = lambda params: {**hello(params), "protocol": 2}
+        with self.assertRaises(errors.VersionUnsupported):
+            Client(self.bus.directory)
+
+    def test_a_closed_client_says_so(self) -> None:
+        self.client.close()
+        self.client.close()
+        with self.assertRaises(ValueError):
+            self.client.ping()
+
+    def test_a_client_that_was_not_closed_is_a_warning(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            client = Client(self.bus.directory)
+            del client
+            gc.collect()
+        self.assertIn(ResourceWarning, [warning.category for warning in caught])
+
+    def test_rename_and_set_and_configure_send_what_they_are_told(self) -> None:
+        self.bus.methods["device.rename"] = self.bus.methods["device.get"]
+        self.client.rename("cam0", "front")
+        self.assertEqual(self.bus.requests[-1]["params"], {"device": "cam0", "name": "front"})
+        answer = {"verdict": "adjusted", "generation": {"cam0": 4}, "applied": {}, "adjusted": [{"path": "p", "asked": 1, "given": 2, "why": "w"}]}
+        self.bus.methods["device.configure"] = self.bus.methods["device.set"] = lambda params: answer
+        result = self.client.configure("cam0", activeFormat="f3", frameRate=Fraction(30000, 1001), mode="nearest", dry_run=True)
+        self.assertEqual(
+            self.bus.requests[-1]["params"],
+            {
+                "changes": [{"device": "cam0", "activeFormat": "f3", "frameRate": "1001/30000"}],
+                "mode": "nearest",
+                "dryRun": True,
+            },
+        )
+        self.assertEqual((result.verdict, result.adjusted[0].given, result.generation), ("adjusted", 2, {"cam0": 4}))
+        self.client.configure([{"device": "cam0", "frameRate": 30}, {"device": "cam1", "controls": {"brightness": 1}}])
+        self.assertEqual(len(self.bus.requests[-1]["params"]["changes"]), 2)
+        self.client.set("cam0", {"brightness": 1}, contrast=2)
+        self.assertEqual(self.bus.requests[-1]["params"], {"device": "cam0", "controls": {"brightness": 1, "contrast": 2}})
+        with self.assertRaises(TypeError):
+            self.client.configure([{"device": "cam0"}], frameRate=30)
+
+
+class Finding(unittest.TestCase):
+    def setUp(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="camerabus-test-"))
+        self.addCleanup(shutil.rmtree, self.home)
+
+    def listen(self, directory: Path) -> socket.socket:
+        directory.mkdir(exist_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(directory / "command.sock"))
+        listener.listen(1)
+        self.addCleanup(listener.close)
+        return listener
+
+    def test_no_bus_says_where_it_looked_and_how_to_start_one(self) -> None:
+        with self.assertRaises(BusNotRunning) as caught:
+            camerabus.find_bus(self.home / "none")
+        text = str(caught.exception)
+        for part in (str(self.home / "none"), "make run", "camerabusd --virtual 2"):
+            self.assertIn(part, text)
+
+    def test_the_session_s_bus_comes_first(self) -> None:
+        self.listen(self.home / "camerabus")
+        self.assertEqual(camerabus.find_bus(None, {"XDG_RUNTIME_DIR": str(self.home)}), self.home / "camerabus")
+
+    def test_what_is_named_is_taken_strictly(self) -> None:
+        self.listen(self.home / "camerabus")
+        session = {"XDG_RUNTIME_DIR": str(self.home)}
+        with self.assertRaises(BusNotRunning):
+            camerabus.find_bus(None, {**session, "CAMERABUS_RUNTIME_DIR": str(self.home / "other")})
+        with self.assertRaises(BusNotRunning):
+            camerabus.find_bus(self.home / "other", session)
+
+    def test_a_socket_that_nobody_listens_at_is_none(self) -> None:
+        self.listen(self.home / "camerabus").close()
+        with self.assertRaises(BusNotRunning) as caught:
+            camerabus.find_bus(self.home / "camerabus")
+        self.assertIn("nobody listens", str(caught.exception))
+
+    def test_a_full_queue_is_a_bus_that_runs(self) -> None:
+        self.listen(self.home / "camerabus").listen(0)
+        for _ in range(5):
+            self.assertEqual(camerabus.find_bus(self.home / "camerabus"), self.home / "camerabus")
+
+    def test_another_user_s_directory_in_tmp_is_not_trusted(self) -> None:
+        self.listen(self.home / "camerabus")
+        (self.home / "camerabus").chmod(0o777)
+        with mock.patch("camerabus.finding._temporary", return_value=self.home / "camerabus"):
+            with self.assertRaises(BusNotRunning) as caught:
+                camerabus.find_bus(None, {})
+            self.assertIn("not a private directory", str(caught.exception))
+            (self.home / "camerabus").chmod(0o700)
+            if not os.path.exists("/run/camerabus/command.sock"):
+                self.assertEqual(camerabus.find_bus(None, {}), self.home / "camerabus")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,264 @@
+"""Frames: only the newest, with what was lost, of several devices in turn."""
+
+from __future__ import annotations
+
+import threading
+import time
+import unittest
+from typing import Callable
+
+from camerabus import (
+    BusTimeout,
+    Client,
+    DeviceDisconnected,
+    DeviceNotFound,
+    FormatUnsupported,
+    Frame,
+    Unauthorized,
+    WorkerCrashed,
+    errors,
+)
+from fake_bus import BusTestCase, device_value, frame_header
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+
+class Frames(BusTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.client = Client(self.bus.directory, timeout=5)
+        self.addCleanup(self.client.close)
+
+    def settled(self) -> None:
+        """Returns when all that was published before has reached this process: libzmq keeps order, so ask for an echo of it."""
+        with self.client.frames("cam0", rendition="echo"), self.client.frames("cam1", rendition="echo"):
+            pass
+
+    def test_the_subscription_is_in_force_when_the_call_returns(self) -> None:
+        with self.client.frames("cam0", timeout=5) as frames:
+            self.assertIn(("+", "frame/cam0/native/"), self.bus.subscriptions)
+            self.bus.send_frame("cam0", 1, payload=b"0123456789abcdef")
+            frame = next(frames)
+        self.assertEqual((frame.device, frame.sequence, frame.captureSequence, frame.generation), ("cam0", 1, 2, 3))
+        self.assertEqual((frame.format, frame.width, frame.height, frame.mirrored, frame.dropped), ("YUYV", 4, 2, False, 0))
+        self.assertEqual((frame.timestamp.realtime, frame.timestamp.source), (1789000000123456789, "startOfExposure"))
+        self.assertEqual(bytes(frame.payload), b"0123456789abcdef")
+        self.assertIsInstance(frame.payload, memoryview)
+        self.assertEqual(bytes(frame.plane(0)), b"0123456789abcdef")
+        self.assertIsNone(frame.error)
+
+    def test_leaving_ends_the_subscription(self) -> None:
+        with self.client.frames("cam0"):
+            pass
+        self.wait_for(lambda: ("-", "frame/cam0/native/") in self.bus.subscriptions)
+
+    def test_so_does_forgetting_the_iterator(self) -> None:
+        self.client.frames("cam0")
+        self.wait_for(lambda: ("-", "frame/cam0/native/") in self.bus.subscriptions)
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Until the bus has seen what must come; each turn waits for the bus's thread."""
+        until = time.monotonic() + 10
+        while not condition():
+            self.assertLess(time.monotonic(), until)
+            self.bus.do(lambda: None)
+
+    def test_only_the_newest_is_given_and_the_others_counted(self) -> None:
+        with self.client.frames("cam0") as frames:
+            self.bus.send_frame("cam0", 1)
+            self.assertEqual(next(frames).lost, 0)
+            for sequence in range(2, 40):
+                self.bus.send_frame("cam0", sequence)
+            self.bus.send_frame("cam0", 40)
+            seen = [next(frames)]
+            # The last ones may still be in the socket's buffer when the first of them is read.
+            while seen[-1].sequence < 40 and len(seen) < 40:
+                self.bus.send_frame("cam0", 40 + len(seen))
+                seen.append(next(frames))
+            self.assertEqual(sum(frame.lost + 1 for frame in seen), seen[-1].sequence - 1)
+            self.assertEqual(frames.lost["cam0"], sum(frame.lost for frame in seen))
+            self.assertGreater(frames.lost["cam0"], 0)
+
+    def test_a_hole_is_counted_within_a_stream_only(self) -> None:
+        with self.client.frames("cam0") as frames:
+            for sequence, stream, lost in ((5, "s1", 0), (6, "s1", 0), (9, "s1", 2), (1, "s2", 0), (3, "s2", 1)):
+                self.bus.send_frame("cam0", sequence, stream=stream)
+                self.assertEqual((next(frames).lost, sequence), (lost, sequence))
+            self.assertEqual(frames.lost, {"cam0": 3})
+
+    def test_two_devices_take_turns(self) -> None:
+        with self.client.frames("cam0", "cam1", limit=6) as frames:
+            # cam0 always has something new; that does not keep cam1 waiting.
+            for sequence in range(1, 4):
+                self.bus.send_frame("cam0", sequence)
+                self.bus.send_frame("cam1", sequence)
+                self.settled()
+                self.assertEqual({next(frames).device, next(frames).device}, {"cam0", "cam1"})
+                self.bus.send_frame("cam0", sequence * 10)
+            self.assertEqual([frame for frame in frames], [])
+
+    def test_a_fast_device_does_not_starve_a_slow_one(self) -> None:
+        stop = threading.Event()
+
+        def flood() -> None:
+            sequence = 0
+            while not stop.is_set():
+                sequence += 1
+                self.bus.send_frame("cam0", sequence)
+
+        with self.client.frames("cam0", "cam1", timeout=10) as frames:
+            flooder = threading.Thread(target=flood)
+            flooder.start()
+            next(frames)
+            self.bus.send_frame("cam1", 1)
+            devices = [next(frames).device for _ in range(200)]
+            stop.set()
+            flooder.join()
+        self.assertIn("cam1", devices)
+
+    def test_the_limit_ends_the_loop(self) -> None:
+        frames = self.client.frames("cam0", limit=2)
+        for sequence in (1, 2, 3):
+            self.bus.send_frame("cam0", sequence)
+            if sequence == 1:
+                self.assertEqual(next(frames).sequence, 1)
+        self.assertEqual(len(list(frames)), 1)
+
+    def test_an_error_header_is_raised_and_the_loop_may_go_on(self) -> None:
+        with self.client.frames("cam0", rendition="bgr:9999x9999") as frames:
+            header = {"v": 1, "device": "cam0", "rendition": "bgr:9999x9999"}
+            error = {"reason": "formatUnsupported", "message": "Too large.", "data": {"nearest": "1280x720"}}
+            self.bus.send_media("cam0", "frame/cam0/bgr:9999x9999/", {**header, "error": error})
+            with self.assertRaises(FormatUnsupported) as caught:
+                next(frames)
+            self.assertEqual((caught.exception.nearest, str(caught.exception)), ("1280x720", "Too large."))
+            self.bus.send_frame("cam0", 1, rendition="bgr:9999x9999")
+            self.assertEqual(next(frames).sequence, 1)
+
+    def test_an_error_header_may_be_taken_as_a_frame(self) -> None:
+        with self.client.frames("cam0", raise_errors=False) as frames:
+            header = {"v": 1, "device": "cam0", "rendition": "native"}
+            self.bus.send_media("cam0", "frame/cam0/native/", {**header, "error": {"reason": "workerCrashed", "message": "x"}})
+            frame = next(frames)
+        self.assertIsInstance(frame.error, WorkerCrashed)
+        self.assertEqual((len(frame.payload), frame.planes, frame.device), (0, (), "cam0"))
+
+    def test_what_is_no_frame_is_an_error_and_the_loop_may_go_on(self) -> None:
+        with self.client.frames("cam0") as frames:
+            for header, payload in ((7, b""), ({"v": 1}, b""), (frame_header("cam0", 1), b"short")):
+                self.bus.send_media("cam0", "frame/cam0/native/", header, payload)
+                with self.assertRaises((errors.ProtocolError, errors.VersionUnsupported)):
+                    next(frames)
+            self.bus.send_frame("cam0", 1)
+            self.assertEqual(next(frames).sequence, 1)
+
+    def test_frames_go_on_when_the_worker_was_restarted(self) -> None:
+        with self.client.frames("cam0", timeout=10) as frames:
+            self.bus.send_frame("cam0", 7)
+            next(frames)
+            subscribed = self.bus.subscriptions.count(("+", "frame/cam0/native/"))
+            self.bus.restart_worker("cam0")
+
+            def send() -> None:
+                self.wait_for(lambda: self.bus.subscriptions.count(("+", "frame/cam0/native/")) > subscribed)
+                self.bus.send_frame("cam0", 1, stream="s2")
+
+            worker = threading.Thread(target=send)
+            worker.start()
+            frame = next(frames)
+            worker.join()
+        self.assertEqual((frame.stream, frame.sequence, frame.lost), ("s2", 1, 0))
+
+    def test_a_worker_that_comes_late_is_waited_for(self) -> None:
+        path = self.bus.directory / "media" / "cam0.sock"
+        self.bus.do(lambda: self.bus._publishers["cam0"].close(linger=0))
+        path.unlink(missing_ok=True)
+        asked = len(self.bus.asked("bus.hello"))
+
+        def start() -> None:
+            self.wait_for(lambda: len(self.bus.asked("bus.hello")) > asked)
+            self.bus.do(lambda: self.bus._publishers.__setitem__("cam0", self.bus._publisher("media/cam0.sock")))
+
+        worker = threading.Thread(target=start)
+        worker.start()
+        with self.client.frames("cam0", timeout=10) as frames:
+            worker.join()
+            self.bus.send_frame("cam0", 1)
+            self.assertEqual(next(frames).sequence, 1)
+
+    def test_silence_is_explained(self) -> None:
+        with self.client.frames("cam0", timeout=0.05) as frames, self.assertRaises(BusTimeout) as caught:
+            next(frames)
+        self.assertIn("cam0 gave no frame (worker running, streaming)", str(caught.exception))
+
+    def test_silence_of_a_device_in_trouble_is_that_trouble(self) -> None:
+        error = {"reason": "deviceDisconnected", "message": "cam0 is unplugged."}
+        self.bus.methods["device.get"] = lambda params: {"device": {**device_value("cam0"), "error": error}}
+        with self.client.frames("cam0", timeout=0.05) as frames, self.assertRaises(DeviceDisconnected):
+            next(frames)
+
+    def test_a_device_that_is_not_there_is_told_at_once(self) -> None:
+        with self.assertRaises(DeviceNotFound):
+            self.client.frames("nosuch", timeout=60)
+
+    def test_who_may_not_see_is_told_at_once(self) -> None:
+        self.bus.authorization["video"] = "denied"
+        with self.assertRaises(Unauthorized) as caught:
+            self.client.frames("cam0", timeout=60)
+        self.assertEqual(caught.exception.status, "denied")
+
+    def test_a_socket_that_answers_nothing_is_not_waited_for_for_ever(self) -> None:
+        self.bus.do(lambda: self.bus._publishers["cam0"].close(linger=0))
+        with self.assertRaises(BusTimeout) as caught:
+            self.client.frames("cam0", timeout=0.1)
+        self.assertIn("answered no subscription", str(caught.exception))
+        self.bus.do(lambda: self.bus._publishers.__setitem__("cam0", self.bus._publisher("media/cam0.sock")))
+
+    def test_a_device_is_asked_for(self) -> None:
+        with self.assertRaises(TypeError):
+            self.client.frames()
+
+    def test_heartbeats_and_others_topics_are_no_frames(self) -> None:
+        with self.client.frames("cam0", timeout=0.1) as frames:
+            self.bus.send_media("cam0", "heartbeat/", {"device": "cam0"})
+            self.bus.send_frame("cam0", 1, rendition="jpeg")
+            with self.assertRaises(BusTimeout):
+                next(frames)
+
+
+@unittest.skipIf(numpy is None, "NumPy is not there")
+class Arrays(unittest.TestCase):
+    def frame(self, format: str, width: int, height: int, planes: list[tuple[int, int, int]], size: int) -> Frame:
+        header = frame_header("cam0", 1)
+        header.update(format=format, width=width, height=height)
+        header["planes"] = [dict(zip(("offset", "stride", "bytes"), plane)) for plane in planes]
+        return Frame("frame/cam0/native/", header, memoryview(bytes(range(size))))
+
+    def test_padding_is_left_out(self) -> None:
+        array = self.frame("BGR3", 2, 2, [(0, 8, 16)], 16).array()
+        self.assertEqual(array.tolist(), [[[0, 1, 2], [3, 4, 5]], [[8, 9, 10], [11, 12, 13]]])
+        self.assertEqual(self.frame("GREY", 3, 2, [(1, 4, 8)], 9).array().tolist(), [[1, 2, 3], [5, 6, 7]])
+        self.assertEqual(self.frame("YUYV", 2, 1, [(0, 4, 4)], 4).array().tolist(), [[[0, 1], [2, 3]]])
+
+    def test_planes_that_lie_together_are_one_picture(self) -> None:
+        self.assertEqual(self.frame("NV12", 2, 2, [(0, 2, 4), (4, 2, 2)], 6).array().tolist(), [[0, 1], [2, 3], [4, 5]])
+        i420 = self.frame("YU12", 4, 2, [(0, 4, 8), (8, 2, 2), (10, 2, 2)], 12).array()
+        self.assertEqual(i420.shape, (3, 4))
+
+    def test_planes_that_do_not_are_refused(self) -> None:
+        with self.assertRaises(ValueError):
+            self.frame("NV12", 2, 2, [(0, 2, 4), (6, 2, 2)], 8).array()
+
+    def test_compressed_pictures_are_bytes(self) -> None:
+        self.assertEqual(self.frame("MJPG", 2, 2, [(0, 0, 5)], 5).array().tolist(), [0, 1, 2, 3, 4])
+
+    def test_nothing_is_copied(self) -> None:
+        frame = self.frame("GREY", 4, 2, [(0, 4, 8)], 8)
+        self.assertTrue(numpy.shares_memory(frame.array(), numpy.frombuffer(frame.payload, numpy.uint8)))
+
+    def test_a_picture_that_does_not_fit_is_refused(self) -> None:
+        with self.assertRaises((ValueError, TypeError)):
+            self.frame("GREY", 400, 200, [(0, 400, 8)], 8).array()

@@ -1,0 +1,165 @@
+"""Locks as context managers, and which lock a change is made under."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from typing import Any
+
+from camerabus import BusTimeout, Client, DeviceBusy, LockLost
+from fake_bus import NO_REPLY, BusTestCase, Refusal
+
+ANSWER = {"verdict": "valid", "generation": {}, "applied": {}, "adjusted": []}
+
+
+class Locks(BusTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.bus.methods["device.configure"] = self.bus.methods["device.set"] = lambda params: ANSWER
+        self.client = Client(self.bus.directory, timeout=5)
+        self.addCleanup(self.client.close)
+
+    def test_a_lock_ends_with_its_block(self) -> None:
+        with self.client.lock("cam0", "cam1", wait=0.25, lease=2, note="calibrating") as lock:
+            self.assertEqual(self.bus.locks, {"token-1": ["cam0", "cam1"]})
+            self.assertEqual((lock.fence, lock.devices, lock.holder["name"]), (1, ("cam0", "cam1"), "me"))
+        self.assertEqual(self.bus.locks, {})
+        expected = {"devices": ["cam0", "cam1"], "wait": 250, "lease": 2000, "note": "calibrating"}
+        self.assertEqual(self.bus.asked("device.lock"), [expected])
+
+    def test_the_token_is_in_no_text(self) -> None:
+        with self.client.lock("cam0") as lock:
+            self.assertNotIn(lock.token, repr(lock))
+
+    def test_changes_within_the_block_use_the_lock(self) -> None:
+        with self.client.lock("cam0"):
+            self.client.configure("cam0", frameRate=30)
+            self.client.set("cam0", brightness=1)
+            self.client.set("cam1", brightness=1)
+        self.client.set("cam0", brightness=1)
+        self.assertEqual(self.bus.asked("device.configure")[0]["lock"], "token-1")
+        self.assertEqual([params.get("lock") for params in self.bus.asked("device.set")], ["token-1", None, None])
+
+    def test_of_several_the_innermost_that_covers_the_devices_is_used(self) -> None:
+        with self.client.lock("cam0"), self.client.lock("cam1"):
+            self.client.set("cam0", brightness=1)
+            self.client.set("cam1", brightness=1)
+        self.assertEqual([params["lock"] for params in self.bus.asked("device.set")], ["token-1", "token-2"])
+
+    def test_a_lock_may_be_held_and_handed_over_by_hand(self) -> None:
+        lock = self.client.lock("cam0")
+        self.client.set("cam0", lock=lock, brightness=1)
+        self.client.set("cam0", lock=lock.token, brightness=1)
+        self.client.set("cam0", brightness=1)
+        lock.release()
+        self.assertEqual([params.get("lock") for params in self.bus.asked("device.set")], ["token-1", "token-1", None])
+        self.assertEqual(self.bus.locks, {})
+
+    def test_another_client_s_lock_is_not_used(self) -> None:
+        with Client(self.bus.directory) as other, self.client.lock("cam0"):
+            other.set("cam0", brightness=1)
+        self.assertNotIn("lock", self.bus.asked("device.set")[0])
+
+    def test_the_lock_of_the_environment_is_joined_and_left_alone(self) -> None:
+        os.environ["CAMERABUS_LOCK"] = "theirs"
+        self.addCleanup(os.environ.pop, "CAMERABUS_LOCK", None)
+        with self.client.lock("cam0") as lock:
+            self.assertTrue(lock.joined)
+            self.client.configure("cam0", frameRate=30)
+        self.client.set("cam1", brightness=1)
+        self.assertEqual((self.bus.asked("device.lock"), self.bus.asked("device.unlock")), ([], []))
+        self.assertEqual(self.bus.asked("device.configure")[0]["lock"], "theirs")
+        self.assertEqual(self.bus.asked("device.set")[0]["lock"], "theirs")
+
+    def test_a_lock_that_was_taken_over_is_told_at_the_end_of_the_block(self) -> None:
+        with self.assertRaises(LockLost):
+            with self.client.lock("cam0"):
+                self.bus.locks.clear()
+
+    def test_what_went_wrong_in_the_block_comes_first(self) -> None:
+        with self.assertRaises(ZeroDivisionError):
+            with self.client.lock("cam0"):
+                self.bus.locks.clear()
+                1 / 0
+
+    def test_busy_is_told_with_the_holder(self) -> None:
+        with self.client.lock("cam0"), self.assertRaises(DeviceBusy) as caught:
+            self.client.lock("cam0")
+        self.assertEqual(caught.exception.holder["pid"], 42)
+        self.assertEqual(self.bus.asked("bus.cancel"), [])
+
+    def test_a_lease_is_renewed(self) -> None:
+        self.bus.methods["device.renew"] = lambda params: {"expires": 1}
+        with self.client.lock("cam0", lease=1) as lock:
+            lock.renew()
+        self.assertEqual(self.bus.asked("device.renew"), [{"lock": "token-1"}])
+
+    def test_a_wait_is_waited_for(self) -> None:
+        """The call's own deadline comes on top of the time in the queue."""
+        late: list[list[bytes]] = []
+        answer = self.bus._answer
+
+        def hold(parts: list[bytes]) -> None:
+            if b"device.lock" in parts[-1] and not late:
+                late.append(parts)
+                threading.Timer(0.4, lambda: self.bus.do(lambda: answer(parts))).start()
+            else:
+                answer(parts)
+
+        self.bus._answer = hold  # type: ignore[method-assign]
+        with Client(self.bus.directory, timeout=0.2) as hasty, hasty.lock("cam0", wait=30):
+            self.assertEqual(list(self.bus.locks.values()), [["cam0"]])
+
+
+class GivenUp(BusTestCase):
+    """A lock that comes when nobody waits for it any more must not stay."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.granted: dict[str, Any] = {}
+        self.bus.methods["device.lock"] = lambda params: NO_REPLY
+        self.client = Client(self.bus.directory, timeout=5)
+        self.addCleanup(self.client.close)
+
+    def _keys(self, method: str) -> list[str | None]:
+        return [request.get("key") for request in self.bus.requests if request["method"] == method]
+
+    def test_one_that_waits_is_cancelled(self) -> None:
+        self.bus.methods["bus.cancel"] = lambda params: {"cancelled": True}
+        with self.assertRaises(BusTimeout):
+            self.client.lock("cam0", timeout=0.05)
+        [key] = self._keys("device.lock")
+        self.assertIsNotNone(key)
+        self.assertEqual(self.bus.asked("bus.cancel"), [{"key": key}])
+
+    def test_one_that_was_granted_meanwhile_is_given_back(self) -> None:
+        def cancel(params: dict[str, Any]) -> Any:
+            # As after a grant whose reply was lost: the same key is answered with it.
+            self.bus.methods["device.lock"] = self.bus._lock
+            return {"cancelled": False}
+
+        self.bus.methods["bus.cancel"] = cancel
+        with self.assertRaises(BusTimeout):
+            self.client.lock("cam0", timeout=0.05)
+        first, second = self._keys("device.lock")
+        self.assertEqual(first, second)
+        self.assertEqual((self.bus.asked("device.unlock"), self.bus.locks), ([{"lock": "token-1"}], {}))
+
+    def test_ctrl_c_gives_up_too(self) -> None:
+        self.bus.methods["bus.cancel"] = lambda params: {"cancelled": True}
+
+        def lock(params: dict[str, Any]) -> Any:
+            os.kill(os.getpid(), signal.SIGINT)
+            return NO_REPLY
+
+        self.bus.methods["device.lock"] = lock
+        with self.assertRaises(KeyboardInterrupt):
+            self.client.lock("cam0", timeout=60)
+        self.assertEqual(len(self.bus.asked("bus.cancel")), 1)
+
+    def test_a_bus_without_cancel_is_left_in_peace(self) -> None:
+        with self.assertRaises(BusTimeout):
+            self.client.lock("cam0", timeout=0.05)
+        self.assertEqual(len(self.bus.asked("device.lock")), 1)

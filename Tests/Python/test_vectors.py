@@ -1,0 +1,139 @@
+"""Protocol/vectors, run by the Python client; what a client has no part in is held against a second reading of the grammar."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import grammar
+import vectors
+from camerabus import CaptureError, Frame, Reply, errors
+from camerabus.core import decode_reply, encode_request
+from camerabus.finding import candidates
+from camerabus.sequences import Continuity, MirrorState
+
+try:
+    from jsonschema import Draft202012Validator
+except ImportError:
+    Draft202012Validator = None
+
+
+@unittest.skipUnless((vectors.PROTOCOL / "vectors").is_dir(), "Protocol/vectors is not there")
+class Vectors(unittest.TestCase):
+    def test_all(self) -> None:
+        for name, file in vectors.files().items():
+            runner = getattr(self, f"run_{name.replace('-', '_')}", None)
+            self.assertIsNotNone(runner, f"nothing here runs {name}.json")
+            for case in file["cases"]:
+                with self.subTest(f"{name}: {case['name']}"):
+                    runner(case)
+
+    def run_device_ids(self, case: dict[str, Any]) -> None:
+        self.assertEqual(grammar.is_device(vectors.frame(case["frames"][0])), case["valid"])
+
+    def run_renditions(self, case: dict[str, Any]) -> None:
+        wish = grammar.rendition(vectors.frame(case["frames"][0]))
+        expected = {name: value for name, value in case["expect"].items() if name != "canonical"} if case["valid"] else None
+        self.assertEqual(wish, expected)
+
+    def run_topics(self, case: dict[str, Any]) -> None:
+        self.assertEqual(grammar.topic(vectors.frame(case["frames"][0])), case["expect"] if case["valid"] else None)
+
+    def run_envelopes(self, case: dict[str, Any]) -> None:
+        """What stands before a request is the bus's to judge (test_live.py); here only that the case is consistent."""
+        frames = [vectors.frame(frame) for frame in case["frames"]]
+        self.assertEqual(case["expect"]["envelope"] + case["expect"]["body"], len(frames))
+
+    def run_requests(self, case: dict[str, Any]) -> None:
+        """What a client writes is what the bus reads. Its refusals are tested on a live bus (test_live.py)."""
+        expect = case["expect"]
+        if not case["valid"] or type(expect.get("id")) is not int or "for" in expect:
+            return
+        written = json.loads(encode_request(expect["id"], expect["method"], expect["params"], expect.get("key")))
+        self.assertEqual(written, {"jsonrpc": "2.0", **expect})
+
+    def run_responses(self, case: dict[str, Any]) -> None:
+        parts = [memoryview(vectors.frame(frame)) for frame in case["frames"]]
+        if not case["valid"]:
+            with self.assertRaises(errors.ProtocolError):
+                decode_reply(parts)
+            return
+        identifier, outcome = decode_reply(parts)
+        expect = case["expect"]
+        self.assertEqual(identifier, expect["id"])
+        if "error" in expect:
+            self.assertEqual(self.error(outcome), expect["error"])
+        else:
+            assert isinstance(outcome, Reply)
+            self.assertEqual(outcome.result, expect["result"])
+
+    def run_frame_headers(self, case: dict[str, Any]) -> None:
+        header, *rest = map(vectors.frame, case["frames"])
+        payload = rest[0] if rest else b""
+        expect = case.get("expect", {})
+        if not case["valid"]:
+            with self.assertRaises(CaptureError) as caught:
+                Frame.parse(b"frame/cam0/native/", header, memoryview(payload))
+            reason = caught.exception.reason
+            # On this side a message that breaks the protocol has a name of its own.
+            self.assertEqual("internalError" if reason == "protocolError" else reason, expect["reason"])
+            return
+        frame = Frame.parse(b"frame/cam0/native/", header, memoryview(payload))
+        if "error" in expect:
+            self.assertEqual(self.error(frame.error), expect["error"])
+            return
+        wanted = expect["header"]
+        for name in ("device", "rendition", "stream", "sequence", "captureSequence", "generation", "format", "width", "height"):
+            self.assertEqual(getattr(frame, name), wanted[name])
+        self.assertEqual(frame.timestamp._asdict(), wanted["timestamp"])
+        self.assertEqual([plane._asdict() for plane in frame.planes], wanted["planes"])
+        self.assertEqual((frame.orientation, frame.mirrored, frame.dropped), (wanted["orientation"], wanted["mirrored"], wanted["dropped"]))
+        for name in ("keyframe", "exposure"):
+            self.assertEqual(frame.header.get(name), wanted.get(name))
+
+    def run_runtime_directories(self, case: dict[str, Any]) -> None:
+        if case["role"] != "client":
+            return
+        with mock.patch("os.getuid", return_value=case["uid"]):
+            if case["valid"]:
+                found = candidates(case["flag"], case["environment"])
+                self.assertEqual(found, [Path(path) for path in case["expect"]["directories"]])
+            else:
+                with self.assertRaises(ValueError):
+                    candidates(case["flag"], case["environment"])
+
+    def run_params(self, case: dict[str, Any]) -> None:
+        if Draft202012Validator is None:
+            self.skipTest("python3-jsonschema is not there")
+        schema = vectors.methods()
+        validator = Draft202012Validator({"$defs": schema["$defs"], **schema["methods"][case["method"]]["params"]})
+        self.assertEqual(validator.is_valid(case["params"]), case["valid"])
+
+    def run_state_sequences(self, case: dict[str, Any]) -> None:
+        mirror, events = MirrorState(case["subscriptions"]), Continuity()
+        for number, step in enumerate(case["steps"]):
+            if "snapshot" in step:
+                snapshot = step["snapshot"]
+                events.start(snapshot["epoch"], snapshot["sequence"])
+                action = "inStep" if mirror.adopt(snapshot) else "resynchronize"
+            else:
+                topic, message = step["receive"]["topic"], step["receive"]["message"]
+                if topic.startswith("event/"):
+                    lost = events.receive(topic, message["epoch"], message["sequence"], message["previous"])
+                    action = "ignored" if lost is None else "eventAfterLoss" if lost else "event"
+                else:
+                    action = mirror.receive(topic, message)
+            self.assertEqual(action, step["then"], f"step {number}")
+            self.assertEqual(mirror.needs_snapshot, action in ("kept", "resynchronize") or mirror.epoch is None)
+        self.assertEqual(mirror.values, case["expect"]["state"])
+
+    def error(self, error: Any) -> dict[str, Any]:
+        assert isinstance(error, CaptureError)
+        return {"reason": error.reason, "message": error.message, "data": error.data}
+
+
+if __name__ == "__main__":
+    unittest.main()
