@@ -99,6 +99,7 @@ let package = Package(
             name: "CameraBusTesting",
             dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ"],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
+        tests("BusClientTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),

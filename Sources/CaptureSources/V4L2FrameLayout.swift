@@ -5,73 +5,97 @@ extension FrameLayout {
     /// How a V4L2 format's frames lie in their regions, laid end to end. `regions` are the bytes mapped of each.
     ///
     /// A format with one region for each plane (`NM12`) has its planes' lines from the driver. One with all planes in one region
-    /// (`NV12`) has only the first plane's: the others follow from it, as the V4L2 documentation of each format says. A format that
-    /// isn't known here is one plane for each region.
+    /// (`NV12`) has only the first plane's: the others follow from it, as V4L2's documentation of each format says. A format that
+    /// isn't known here, or whose planes don't fit, is one plane for each region.
     package init(_ format: V4L2Format, regions: [Int]) {
         let pixelFormat = PixelFormat(code: format.pixelFormat)
-        let height = Int(format.height)
-        let shape = planeShapes[pixelFormat.description] ?? []
-        var planes: [PlaneLayout] = []
-        if regions.count == 1, format.planes.count == 1, shape.count > 1 {
-            planes = FrameLayout.planes(shape, stride: Int(format.planes[0].bytesPerLine), height, room: regions[0])
-        }
-        if planes.isEmpty {
-            var offset = 0
-            for (index, room) in regions.enumerated() {
-                let plane = index < format.planes.count ? format.planes[index] : .init(bytesPerLine: 0, sizeImage: 0)
-                let stride = pixelFormat.isCompressed ? 0 : Int(plane.bytesPerLine)
-                let bytes = Int(plane.sizeImage)
-                planes.append(
-                    PlaneLayout(offset: offset, stride: stride, bytes: bytes > 0 ? min(bytes, room) : room))
-                offset += room
-            }
-        }
+        let shapes = V4L2PlaneShape.shapes(of: pixelFormat)
         self.init(
-            pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(format.width), height: height), planes: planes)
+            pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(format.width), height: Int(format.height)),
+            planes: Self.contiguous(format, shapes, regions) ?? Self.separate(format, shapes, regions, pixelFormat))
     }
 
-    /// Planes one after the other in one region; empty if they don't fit, or if the driver doesn't tell its line length.
-    private static func planes(_ shape: [PlaneShape], stride: Int, _ height: Int, room: Int) -> [PlaneLayout] {
-        guard stride > 0, height > 0 else { return [] }
+    /// Planes one after the other in the only region; nil if they don't fit, or if the driver doesn't tell its line length.
+    private static func contiguous(
+        _ format: V4L2Format, _ shapes: [V4L2PlaneShape], _ regions: [Int]
+    ) -> [PlaneLayout]? {
+        guard regions.count == 1, shapes.count > 1, let stride = format.planes.first.map({ Int($0.bytesPerLine) }),
+            stride > 0
+        else { return nil }
         // With an odd height drivers differ in whether the last line of colour is there.
-        for roundUp in [true, false] {
+        for roundedUp in [true, false] {
             var planes: [PlaneLayout] = []
             var offset = 0
-            for plane in shape {
-                let lines =
-                    roundUp ? (height + plane.linesPerLine - 1) / plane.linesPerLine : height / plane.linesPerLine
-                let planeStride = stride * plane.strideNumerator / plane.strideDenominator
-                planes.append(PlaneLayout(offset: offset, stride: planeStride, bytes: planeStride * lines))
-                offset += planeStride * lines
+            for shape in shapes {
+                let (stride, lines) = (shape.stride(stride), shape.lines(Int(format.height), roundedUp: roundedUp))
+                planes.append(PlaneLayout(offset: offset, stride: stride, bytes: stride * lines))
+                offset += stride * lines
             }
-            if offset <= room { return planes }
+            if offset <= regions[0] { return planes }
         }
-        return []
+        return nil
+    }
+
+    /// A plane for each region.
+    private static func separate(
+        _ format: V4L2Format, _ shapes: [V4L2PlaneShape], _ regions: [Int], _ pixelFormat: PixelFormat
+    ) -> [PlaneLayout] {
+        var planes: [PlaneLayout] = []
+        var offset = 0
+        for (index, room) in regions.enumerated() {
+            let plane = index < format.planes.count ? format.planes[index] : .init(bytesPerLine: 0, sizeImage: 0)
+            let stride = pixelFormat.isCompressed ? 0 : Int(plane.bytesPerLine)
+            var bytes = Int(plane.sizeImage)
+            // What a driver sets aside may be more than the picture.
+            if shapes.count == regions.count, stride > 0 {
+                let picture = stride * shapes[index].lines(Int(format.height), roundedUp: true)
+                if picture <= room { bytes = picture }
+            }
+            planes.append(PlaneLayout(offset: offset, stride: stride, bytes: bytes > 0 ? min(bytes, room) : room))
+            offset += room
+        }
+        return planes
     }
 }
 
-/// A plane of a contiguous format, against the first plane: its line length, and how many picture lines one of its lines covers.
-private struct PlaneShape {
+/// A plane of a format: its line length against the first plane's, where both share a region, and how many of the picture's lines
+/// one of its lines covers.
+private struct V4L2PlaneShape {
     var strideNumerator = 1
     var strideDenominator = 1
     var linesPerLine = 1
-}
 
-private let planeShapes: [String: [PlaneShape]] = {
-    let luma = PlaneShape()
-    func pair(_ linesPerLine: Int, wide: Int = 1) -> [PlaneShape] {
-        [luma, PlaneShape(strideNumerator: wide, linesPerLine: linesPerLine)]
-    }
-    func triple(_ columns: Int, _ linesPerLine: Int) -> [PlaneShape] {
-        let chroma = PlaneShape(strideDenominator: columns, linesPerLine: linesPerLine)
-        return [luma, chroma, chroma]
-    }
-    return [
-        "NV12": pair(2), "NV21": pair(2), "P010": pair(2),
-        "NV16": pair(1), "NV61": pair(1),
-        "NV24": pair(1, wide: 2), "NV42": pair(1, wide: 2),
-        "YU12": triple(2, 2), "YV12": triple(2, 2),
-        "422P": triple(2, 1), "411P": triple(4, 1),
-        "YUV9": triple(4, 4), "YVU9": triple(4, 4),
-    ]
-}()
+    func stride(_ first: Int) -> Int { first * strideNumerator / strideDenominator }
+
+    func lines(_ height: Int, roundedUp: Bool) -> Int { (height + (roundedUp ? linesPerLine - 1 : 0)) / linesPerLine }
+
+    /// The planes of a format, in memory's order; empty for formats that aren't known here.
+    static func shapes(of format: PixelFormat) -> [V4L2PlaneShape] { table[format.description] ?? [] }
+
+    private static let table: [String: [V4L2PlaneShape]] = {
+        let full = V4L2PlaneShape()
+        func pair(_ linesPerLine: Int, wide: Int = 1) -> [V4L2PlaneShape] {
+            [full, V4L2PlaneShape(strideNumerator: wide, linesPerLine: linesPerLine)]
+        }
+        func triple(_ columns: Int, _ linesPerLine: Int) -> [V4L2PlaneShape] {
+            let colour = V4L2PlaneShape(strideDenominator: columns, linesPerLine: linesPerLine)
+            return [full, colour, colour]
+        }
+        var table = [
+            "NV12": pair(2), "NV21": pair(2), "P010": pair(2), "NM12": pair(2), "NM21": pair(2),
+            "NV16": pair(1), "NV61": pair(1), "NM16": pair(1), "NM61": pair(1),
+            "NV24": pair(1, wide: 2), "NV42": pair(1, wide: 2),
+            "YU12": triple(2, 2), "YV12": triple(2, 2), "YM12": triple(2, 2), "YM21": triple(2, 2),
+            "422P": triple(2, 1), "YM16": triple(2, 1), "YM61": triple(2, 1),
+            "YM24": triple(1, 1), "YM42": triple(1, 1),
+            "411P": triple(4, 1), "YUV9": triple(4, 4), "YVU9": triple(4, 4),
+        ]
+        let packed = [
+            "YUYV", "UYVY", "YVYU", "VYUY", "RGB3", "BGR3", "RGBP", "RGB4", "BGR4", "XR24", "AR24", "BX24", "BA24",
+            "XB24", "AB24", "RX24", "RA24", "GREY", "Y10 ", "Y12 ", "Y16 ", "Y16 -BE", "BA81", "GBRG", "GRBG", "RGGB",
+            "BG10", "GB10", "BA10", "RG10", "BG12", "GB12", "BA12", "RG12", "BYR2", "GB16", "GR16", "RG16",
+        ]
+        for name in packed { table[name] = [full] }
+        return table
+    }()
+}

@@ -36,7 +36,10 @@ public final class NamedThread: @unchecked Sendable {
         }
     }
 
-    /// Waits for its end. To be called once; without it the thread's memory is kept.
+    // What nobody waits for gives its memory back by itself.
+    deinit { if !isJoined { pthread_detach(identifier) } }
+
+    /// Waits for its end.
     public func join() {
         guard !isJoined else { return }
         isJoined = true

@@ -39,13 +39,17 @@ public struct ChildProcess: Sendable {
 
     public let process: ProcessDescriptor
 
-    /// Starts a program with default signal handling; it inherits standard output and error, and reads from /dev/null.
+    /// Starts a program with default signal handling.
     ///
     /// - Parameters:
-    ///   - program: a path; nothing is searched for.
+    ///   - program: a path; nothing is searched for, unless `searchesPath`: then a name without `/` is looked for in `$PATH`.
+    ///   - environment: its variables; nil: ours.
+    ///   - standardInput: a descriptor that becomes its standard input; nil: /dev/null.
     ///   - standardOutput: a descriptor that becomes its standard output; nil: ours.
+    ///   - standardError: a descriptor that becomes its standard error; nil: ours.
     public init(
-        program: String, arguments: [String], environment: [String: String]? = nil, standardOutput: Int32? = nil
+        program: String, arguments: [String], environment: [String: String]? = nil, searchesPath: Bool = false,
+        standardInput: Int32? = nil, standardOutput: Int32? = nil, standardError: Int32? = nil
     ) throws(SystemError) {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -60,8 +64,13 @@ public struct ChildProcess: Sendable {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        if let standardInput {
+            posix_spawn_file_actions_adddup2(&actions, standardInput, 0)
+        } else {
+            posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+        }
         if let standardOutput { posix_spawn_file_actions_adddup2(&actions, standardOutput, 1) }
+        if let standardError { posix_spawn_file_actions_adddup2(&actions, standardError, 2) }
 
         let argv: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for argument in argv { free(argument) } }
@@ -70,7 +79,8 @@ public struct ChildProcess: Sendable {
         }
         defer { for variable in envp ?? [] { free(variable) } }
         var pid: pid_t = 0
-        let code = posix_spawn(&pid, program, &actions, &attributes, argv, envp ?? Self.currentEnvironment())
+        let spawn = searchesPath ? posix_spawnp : posix_spawn
+        let code = spawn(&pid, program, &actions, &attributes, argv, envp ?? Self.currentEnvironment())
         guard code == 0 else { throw SystemError(code: code, operation: "posix_spawn", subject: program) }
         process = try ProcessDescriptor(pid: pid)
     }

@@ -1,0 +1,178 @@
+import BusProtocol
+import JSON
+import LinuxIO
+import ZeroMQ
+
+/// Requests and their answers, over one DEALER socket. Lives on the loop's thread.
+///
+/// A request is only given to libzmq while the bus is connected (`ZMQ_IMMEDIATE`), so that none is carried out long after its
+/// caller has given up; until then it waits here.
+final class CallChannel {
+    typealias Outcome = Result<Answer, ClientError>
+
+    struct Call: Sendable {
+        /// Of the request; each once.
+        var id: Int64
+        var method: String
+        /// The whole request.
+        var bytes: [UInt8]
+        var key: String?
+        /// Monotonic nanoseconds.
+        var deadline: Int64
+        /// For messages.
+        var milliseconds: Int64
+        /// What takes back a success that nobody waits for any more.
+        var undo: (@Sendable (JSONValue) -> (method: String, params: JSONValue)?)?
+    }
+
+    private struct Pending {
+        var call: Call
+        var isSent = false
+        var alarm: UInt64
+        /// nil: the caller has given up.
+        var finish: ((Outcome) -> Void)?
+    }
+
+    private unowned let loop: ClientLoop
+    private let directory: RuntimeDirectory
+    private let greeting: [UInt8]
+    private let socket: Socket
+    private let monitor: Socket
+    private var pending: [Int64: Pending] = [:]
+    private var unsent: [Int64] = []
+    private var isConnected = false
+    private var wasConnected = false
+    private var isClosed = false
+
+    /// - Parameter name: told to the bus on every further connection, so that it knows its holder again.
+    init(_ loop: ClientLoop, _ directory: RuntimeDirectory, name: String) throws(ZeroMQError) {
+        self.loop = loop
+        self.directory = directory
+        greeting = Request(id: nil, method: "bus.hello", params: ["client": .string(name)]).serialized
+        socket = try Socket(loop.context, .dealer)
+        try socket.set(.immediate, 1)
+        let events = "inproc://command-\(hexadecimal(randomBytes(8)))"
+        try socket.startMonitor(at: events, events: [.handshakeSucceeded, .disconnected])
+        monitor = try Socket(loop.context, .pair)
+        try monitor.connect(events)
+        try socket.connect(RuntimeDirectory.endpoint(directory.commandSocket))
+    }
+
+    var sources: [PollSet.Source] { [.socket(socket), .socket(monitor)] }
+
+    func start(_ call: Call, _ finish: @escaping (Outcome) -> Void) {
+        guard !isClosed else { return finish(.failure(.closed)) }
+        guard pending.count < Client.maximumPendingCalls else { return finish(.failure(.tooManyCalls)) }
+        let id = call.id
+        let alarm = loop.schedule(at: call.deadline) { [weak self] in self?.runOut(id) }
+        pending[id] = Pending(call: call, alarm: alarm, finish: finish)
+        unsent.append(id)
+    }
+
+    /// The caller has gone: it is told so, the bus is asked to stop waiting, and a late success is taken back.
+    func giveUp(_ id: Int64, _ error: ClientError) {
+        guard let waiting = pending[id] else { return }
+        loop.unschedule(waiting.alarm)
+        waiting.finish?(.failure(error))
+        if waiting.isSent, let key = waiting.call.key {
+            notify("bus.cancel", ["key": .string(key)])
+        }
+        if waiting.isSent, waiting.call.undo != nil {
+            // Its answer is still awaited, for as long again.
+            let (more, overflow) = MonotonicClock.now().addingReportingOverflow(10_000_000_000)
+            pending[id]?.finish = nil
+            pending[id]?.alarm = loop.schedule(at: overflow ? .max : more) { [weak self] in self?.pending[id] = nil }
+        } else {
+            forget(id)
+        }
+    }
+
+    func work() {
+        while let frames = try? monitor.receive() {
+            switch MonitorEvent(frames)?.kind {
+            case .handshakeSucceeded: connected()
+            case .disconnected: disconnected()
+            default: break
+            }
+        }
+        receiveAnswers()
+        sendWaiting()
+    }
+
+    func close(_ error: ClientError) {
+        isClosed = true
+        let waiting = pending
+        pending = [:]
+        unsent = []
+        for call in waiting.values { call.finish?(.failure(error)) }
+    }
+
+    /// Sends a request whose answer nobody wants. Lost if the bus isn't there.
+    func notify(_ method: String, _ params: JSONValue) {
+        guard isConnected, socket.readiness().canSend else { return }
+        _ = try? socket.send(frames: [[], Request(id: nil, method: method, params: params).serialized])
+    }
+
+    private func connected() {
+        isConnected = true
+        if wasConnected, socket.readiness().canSend { _ = try? socket.send(frames: [[], greeting]) }
+        wasConnected = true
+    }
+
+    private func disconnected() {
+        isConnected = false
+        // What came before the end still counts.
+        receiveAnswers()
+        for (id, waiting) in pending where waiting.isSent {
+            waiting.finish?(.failure(.connectionLost(method: waiting.call.method)))
+            forget(id)
+        }
+    }
+
+    private func sendWaiting() {
+        while isConnected, let id = unsent.first, let call = pending[id]?.call {
+            // Reading the readiness makes libzmq look for connections and answers that it has not told of yet.
+            guard socket.readiness().canSend else { return }
+            guard (try? socket.send(frames: [[], call.bytes])) == true else { return }
+            unsent.removeFirst()
+            pending[id]?.isSent = true
+        }
+    }
+
+    private func receiveAnswers() {
+        _ = socket.readiness()
+        while let frames = try? socket.receive(maximumFrames: 1024) {
+            guard let start = frames.firstIndex(where: { $0.count == 0 }), frames.indices.contains(start + 1),
+                let reply = try? Reply(parsing: frames[start + 1].bytes), let id = reply.id.integer,
+                let waiting = pending[id]
+            else { continue }
+            forget(id)
+            let attachments = frames[(start + 2)...].map(Payload.init)
+            switch (waiting.finish, reply.result) {
+            case (let finish?, .success(let result)):
+                finish(.success(Answer(result: result, attachments: attachments)))
+            case (let finish?, .failure(let error)): finish(.failure(.refused(error)))
+            case (nil, .success(let result)):
+                if let undo = waiting.call.undo?(result) { notify(undo.method, undo.params) }
+            case (nil, .failure): break
+            }
+        }
+    }
+
+    private func runOut(_ id: Int64) {
+        guard let waiting = pending[id] else { return }
+        if waiting.isSent || isConnected {
+            giveUp(id, .timedOut(method: waiting.call.method, milliseconds: waiting.call.milliseconds))
+        } else {
+            let place = ClientError.Place(directory: directory.path, why: Discovery.absence(directory))
+            giveUp(id, .noBus(lookedAt: [place]))
+        }
+    }
+
+    private func forget(_ id: Int64) {
+        if let waiting = pending.removeValue(forKey: id) {
+            loop.unschedule(waiting.alarm)
+            if !waiting.isSent { unsent.removeAll { $0 == id } }
+        }
+    }
+}

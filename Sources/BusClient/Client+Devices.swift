@@ -1,0 +1,68 @@
+import BusProtocol
+public import JSON
+
+extension Client {
+    /// All devices, as `device.list` describes them.
+    public func devices(timeout: Duration = defaultTimeout) async throws(ClientError) -> [JSONValue] {
+        try await call("device.list", timeout: timeout)["devices"]?.array ?? []
+    }
+
+    /// One device.
+    public func device(_ device: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> JSONValue {
+        try await call("device.get", ["device": .string(device)], timeout: timeout)["device"] ?? .null
+    }
+
+    /// A device's format table.
+    public func formats(_ device: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> [JSONValue] {
+        try await call("device.formats", ["device": .string(device)], timeout: timeout)["formats"]?.array ?? []
+    }
+
+    /// A device's controls with their ranges and values.
+    public func controls(
+        _ device: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> [JSONValue] {
+        try await call("device.controls", ["device": .string(device)], timeout: timeout)["controls"]?.array ?? []
+    }
+
+    /// What is to happen when something can't be had just as asked.
+    public enum ConfigurationMode: String, Hashable, Sendable {
+        /// Nothing is changed.
+        case exact
+        /// The nearest possible is taken, and told.
+        case nearest
+    }
+
+    /// Changes formats, frame rates and controls, on all devices named or on none.
+    ///
+    /// - Parameters:
+    ///   - changes: {device, activeFormat?, frameRate?, controls?} each.
+    ///   - lock: a token that covers all of the devices; nil: ``defaultLock``.
+    ///   - dryRun: only says what would come of it.
+    /// - Returns: {verdict, generation, applied, adjusted}.
+    public func configure(
+        _ changes: [JSONValue], lock: String? = nil, mode: ConfigurationMode = .exact, dryRun: Bool = false,
+        timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> JSONValue {
+        let params = JSONValue.members([
+            "changes": .array(changes), "lock": (lock ?? defaultLock).map(JSONValue.string),
+            "mode": mode == .exact ? nil : .string(mode.rawValue), "dryRun": dryRun ? true : nil,
+        ])
+        return try await call("device.configure", params, timeout: timeout)
+    }
+
+    /// Changes controls of one device.
+    ///
+    /// - Parameters:
+    ///   - controls: values by name; null presses a button.
+    ///   - lock: a token that covers the device; nil: ``defaultLock``, else one for just this call.
+    /// - Returns: {verdict, generation, applied, adjusted}.
+    public func set(
+        _ device: String, controls: [String: JSONValue], lock: String? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> JSONValue {
+        let params = JSONValue.members([
+            "device": .string(device), "controls": .object(controls),
+            "lock": (lock ?? defaultLock).map(JSONValue.string),
+        ])
+        return try await call("device.set", params, timeout: timeout)
+    }
+}

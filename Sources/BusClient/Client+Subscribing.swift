@@ -1,0 +1,78 @@
+import BusProtocol
+import JSON
+import ZeroMQ
+
+extension Client {
+    /// Subscribes to a device's frames; on return the subscription is in force.
+    ///
+    /// - Parameters:
+    ///   - device: its id.
+    ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>]`: `jpeg:640x360@10`.
+    ///   - newest: how many frames are kept for a late reader; older ones are left out and counted.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever.
+    ///   - timeout: for the subscription itself.
+    /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, or `invalidParams` for what can't be a topic.
+    public func frames(
+        _ device: String, _ rendition: String = "native", newest: Int = 1, silence: Duration? = nil,
+        timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> Frames {
+        guard case .media(let topic)? = Topic.parse(Topic.frame(device, rendition).bytes) else {
+            throw .refused(
+                DeviceID.isValid(device)
+                    ? .invalidParams("rendition", "'\(rendition)' is no rendition")
+                    : .invalidParams("device", "'\(device)' is no device id"))
+        }
+        let deadline = monotonic(after: timeout)
+        // The socket of a device that isn't there would stay silent; the bus knows better.
+        _ = try await call("device.get", ["device": .string(device)], timeout: timeout)
+        let mailbox = Mailbox<RawFrame>(capacity: newest)
+        let plan = Subscription.Plan(
+            path: directory.mediaSocket(device), topics: [topic.text], receiveHighWaterMark: max(2, newest),
+            deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device)
+        let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
+            if let frame = RawFrame(message) { mailbox.put(frame) }
+            return .goOn
+        }
+        return Frames(self, device: device, rendition: rendition, number: number, mailbox: mailbox)
+    }
+
+    /// Subscribes to topics of the events socket; on return the subscription is in force, and the current values of the `state/`
+    /// topics are on their way.
+    ///
+    /// - Parameters:
+    ///   - topics: whole topics, or beginnings of topics: `state/`, `event/device/cam0/`, `heartbeat/`.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long; nil: waits for ever.
+    ///   - timeout: for the subscription itself.
+    public func watch(
+        _ topics: [String], silence: Duration? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> Messages {
+        let mailbox = Mailbox<BusMessage>(capacity: Messages.capacity)
+        let plan = Subscription.Plan(
+            path: directory.eventsSocket, topics: topics, receiveHighWaterMark: 1000,
+            deadline: monotonic(after: timeout), silence: silence?.clampedNanoseconds, heartbeatCounts: true,
+            publisher: "the bus")
+        let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
+            guard message.count >= 2, let topic = String(validating: message[0].bytes, as: UTF8.self),
+                let json = try? JSONValue(parsing: message[1].bytes)
+            else { return .goOn }
+            return mailbox.put(BusMessage(topic: topic, json: json)) ? .goOn : .pause
+        }
+        return Messages(self, number: number, mailbox: mailbox)
+    }
+
+    /// Follows the bus's state; on return ``StateObserver/values`` is complete.
+    ///
+    /// - Parameters:
+    ///   - topics: beginnings of topics: `state/`, `state/device/cam0/`; also events, `event/`.
+    ///   - silence: as for ``watch(_:silence:timeout:)``.
+    ///   - timeout: for the subscription, and for each snapshot that is needed.
+    public func observe(
+        _ topics: [String] = ["state/"], silence: Duration? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> StateObserver {
+        // Holes are told by the heartbeat too.
+        let messages = try await watch(topics + ["heartbeat/"], silence: silence, timeout: timeout)
+        let observer = StateObserver(self, messages, topics: topics, timeout: timeout)
+        try await observer.start()
+        return observer
+    }
+}

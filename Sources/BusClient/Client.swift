@@ -1,0 +1,136 @@
+public import BusProtocol
+import Glibc
+public import JSON
+import LinuxIO
+import Synchronization
+import ZeroMQ
+
+/// A connection to a CameraBus. Safe to use from any task.
+///
+/// One thread of its own holds the sockets. Every call has a time limit, and a task that is cancelled stops waiting at once. When
+/// the bus is started again, calls and subscriptions go on by themselves; what was under way is lost and says so.
+public final class Client: Sendable {
+    /// Requests that may wait for an answer at a time.
+    public static let maximumPendingCalls = 512
+    /// How long an answer may take unless said otherwise.
+    public static let defaultTimeout = Duration.seconds(10)
+
+    /// Where the bus has its sockets.
+    public let directory: RuntimeDirectory
+    /// What the bus said of itself at the first contact.
+    public let greeting: Greeting
+    /// The token that ``configure(_:lock:mode:dryRun:timeout:)`` and ``set(_:controls:lock:timeout:)`` use when none is given:
+    /// `$CAMERABUS_LOCK`, which `camerabus lock … -- COMMAND` sets.
+    public let defaultLock: String?
+
+    private let line: Line
+    private let lastNumber = Atomic<UInt64>(0)
+
+    private init(_ directory: RuntimeDirectory, _ greeting: Greeting, _ line: Line, defaultLock: String?) {
+        self.directory = directory
+        self.greeting = greeting
+        self.line = line
+        self.defaultLock = defaultLock
+    }
+
+    deinit { line.handle.stop() }
+
+    /// Finds the bus and says hello.
+    ///
+    /// - Parameters:
+    ///   - runtimeDirectory: where to look, and nowhere else; nil: `$CAMERABUS_RUNTIME_DIR`, else the first of
+    ///     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` where a bus answers.
+    ///   - name: the program's, for others to read: who holds a lock is told by it.
+    ///   - timeout: for the first answer.
+    /// - Throws: ``ClientError/noBus(lookedAt:)`` when none runs.
+    public static func connect(
+        runtimeDirectory: String? = nil, name: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> Client {
+        var environment: [String: String] = [:]
+        for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR"] {
+            environment[variable] = CurrentProcess.environment(variable)
+        }
+        let directory = try Discovery.find(flag: runtimeDirectory, environment: environment)
+        let line = try Line(directory, name: name)
+        do throws(ClientError) {
+            let hello: JSONValue = ["client": .string(name), "version": JSONValue(MethodTable.protocolVersion)]
+            let answer = try await line.ask("bus.hello", hello, timeout: timeout)
+            let lock = CurrentProcess.environment("CAMERABUS_LOCK").flatMap { $0.isEmpty ? nil : $0 }
+            return Client(directory, try Greeting(answer.result), line, defaultLock: lock)
+        } catch {
+            line.handle.stop()
+            throw error
+        }
+    }
+
+    /// Ends the connection: what waits gets ``ClientError/closed``. Dropping the last reference does the same, without waiting for it.
+    public func close() async {
+        line.handle.stop()
+        await line.handle.waitForEnd()
+    }
+
+    /// Asks the bus, and answers the `result`.
+    ///
+    /// - Parameters:
+    ///   - params: an object.
+    ///   - timeout: after which ``ClientError/timedOut(method:milliseconds:)`` is thrown.
+    /// - Throws: ``ClientError/refused(_:)`` with the bus's reason.
+    public func call(
+        _ method: String, _ params: JSONValue = [:], timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> JSONValue {
+        try await line.ask(method, params, timeout: timeout).result
+    }
+
+    /// Like ``call(_:_:timeout:)``, with the binary frames behind the answer.
+    public func request(
+        _ method: String, _ params: JSONValue = [:], timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> Answer {
+        try await line.ask(method, params, timeout: timeout)
+    }
+
+    /// A request that the bus may hold back: giving it up tells the bus, and a success that comes too late is taken back.
+    func patientCall(
+        _ method: String, _ params: JSONValue, timeout: Duration,
+        undo: @escaping @Sendable (JSONValue) -> (method: String, params: JSONValue)?
+    ) async throws(ClientError) -> JSONValue {
+        let key = greeting.features.contains(Feature.keys.rawValue) ? hexadecimal(randomBytes(16)) : nil
+        return try await line.ask(method, params, timeout: timeout, key: key, undo: undo).result
+    }
+
+    // MARK: Subscriptions
+
+    func openSubscription(
+        _ plan: Subscription.Plan, mailboxFinish: @escaping @Sendable (ClientError) -> Void,
+        accept: @escaping @Sendable ([Message]) -> Subscription.Disposal
+    ) async throws(ClientError) -> UInt64 {
+        let number = lastNumber.add(1, ordering: .relaxed).newValue
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, ClientError>, Never>) in
+                let refusal = line.handle.post(unlessCancelled: true) { loop in
+                    do throws(ZeroMQError) {
+                        let subscription = try Subscription(
+                            loop, plan, opened: { continuation.resume(returning: $0) }, accept: accept,
+                            fail: mailboxFinish)
+                        loop.add(subscription, number: number)
+                    } catch {
+                        continuation.resume(returning: .failure(.system(error.description)))
+                    }
+                }
+                if let refusal { continuation.resume(returning: .failure(refusal)) }
+            }
+        } onCancel: {
+            line.handle.post { $0.subscriptions[number]?.close(.cancelled) }
+        }
+        do throws(ClientError) {
+            try result.get()
+        } catch {
+            endSubscription(number)
+            throw error
+        }
+        return number
+    }
+
+    func endSubscription(_ number: UInt64) { line.handle.post { $0.removeSubscription(number) } }
+
+    func resumeSubscription(_ number: UInt64) { line.handle.post { $0.subscriptions[number]?.resume() } }
+}

@@ -1,0 +1,71 @@
+import JSON
+
+/// Devices locked for configuration by this process, until ``unlock()`` or the end of the process.
+public struct DeviceLock: Hashable, Sendable {
+    /// The secret that stands for the lock: whoever shows it may use it.
+    public var token: String
+    /// The lock's number; later locks have higher ones. `state/device/<id>/` tells it as `lock.fence`.
+    public var fence: Int64
+    /// The devices' ids.
+    public var devices: [String]
+
+    init(_ json: JSONValue) throws(ClientError) {
+        guard let token = json["lock"]?.string, let fence = json["fence"]?.integer,
+            let devices = json["devices"]?.array?.compactMap(\.string)
+        else { throw .unreadable("The bus answered device.lock without a lock.") }
+        self.token = token
+        self.fence = fence
+        self.devices = devices
+    }
+}
+
+extension Client {
+    /// Locks devices for configuration, all or none of them.
+    ///
+    /// - Parameters:
+    ///   - wait: how long to stand in the queue; nothing: it is now or never.
+    ///   - lease: how long it lasts unless renewed; nil: as long as this process.
+    ///   - note: what for; all can read it.
+    ///   - timeout: for the bus's answer, beyond `wait`. Who is cancelled while waiting leaves the queue.
+    /// - Throws: ``ClientError/refused(_:)`` with `deviceBusy`, `lockTimeout` or `deviceNotFound`.
+    public func lock(
+        _ devices: [String], wait: Duration = .zero, lease: Duration? = nil, note: String? = nil,
+        timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> DeviceLock {
+        let params = JSONValue.members([
+            "devices": JSONValue(devices), "note": note.map(JSONValue.string),
+            "wait": wait > .zero ? JSONValue(wait.clampedMilliseconds) : nil,
+            "lease": lease.map { JSONValue($0.clampedMilliseconds) },
+        ])
+        let result = try await patientCall("device.lock", params, timeout: wait + timeout) { result in
+            result["lock"].map { ("device.unlock", ["lock": $0]) }
+        }
+        return try DeviceLock(result)
+    }
+
+    /// Ends a lock.
+    ///
+    /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it had ended before.
+    public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
+        _ = try await call("device.unlock", ["lock": .string(lock.token)], timeout: timeout)
+    }
+
+    /// Starts a lock's lease anew.
+    public func renew(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
+        _ = try await call("device.renew", ["lock": .string(lock.token)], timeout: timeout)
+    }
+
+    /// Locks devices while the body runs, and unlocks them however it ends.
+    public func withLock<Result>(
+        _ devices: [String], wait: Duration = .zero, note: String? = nil, timeout: Duration = defaultTimeout,
+        _ body: (DeviceLock) async throws -> Result
+    ) async throws -> Result {
+        let lock = try await self.lock(devices, wait: wait, note: note, timeout: timeout)
+        let outcome: Swift.Result<Result, any Error>
+        do { outcome = .success(try await body(lock)) } catch { outcome = .failure(error) }
+        // A cancelled task must give its lock back too: another task does it.
+        let release = Task { try? await unlock(lock, timeout: timeout) }
+        await release.value
+        return try outcome.get()
+    }
+}

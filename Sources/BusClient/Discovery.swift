@@ -1,0 +1,52 @@
+import BusProtocol
+import Glibc
+import LinuxIO
+
+/// Finds the bus that a client talks to, as the protocol says: the directory that is named, else the first of the usual ones with
+/// a live socket.
+enum Discovery {
+    static func find(
+        flag: String?, environment: [String: String], uid: UInt32 = CurrentProcess.uid
+    ) throws(ClientError) -> RuntimeDirectory {
+        let candidates: [RuntimeDirectory]
+        do {
+            candidates = try RuntimeDirectory.clientCandidates(flag: flag, environment: environment, uid: uid)
+        } catch {
+            throw .invalidRuntimeDirectory(error.description)
+        }
+        var places: [ClientError.Place] = []
+        for candidate in candidates {
+            let why: String
+            if candidate.path.hasPrefix("/tmp/"), candidates.count > 1, !isOurs(candidate.path, uid) {
+                // Anybody may make a directory of that name there, with a bus of their own in it.
+                why = exists(candidate.path) ? "belongs to somebody else" : "not there"
+            } else if UnixSocket.isLive(candidate.commandSocket) {
+                return candidate
+            } else {
+                why = absence(candidate)
+            }
+            places.append(ClientError.Place(directory: candidate.path, why: why))
+        }
+        throw .noBus(lookedAt: places)
+    }
+
+    /// Why nobody answers in that directory, in a few words.
+    static func absence(_ directory: RuntimeDirectory) -> String {
+        if access(directory.commandSocket, W_OK) == 0 { return "its socket is left over: nobody answers" }
+        switch errno {
+        case EACCES: return "not permitted: is the group camerabus missing?"
+        case ENOENT where exists(directory.path): return "no bus in it"
+        default: return "not there"
+        }
+    }
+
+    private static func isOurs(_ path: String, _ uid: UInt32) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR && status.st_uid == uid
+    }
+
+    private static func exists(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0
+    }
+}

@@ -1,0 +1,49 @@
+public import BusProtocol
+public import JSON
+import ZeroMQ
+
+/// A picture, or a chunk of sound, as it came from a device's media socket.
+public struct Frame: Sendable {
+    public var header: FrameHeader
+    /// The header as it was sent.
+    public var json: JSONValue
+    /// The pixels, where the header's planes say.
+    public var payload: Payload
+    /// Frames of this topic that were published between the one before and this one, and did not come or were left out here for being late.
+    public var lost: UInt64
+}
+
+/// A message of a media topic, not looked into yet.
+struct RawFrame: Sendable {
+    let header: Payload
+    /// nil: in place of a frame, why there is none.
+    let payload: Payload?
+
+    init?(_ message: [Message]) {
+        guard message.count == 2 || message.count == 3 else { return nil }
+        header = Payload(message[1])
+        payload = message.count == 3 ? Payload(message[2]) : nil
+    }
+
+    /// Reads the header.
+    ///
+    /// - Throws: what stands in it in place of a picture.
+    func frame() throws(ClientError) -> Frame {
+        let json: JSONValue
+        do throws(JSONError) {
+            json = try header.withUnsafeBytes { bytes throws(JSONError) in try JSONValue(parsing: bytes) }
+        } catch {
+            throw .unreadable("A frame's header is no JSON: \(error).")
+        }
+        let header: FrameHeader
+        do throws(BusError) {
+            header = try FrameHeader(json)
+        } catch {
+            throw .refused(error)
+        }
+        guard let payload, header.planesFit(in: payload.count) else {
+            throw .unreadable("A frame of \(header.device) has fewer bytes than its header says.")
+        }
+        return Frame(header: header, json: json, payload: payload, lost: 0)
+    }
+}

@@ -1,0 +1,48 @@
+import BusProtocol
+import JSON
+import Synchronization
+import ZeroMQ
+
+/// The way to the bus: the loop's thread, and questions put to it from any task.
+final class Line: Sendable {
+    let handle: ClientLoop.Handle
+    private let lastID = Atomic<Int64>(0)
+
+    init(_ directory: RuntimeDirectory, name: String) throws(ClientError) {
+        handle = try ClientLoop.Handle()
+        handle.post { loop in
+            // Without a socket every question runs out of time; there is no more to tell of a machine without descriptors.
+            guard let channel = try? CallChannel(loop, directory, name: name) else { return }
+            loop.add(channel)
+        }
+    }
+
+    func ask(
+        _ method: String, _ params: JSONValue, timeout: Duration, key: String? = nil,
+        undo: (@Sendable (JSONValue) -> (method: String, params: JSONValue)?)? = nil
+    ) async throws(ClientError) -> Answer {
+        let id = lastID.add(1, ordering: .relaxed).newValue
+        let bytes = Request(id: .integer(id), method: method, params: params, key: key).serialized
+        guard bytes.count <= BusLimits.maxRequestBytes else {
+            let message = "A request may have \(BusLimits.maxRequestBytes) bytes, this one has \(bytes.count)."
+            throw .refused(.limitExceeded(.requestBytes, message))
+        }
+        let call = CallChannel.Call(
+            id: id, method: method, bytes: bytes, key: key, deadline: monotonic(after: timeout),
+            milliseconds: timeout.clampedMilliseconds, undo: undo)
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<CallChannel.Outcome, Never>) in
+                let refusal = handle.post(unlessCancelled: true) { loop in
+                    guard let calls = loop.calls else {
+                        return continuation.resume(returning: .failure(.system("No socket could be opened.")))
+                    }
+                    calls.start(call) { continuation.resume(returning: $0) }
+                }
+                if let refusal { continuation.resume(returning: .failure(refusal)) }
+            }
+        } onCancel: {
+            handle.post { $0.calls?.giveUp(id, .cancelled) }
+        }
+        return try outcome.get()
+    }
+}

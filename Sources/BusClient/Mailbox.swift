@@ -1,0 +1,78 @@
+import Synchronization
+
+/// Hands elements from the loop's thread to whoever waits for the next one. Bounded: either it keeps the newest, or it says when it is full.
+final class Mailbox<Element: Sendable>: Sendable {
+    private struct State {
+        var elements: [Element] = []
+        var dropped: UInt64 = 0
+        var end: ClientError?
+        var waiters: [(number: UInt64, resume: CheckedContinuation<Result<Element, ClientError>, Never>)] = []
+        var lastNumber: UInt64 = 0
+    }
+
+    private let capacity: Int
+    private let state = Mutex(State())
+
+    init(capacity: Int) { self.capacity = max(1, capacity) }
+
+    /// Puts an element in; when it is full, the oldest goes.
+    ///
+    /// - Returns: false when there is no room for another one.
+    @discardableResult
+    func put(_ element: Element) -> Bool {
+        let (waiter, hasRoom) = state.withLock { state in
+            if state.end != nil { return (nil as CheckedContinuation<Result<Element, ClientError>, Never>?, true) }
+            if !state.waiters.isEmpty { return (state.waiters.removeFirst().resume, true) }
+            if state.elements.count >= capacity {
+                state.elements.removeFirst()
+                state.dropped += 1
+            }
+            state.elements.append(element)
+            return (nil, state.elements.count < capacity)
+        }
+        waiter?.resume(returning: .success(element))
+        return hasRoom
+    }
+
+    /// What is in it can still be taken; then there is only this error.
+    func finish(_ error: ClientError) {
+        let waiters = state.withLock { state in
+            if state.end == nil { state.end = error }
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume.resume(returning: .failure(error)) }
+    }
+
+    /// How many went because it was full.
+    var dropped: UInt64 { state.withLock(\.dropped) }
+
+    var count: Int { state.withLock(\.elements.count) }
+
+    /// The next element, as soon as there is one.
+    func next() async throws(ClientError) -> Element {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let now: Result<Element, ClientError>? = state.withLock { state in
+                    if !state.elements.isEmpty { return .success(state.elements.removeFirst()) }
+                    if let end = state.end { return .failure(end) }
+                    // Asked under the lock: a cancellation that comes later finds the waiter.
+                    if Task.isCancelled { return .failure(.cancelled) }
+                    state.waiters.append((number, continuation))
+                    return nil
+                }
+                if let now { continuation.resume(returning: now) }
+            }
+        } onCancel: {
+            let waiter = state.withLock { state in
+                state.waiters.firstIndex { $0.number == number }.map { state.waiters.remove(at: $0) }
+            }
+            waiter?.resume.resume(returning: .failure(.cancelled))
+        }
+        return try result.get()
+    }
+}

@@ -1,0 +1,59 @@
+public import JSON
+
+/// What was published on a topic of the events socket.
+public struct BusMessage: Hashable, Sendable {
+    public var topic: String
+    /// The JSON that came with it: {epoch, sequence, previous, value or event…}, or a heartbeat.
+    public var json: JSONValue
+
+    public init(topic: String, json: JSONValue) {
+        self.topic = topic
+        self.json = json
+    }
+}
+
+/// State and events as they go by, in their order.
+///
+/// Nothing is left out on this side: who is slow makes the publisher drop, which `previous` of a later message shows. Ends by an
+/// error only. The subscription lasts as long as this value lives.
+public final class Messages: AsyncSequence, Sendable {
+    public typealias Element = BusMessage
+    public typealias Failure = ClientError
+
+    /// Messages that are kept for a slow reader, beside those in libzmq's queues.
+    static let capacity = 1024
+
+    private let client: Client
+    private let number: UInt64
+    private let mailbox: Mailbox<BusMessage>
+
+    init(_ client: Client, number: UInt64, mailbox: Mailbox<BusMessage>) {
+        self.client = client
+        self.number = number
+        self.mailbox = mailbox
+    }
+
+    deinit { client.endSubscription(number) }
+
+    /// Ends the subscription; who waits gets ``ClientError/closed``.
+    public func close() { client.endSubscription(number) }
+
+    /// The next message.
+    ///
+    /// - Throws: ``ClientError/silent(_:)`` when not even a heartbeat came for as long as asked for.
+    public func next() async throws(ClientError) -> BusMessage {
+        let message = try await mailbox.next()
+        if mailbox.count == Self.capacity / 2 { client.resumeSubscription(number) }
+        return message
+    }
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let messages: Messages
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(ClientError) -> BusMessage? {
+            try await messages.next()
+        }
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(messages: self) }
+}

@@ -1,0 +1,26 @@
+import ZeroMQ
+
+/// Bytes as libzmq received them, not copied: a frame's pixels, or an attachment. Safe to use from any thread.
+public final class Payload: @unchecked Sendable {
+    // libzmq counts references to the content atomically, and nobody writes to it after it was received.
+    private let message: Message
+    private let content: UnsafeRawBufferPointer
+
+    init(_ message: Message) {
+        self.message = message
+        content = message.bytes
+    }
+
+    /// How many bytes there are.
+    public var count: Int { content.count }
+
+    /// Calls the body with the bytes, which are valid until it returns.
+    public func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withExtendedLifetime(message) { () throws(Failure) in try body(content) }
+    }
+
+    /// A copy of the bytes.
+    public func copied() -> [UInt8] { withUnsafeBytes { [UInt8]($0) } }
+}

@@ -1,0 +1,175 @@
+import BusProtocol
+import JSON
+import LinuxIO
+import ZeroMQ
+
+/// One SUB socket with its topics, from connecting until it is removed. Lives on the loop's thread.
+///
+/// It is open once its subscriptions are in force: the publisher's `welcome/` tells that the connection stands, and the answer to
+/// `ack/<nonce>/`, asked for after it, that everything before was heard. libzmq connects again, and subscribes again, by itself.
+final class Subscription {
+    struct Plan: Sendable {
+        /// The socket.
+        var path: String
+        var topics: [String]
+        /// Messages that libzmq keeps on this side.
+        var receiveHighWaterMark: Int
+        /// When to give up opening; monotonic nanoseconds.
+        var deadline: Int64
+        /// How long nothing may come, once it is open, in nanoseconds; nil: for ever.
+        var silence: Int64?
+        /// Whether a heartbeat counts as something.
+        var heartbeatCounts: Bool
+        /// Who publishes, for messages: `the bus`, `cam0`.
+        var publisher: String
+    }
+
+    /// What becomes of a message.
+    enum Disposal {
+        case goOn
+        /// There is no room: nothing is read until ``resume()``.
+        case pause
+    }
+
+    private unowned let loop: ClientLoop
+    private let plan: Plan
+    private let socket: Socket
+    private let accept: ([Message]) -> Disposal
+    private let fail: (ClientError) -> Void
+    private var opened: ((Result<Void, ClientError>) -> Void)?
+
+    private let wantsHeartbeat: Bool
+    private var isWelcome = false
+    private var nonce: String?
+    private var isPaused = false
+    private var lastMessage: Int64
+    private var lastHeartbeat: Int64?
+
+    /// - Parameters:
+    ///   - opened: called once: its subscriptions are in force, or why they will not be.
+    ///   - accept: called with each message on the topics.
+    ///   - fail: called when nothing came for as long as the plan allows, and at the end.
+    init(
+        _ loop: ClientLoop, _ plan: Plan, opened: @escaping (Result<Void, ClientError>) -> Void,
+        accept: @escaping ([Message]) -> Disposal, fail: @escaping (ClientError) -> Void
+    ) throws(ZeroMQError) {
+        self.loop = loop
+        self.plan = plan
+        self.accept = accept
+        self.fail = fail
+        self.opened = opened
+        lastMessage = MonotonicClock.now()
+        wantsHeartbeat = plan.topics.contains { Topic.heartbeat.text.hasPrefix($0) }
+        socket = try Socket(loop.context, .subscribe)
+        try socket.set(.receiveHighWaterMark, plan.receiveHighWaterMark)
+        try socket.subscribe(Topic.welcome.text)
+        if !wantsHeartbeat { try socket.subscribe(Topic.heartbeat.text) }
+        for topic in plan.topics { try socket.subscribe(topic) }
+        try socket.connect(RuntimeDirectory.endpoint(plan.path))
+        alarm(at: plan.deadline) { $0.openingRanOut() }
+    }
+
+    var sources: [PollSet.Source] { isPaused ? [] : [.socket(socket)] }
+
+    func work() {
+        while !isPaused, let message = try? socket.receive(maximumFrames: 64) { take(message) }
+    }
+
+    /// There is room again.
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        loop.sourcesChanged()
+    }
+
+    func close(_ error: ClientError) {
+        finishOpening(.failure(error))
+        fail(error)
+    }
+
+    private func take(_ message: [Message]) {
+        guard let topic = message.first?.bytes else { return }
+        let now = MonotonicClock.now()
+        if topic.elementsEqual(Topic.heartbeat.text.utf8) {
+            lastHeartbeat = now
+            if plan.heartbeatCounts { lastMessage = now }
+            if !wantsHeartbeat { return }
+        } else if opened != nil, topic.elementsEqual(Topic.welcome.text.utf8) {
+            isWelcome = true
+            return askForAcknowledgement()
+        } else if topic.starts(with: "ack/".utf8) {
+            if let nonce, topic.elementsEqual(Topic.ack(nonce: nonce).bytes) { acknowledged() }
+            return
+        } else if topic.elementsEqual(Topic.welcome.text.utf8) {
+            return
+        } else {
+            lastMessage = now
+        }
+        guard case .pause = accept(message) else { return }
+        isPaused = true
+        loop.sourcesChanged()
+    }
+
+    // MARK: Opening
+
+    private func askForAcknowledgement() {
+        guard opened != nil else { return }
+        withdrawNonce()
+        let nonce = hexadecimal(randomBytes(8))
+        self.nonce = nonce
+        try? socket.subscribe(Topic.ack(nonce: nonce).text)
+        // The answer can be lost like any message, when frames fill the queue.
+        alarm(at: MonotonicClock.now() + 500_000_000) { $0.askForAcknowledgement() }
+    }
+
+    private func acknowledged() {
+        withdrawNonce()
+        lastMessage = MonotonicClock.now()
+        finishOpening(.success(()))
+        watchForSilence()
+    }
+
+    private func withdrawNonce() {
+        guard let nonce else { return }
+        try? socket.unsubscribe(Topic.ack(nonce: nonce).text)
+        self.nonce = nil
+    }
+
+    private func finishOpening(_ result: Result<Void, ClientError>) {
+        opened?(result)
+        opened = nil
+    }
+
+    private func openingRanOut() {
+        guard opened != nil else { return }
+        let why =
+            isWelcome
+            ? "The socket of \(plan.publisher) lets us in but does not take up our subscriptions (\(plan.path))."
+            : "Nobody lets us in at the socket of \(plan.publisher) (\(plan.path)): it is not served, or not for us."
+        finishOpening(.failure(.silent(why)))
+    }
+
+    // MARK: Silence
+
+    private func watchForSilence() {
+        guard let silence = plan.silence else { return }
+        let (due, overflow) = lastMessage.addingReportingOverflow(silence)
+        if overflow { return }
+        guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForSilence() } }
+        fail(.silent(silenceReport(silence)))
+    }
+
+    private func silenceReport(_ silence: Int64) -> String {
+        let time = ClientError.seconds(silence / 1_000_000)
+        if plan.heartbeatCounts { return "No sign of \(plan.publisher) for \(time) s." }
+        // Heartbeats come once a second: three missing are no accident.
+        let isAlive = lastHeartbeat.map { MonotonicClock.now() - $0 < 3_000_000_000 } ?? false
+        return isAlive
+            ? "\(plan.publisher) has sent nothing for \(time) s, though its worker is alive."
+            : "\(plan.publisher) has sent nothing for \(time) s, and its worker gives no sign of life."
+    }
+
+    private func alarm(at time: Int64, _ action: @escaping (Subscription) -> Void) {
+        loop.schedule(at: time) { [weak self] in self.map(action) }
+    }
+}

@@ -1,0 +1,13 @@
+/// Asks again and again until the condition holds, and fails when it doesn't by the deadline. For what sends no event to wait for.
+///
+/// - Parameter isolation: the caller's, so that the condition may use what is not sendable.
+public func eventually(
+    by deadline: Deadline = .usual, isolation: isolated (any Actor)? = #isolation,
+    _ condition: () async throws -> Bool
+) async throws {
+    while try await !condition() {
+        if deadline.hasPassed { throw TestingError("What was waited for has not come about.") }
+        // Leaves the machine to those who are waited for.
+        try await Task.sleep(for: .milliseconds(10))
+    }
+}

@@ -1,0 +1,121 @@
+import CaptureCore
+import CaptureSources
+import Foundation
+import Testing
+
+/// What the kernel ring's runner (`Tests/Kernel/run`) has set up, or what vivid devices the machine happens to have.
+enum KernelRing {
+    enum Topology: String {
+        /// Three webcams, and a television card with a video output and a metadata node beside it; all single-planar.
+        case single
+        /// Two multi-planar webcams.
+        case multi
+
+        /// The names of the camera nodes' cards come with the module: these are their count.
+        var cameraCount: Int { self == .single ? 4 : 2 }
+    }
+
+    /// What the runner promises; nil outside of the ring.
+    static let topology = ProcessInfo.processInfo.environment["CAMERABUS_KERNEL_RING"].flatMap(Topology.init)
+
+    static let identities = V4L2Discovery.cameras().filter { $0.driver == "vivid" }
+    static var hasVivid: Bool { !identities.isEmpty }
+}
+
+/// All tests of this module: one after the other, since they share the devices.
+@Suite(.serialized, .enabled(if: KernelRing.hasVivid, "no vivid device: the kernel ring (make test-kernel) has them"))
+enum KernelTests {}
+
+/// A ring without its devices must not pass for a machine without vivid.
+@Test(.enabled(if: KernelRing.topology != nil))
+func ringHasItsDevices() throws {
+    let topology = try #require(KernelRing.topology)
+    #expect(KernelRing.identities.count == topology.cameraCount)
+}
+
+/// A vivid camera, opened, with a picture that doesn't change from frame to frame; left as it was when the test ends.
+final class TestCamera {
+    let camera: V4L2Camera
+    let description: DeviceDescription
+    let node: String
+    private let valuesBefore: [String: ControlValue]
+    private let formatBefore: FormatSelection
+
+    init(_ index: Int = 0) throws {
+        let identity = try #require(KernelRing.identities.dropFirst(index).first)
+        node = try #require(identity.node)
+        camera = V4L2Camera(identity)
+        description = try camera.open()
+        valuesBefore = try camera.controlValues()
+        formatBefore = try camera.activeFormat()
+        try set("test_pattern", .integer(0))
+        try set("osd_text_mode", .integer(2))
+        try set("horizontal_movement", .integer(3))
+        try set("vertical_movement", .integer(3))
+    }
+
+    deinit {
+        try? camera.stopStreaming()
+        _ = try? camera.setFormat(formatBefore)
+        for control in (try? camera.controls()) ?? []
+        where control.flags.isDisjoint(with: [.readOnly, .inactive, .dynamicArray]) {
+            if let value = valuesBefore[control.name] { try? camera.setControl(control.name, to: value) }
+        }
+        camera.close()
+    }
+
+    func set(_ control: String, _ value: ControlValue) throws { try camera.setControl(control, to: value) }
+
+    /// Runs v4l2-ctl on this camera.
+    @discardableResult
+    func v4l2ctl(_ arguments: String...) throws -> String { try KernelTests.v4l2ctl(["-d", node] + arguments) }
+
+    func format(_ pixelFormat: String, _ width: Int, _ height: Int) throws -> FormatSelection {
+        FormatSelection(
+            pixelFormat: try #require(PixelFormat(pixelFormat)), dimensions: Dimensions(width: width, height: height))
+    }
+
+    /// Sets a format and the highest rate that vivid has at it.
+    func use(_ pixelFormat: String, _ width: Int, _ height: Int) throws {
+        let wanted = try format(pixelFormat, width, height)
+        #expect(try camera.setFormat(wanted) == wanted)
+        let row = try #require(
+            description.formats.first { $0.pixelFormat == wanted.pixelFormat && $0.dimensions == wanted.dimensions })
+        if let rate = row.frameRates.map(\.minFrameDuration).min() {
+            #expect(try camera.setFrameDuration(rate) == rate)
+        }
+    }
+}
+
+extension KernelTests {
+    /// Runs v4l2-ctl and answers what it prints, standard error after standard output.
+    static func v4l2ctl(_ arguments: [String]) throws -> String {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/v4l2-ctl")
+        process.arguments = arguments
+        let output = Pipe()
+        let errors = Pipe()
+        process.standardOutput = output
+        process.standardError = errors
+        try process.run()
+        // v4l2-ctl says little on standard error: never as much as would fill the pipe while we read the other.
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        let complaints = errors.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        return String(decoding: text + complaints, as: UTF8.self)
+    }
+
+    /// The next frame's slot, waited for until the deadline.
+    static func nextFrame(_ stream: any FrameStream, seconds: Int32 = 20) throws -> FrameSlot {
+        while true {
+            if let slot = try stream.dequeue() { return slot }
+            var descriptor = pollfd(fd: stream.descriptor, events: Int16(POLLIN), revents: 0)
+            try #require(poll(&descriptor, 1, seconds * 1000) == 1, "no frame within \(seconds) s")
+        }
+    }
+
+    /// The bytes of a frame, region after region.
+    static func bytes(_ slot: FrameSlot) -> [UInt8] {
+        zip(slot.regions, slot.bytesUsed).flatMap { region, used in Array(region.prefix(used)) }
+    }
+}

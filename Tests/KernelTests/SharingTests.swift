@@ -1,0 +1,81 @@
+import CaptureCore
+import CaptureSources
+import Foundation
+import Testing
+
+extension KernelTests {
+    /// Devices that someone else has, or that fail.
+    @Suite struct Sharing {
+        /// While another program streams, a camera can be looked at and its controls set, but not started.
+        @Test func streamedByAnother() throws {
+            let other = try TestCamera()
+            try other.use("YUYV", 640, 360)
+            let theirs = try other.camera.startStreaming()
+            _ = try nextFrame(theirs)
+
+            let camera = V4L2Camera(try #require(KernelRing.identities.first))
+            let description = try camera.open()
+            #expect(description == other.description || !description.formats.isEmpty)
+            #expect(try camera.activeFormat() == other.format("YUYV", 640, 360))
+            try camera.setControl("brightness", to: .integer(100))
+            let format = #expect(throws: SourceError.self) {
+                _ = try camera.setFormat(try other.format("GREY", 320, 180))
+            }
+            #expect(format?.kind == .inUse)
+            #expect(format?.operation == "VIDIOC_S_FMT")
+            let start = #expect(throws: SourceError.self) { _ = try camera.startStreaming() }
+            #expect(start?.kind == .inUse)
+            #expect(start?.errno == EBUSY)
+            // Nothing of this disturbs the one who streams.
+            for _ in 0..<8 { try theirs.enqueue(try nextFrame(theirs)) }
+            camera.close()
+            try theirs.enqueue(try nextFrame(theirs))
+
+            try other.camera.stopStreaming()
+            _ = try camera.open()
+            _ = try nextFrame(try camera.startStreaming())
+            camera.close()
+        }
+
+        @Test(arguments: ["inject_vidioc_reqbufs_error", "inject_vidioc_streamon_error", "inject_vidioc_qbuf_error"])
+        func failedStartCanBeRepeated(_ fault: String) throws {
+            let test = try TestCamera()
+            try test.use("GREY", 320, 180)
+            try test.set(fault, .boolean(true))
+            let error = #expect(throws: SourceError.self) { _ = try test.camera.startStreaming() }
+            #expect(error?.kind == .refused)
+            _ = try test.camera.setFormat(try test.format("YUYV", 320, 180))
+            _ = try nextFrame(try test.camera.startStreaming())
+        }
+
+        @Test func fatalErrorEndsTheStreamAndNotTheCamera() throws {
+            let test = try TestCamera()
+            try test.use("GREY", 320, 180)
+            let stream = try test.camera.startStreaming()
+            try stream.enqueue(try nextFrame(stream))
+            try test.set("inject_fatal_streaming_error", .boolean(true))
+            let error = #expect(throws: SourceError.self) {
+                while true { try stream.enqueue(try nextFrame(stream)) }
+            }
+            #expect(error?.kind == .disconnected)
+            #expect(error?.errno == EIO)
+            try test.camera.stopStreaming()
+            _ = try nextFrame(try test.camera.startStreaming())
+        }
+
+        /// The last device, so that the others keep their places.
+        @Test(.enabled(if: KernelRing.topology != nil))
+        func disconnectedDeviceComesBack() throws {
+            let identity = try #require(KernelRing.identities.last)
+            let camera = V4L2Camera(identity)
+            _ = try camera.open()
+            let stream = try camera.startStreaming()
+            _ = try nextFrame(stream)
+            try camera.setControl("disconnect", to: .boolean(true))
+            let error = #expect(throws: SourceError.self) { while true { _ = try nextFrame(stream) } }
+            #expect(error?.kind == .disconnected)
+            #expect(throws: SourceError.self) { try camera.stopStreaming() }
+            camera.close()
+        }
+    }
+}
