@@ -66,6 +66,11 @@ import Testing
         #expect((29_999...30_001).contains(count))
     }
 
+    @Test func partsOfANanosecondAreKept() {
+        // 700 million frames a second, one every ten sevenths of a nanosecond.
+        #expect(admitted(Array(0..<100_000), 700_000_000_000_000).count == 70_000)
+    }
+
     @Test func aGapIsNotMadeUpFor() {
         let times = camera(60, frames: 60) + camera(60, frames: 60, from: 10 * second)
         let after = admitted(times, 20_000_000).filter { $0 >= 10 * second }
@@ -78,6 +83,9 @@ import Testing
             100 * second, 100 * second - 1_000_000, 5 * second, 5 * second + 10_000_000, 5 * second + 100_000_000,
         ]
         #expect(admitted(times, 10_000_000) == [times[0], times[2], times[4]])
+        // Nor does a step back make the next frame look early by more than half an interval.
+        let back = [second, second - 95_000_000, second + 45_000_000, second + 100_000_000]
+        #expect(admitted(back, 10_000_000) == [back[0], back[3]])
     }
 
     @Test func nonsenseIsNoTrap() {

@@ -40,9 +40,9 @@ import Testing
         #expect(try begin("k", uid: 1) == .join)
     }
 
-    @Test(arguments: [("other", [:]), ("m", ["a": 1])] as [(String, JSONValue)])
+    @Test(arguments: [("other", ["a": 1]), ("m", ["a": 2]), ("m", [:])] as [(String, JSONValue)])
     func anotherRequestUnderTheSameKeyIsRefused(method: String, params: JSONValue) throws {
-        _ = try begin("k")
+        _ = try begin("k", params: ["a": 1])
         let error = #expect(throws: BusError.self) { try begin("k", method: method, params: params) }
         #expect(error?.reason == .invalidParams && error?.data["path"] == "key")
         finish("k")
@@ -72,6 +72,17 @@ import Testing
         #expect(try begin("k9") == .run)
         #expect(throws: BusError.self) { try begin("k3") }
         #expect(ledger.count == 256 + 1)
+    }
+
+    @Test func aKeyThatMadeRoomAndIsUsedAgainIsKeptFromThenOn() throws {
+        _ = try begin("k")
+        finish("k")
+        for index in 0..<256 { _ = try begin("k\(index)") }
+        finish("k0")
+        #expect(try begin("k", at: 50) == .run)
+        finish("k", at: 100)
+        #expect(try begin("k", at: RequestLedger.lifetime + 50) == .replay(.success(true)))
+        #expect(try begin("k", at: RequestLedger.lifetime + 100) == .run)
     }
 
     @Test func bytesAreBounded() throws {
