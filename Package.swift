@@ -103,7 +103,7 @@ let package = Package(
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
         tests("CaptureSourcesTests", ["CaptureCore", "CaptureSources", "CameraBusTesting", "LinuxIO"]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
-        tests("KernelTests", ["CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
+        tests("KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(

@@ -108,7 +108,7 @@ final class ConfigurationDesk {
             busy.remove(change.device)
         }
         switch outcome {
-        case .success(let results): run.completion(.success(Self.reply(run.batch, results)))
+        case .success(let results): run.completion(.success(reply(run.batch, results)))
         case .failure(var error, let device, let rolledBack, let notRolledBack):
             error.data["device"] = .string(device)
             if !rolledBack.isEmpty { error.data["rolledBack"] = JSONValue(rolledBack) }
@@ -121,14 +121,16 @@ final class ConfigurationDesk {
         startThoseThatCan()
     }
 
-    private static func reply(_ batch: Batch, _ results: [String: JSONValue]) -> JSONValue {
+    private func reply(_ batch: Batch, _ results: [String: JSONValue]) -> JSONValue {
         var adjusted: [JSONValue] = []
         var applied: [String: JSONValue] = [:]
         var generation: [String: JSONValue] = [:]
         for change in batch.changes {
             guard var result = results[change.device]?.object else { continue }
             adjusted += result.removeValue(forKey: "adjusted")?.array ?? []
-            generation[change.device] = result.removeValue(forKey: "generation") ?? .null
+            // After a dry run the device's generation is what it was.
+            generation[change.device] =
+                result.removeValue(forKey: "generation") ?? worker(change.device)?.status["generation"] ?? 0
             applied[change.device] = .object(result)
         }
         return [
