@@ -106,15 +106,13 @@ public struct BatchTransaction: Sendable {
 
     /// What a device answered to ``Action/apply(_:)``.
     ///
-    /// - Parameter undone: after a failure: the device is as before. If not, it is told as not rolled back.
-    public mutating func applied(
-        _ device: String, _ result: Result<JSONValue, BusError>, undone: Bool = true
-    ) -> [Action] {
+    /// A failure whose data says `notRolledBack: true` comes from a device that couldn't put itself back; it is told so.
+    public mutating func applied(_ device: String, _ result: Result<JSONValue, BusError>) -> [Action] {
         guard !isFinished, case .applying = states[device] else { return [] }
         switch result {
         case .success(let answer): states[device] = .applied(answer)
         case .failure(let error):
-            states[device] = undone ? .undone : .notRolledBack
+            states[device] = error.data["notRolledBack"] == true ? .notRolledBack : .undone
             if failure == nil { failure = (error, device) }
         }
         return proceed()

@@ -6,6 +6,7 @@ import Testing
 
 @Suite struct BatchTransactionTests {
     private let error = BusError(.controlOutOfRange, "No.", ["control": "brightness"])
+    private let stuck = BusError(.controlBusy, "No.", ["notRolledBack": true])
     private let gone = BusError(.deviceDisconnected, "Gone.")
 
     @Test func allPrepareThenAllApply() {
@@ -66,8 +67,8 @@ import Testing
         _ = batch.start()
         _ = batch.prepared("a", .success(1))
         #expect(
-            batch.applied("a", .failure(error), undone: false)
-                == [.finish(.failure(error, device: "a", rolledBack: [], notRolledBack: ["a"]))])
+            batch.applied("a", .failure(stuck))
+                == [.finish(.failure(stuck, device: "a", rolledBack: [], notRolledBack: ["a"]))])
     }
 
     @Test func aLostDeviceFailsTheBatchAtEachStage() {
@@ -143,7 +144,7 @@ import Testing
                 // A lost device may still do what it was asked; nobody hears of it.
                 let isUndone = random.chance(80)
                 if !isFailing || !isUndone { changed.insert(device) }
-                asked += batch.applied(device, isFailing ? .failure(error) : .success(1), undone: isUndone)
+                asked += batch.applied(device, isFailing ? .failure(isUndone ? error : stuck) : .success(1))
             case .rollBack(let device):
                 #expect(changed.contains(device), comment)
                 if !isFailing { changed.remove(device) }

@@ -244,9 +244,28 @@ import Testing
         #expect(plan.adjustments.first?.given == value.json)
     }
 
-    @Test(arguments: [#"{"auto_exposure":2}"#, #"{"model":"abc"}"#, #"{"matrix":[1,2,3,201]}"#])
+    @Test(arguments: [#"{"auto_exposure":2}"#, #"{"bits":-1}"#, #"{"model":"abc"}"#, #"{"matrix":[1,2,3,201]}"#])
     func whereThereIsNoNearestValueBothModesRefuse(controls: String) {
         #expect(refusal(#"{"controls":\#(controls)}"#, mode: .nearest)?.reason == .controlOutOfRange)
+    }
+
+    @Test func theLastStepMayLieBelowTheMaximum() throws {
+        var device = SampleDevice.description
+        device.controls = [
+            CaptureControl(name: "a", title: "A", id: 1, type: .integer, minimum: 1, maximum: 12, step: 4)
+        ]
+        let plan = try plan(#"{"controls":{"a":12}}"#, mode: .nearest, device: device)
+        #expect(plan.controls.first?.value == .integer(9))
+    }
+
+    @Test func aNameThatCouldMeanTwoItemsIsRefused() throws {
+        var device = SampleDevice.description
+        device.controls = [
+            CaptureControl(
+                name: "a", title: "A", id: 1, type: .menu, maximum: 1, menu: [0: .name("Off"), 1: .name("OFF")])
+        ]
+        #expect(try plan(#"{"controls":{"a":"OFF"}}"#, device: device).controls.first?.value == .integer(1))
+        #expect(throws: BusError.self) { try plan(#"{"controls":{"a":"off"}}"#, device: device) }
     }
 
     @Test func rangesAtTheEdgeOfIntegersDoNotOverflow() throws {

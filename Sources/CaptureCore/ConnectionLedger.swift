@@ -1,0 +1,69 @@
+/// Who is connected: counts the connections of each user and each process, so that no user can have them all, and tells
+/// when a process has none left.
+public struct ConnectionLedger: Sendable {
+    private struct Peer: Sendable {
+        var uid: UInt32
+        var pid: Int32
+    }
+
+    /// Connections that one user may have.
+    public private(set) var perUser: Int
+    /// Connections that all may have together.
+    public private(set) var total: Int
+    private var peers: [Int32: Peer] = [:]
+    private var users: [UInt32: Int] = [:]
+    private var processes: [Int32: Int] = [:]
+
+    public init(perUser: Int, total: Int) {
+        self.perUser = perUser
+        self.total = total
+    }
+
+    /// Connections that are open now, those that were refused not counted.
+    public var count: Int { peers.count }
+
+    /// New limits; connections that are open stay, also beyond them.
+    public mutating func setLimits(perUser: Int, total: Int) {
+        self.perUser = perUser
+        self.total = total
+    }
+
+    /// Connections of that user.
+    public func count(uid: UInt32) -> Int { users[uid] ?? 0 }
+
+    /// Connections of that process.
+    public func count(pid: Int32) -> Int { processes[pid] ?? 0 }
+
+    /// The descriptors of that user's connections, sorted: what is to be shut down when a permission is taken back.
+    public func descriptors(uid: UInt32) -> [Int32] {
+        peers.filter { $0.value.uid == uid }.keys.sorted()
+    }
+
+    /// Counts a new connection.
+    ///
+    /// A descriptor that is counted already has been closed unnoticed, and counts for its new peer alone.
+    /// - Returns: false if there are too many: then it isn't counted, and is to be shut down.
+    public mutating func open(descriptor: Int32, uid: UInt32, pid: Int32) -> Bool {
+        _ = close(descriptor: descriptor)
+        guard peers.count < total, count(uid: uid) < perUser else { return false }
+        peers[descriptor] = Peer(uid: uid, pid: pid)
+        users[uid, default: 0] += 1
+        processes[pid, default: 0] += 1
+        return true
+    }
+
+    /// A connection has been closed; one that isn't counted is let pass.
+    ///
+    /// - Returns: true if it was the last one of its process. Of processes that aren't known here (pid 0) nobody can say.
+    public mutating func close(descriptor: Int32) -> Bool {
+        guard let peer = peers.removeValue(forKey: descriptor) else { return false }
+        Self.decrement(&users, peer.uid)
+        Self.decrement(&processes, peer.pid)
+        return peer.pid > 0 && processes[peer.pid] == nil
+    }
+
+    private static func decrement<Key: Hashable>(_ counts: inout [Key: Int], _ key: Key) {
+        let left = (counts[key] ?? 0) - 1
+        counts[key] = left > 0 ? left : nil
+    }
+}
