@@ -95,13 +95,15 @@ let package = Package(
         // Tests
         .target(
             name: "CameraBusTesting",
-            dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ"],
+            dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ"],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests("BusClientTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
-        tests("CaptureSourcesTests", ["CaptureCore", "CaptureSources", "CameraBusTesting", "LinuxIO"]),
+        tests(
+            "CaptureSourcesTests",
+            ["BusProtocol", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO"]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests("KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),

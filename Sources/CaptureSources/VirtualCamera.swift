@@ -1,0 +1,187 @@
+public import CaptureCore
+import Glibc
+import LinuxIO
+
+/// A camera without hardware, which behaves as one with a V4L2 driver does: formats, rates, controls that show in the picture,
+/// buffers that it fills in its own time and loses frames without. Its picture tells a program which frame it is
+/// (``VirtualBand``), and it misbehaves when asked to.
+public final class VirtualCamera: VideoSource {
+    public let identity: DeviceIdentity
+
+    private let index: Int
+    private let bufferCount: Int
+    private var isOpen = false
+    private var selection = VirtualFormats.initial
+    private var duration = VirtualFormats.initialDuration
+    private var controlTable: VirtualControls
+    private let state: VirtualSensorState
+    private var sensor: VirtualSensor?
+    private var isBusy = false
+    private var delay = 0
+
+    /// - Parameters:
+    ///   - index: the camera's number from 0. The first looks back, the second to the front and has no focus, further ones are
+    ///     external.
+    ///   - buffers: slots of a stream, at least 4.
+    public init(index: Int, buffers: Int = 6) {
+        self.index = index
+        bufferCount = min(max(4, buffers), 32)
+        let position: DevicePosition =
+            switch index {
+            case 0: .back
+            case 1: .front
+            default: .external
+            }
+        identity = DeviceIdentity(
+            uniqueID: "virtual-\(index)", localizedName: "Virtual Camera \(index)", type: .virtual,
+            position: position, driver: "virtual", bus: "virtual:\(index)")
+        controlTable = VirtualControls(hasFocus: position != .front)
+        state = VirtualSensorState(VirtualLook(controlTable))
+    }
+
+    deinit { sensor?.end() }
+
+    // MARK: Opening
+
+    public func open() throws(SourceError) -> DeviceDescription {
+        configure()
+        isOpen = true
+        return DeviceDescription(
+            identity: identity, formats: VirtualFormats.table, controls: controlTable.controls)
+    }
+
+    public func close() {
+        endSensor()
+        isOpen = false
+    }
+
+    /// Every configuring call begins here: it takes as long as a slow driver would.
+    private func configure() {
+        guard delay > 0 else { return }
+        let end = MonotonicClock.now() + Int64(delay) * 1_000_000
+        var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
+        while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nil) == EINTR {}
+    }
+
+    private func requireOpen(_ operation: String) throws(SourceError) {
+        guard isOpen else {
+            throw SourceError(.failed, operation: operation, message: "\(identity.bus): not open")
+        }
+    }
+
+    private func requireStopped(_ operation: String) throws(SourceError) {
+        guard sensor == nil else {
+            throw SourceError(
+                .inUse, operation: operation, errno: EBUSY, message: "\(identity.bus): not while it streams")
+        }
+    }
+
+    // MARK: Format and rate
+
+    public func activeFormat() throws(SourceError) -> FormatSelection {
+        try requireOpen("VIDIOC_G_FMT")
+        return selection
+    }
+
+    public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
+        try requireOpen("VIDIOC_TRY_FMT")
+        configure()
+        return VirtualFormats.nearest(selection)
+    }
+
+    public func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
+        try requireOpen("VIDIOC_S_FMT")
+        try requireStopped("VIDIOC_S_FMT")
+        configure()
+        self.selection = VirtualFormats.nearest(selection)
+        duration = VirtualFormats.nearest(duration, self.selection)
+        return self.selection
+    }
+
+    public func frameDuration() throws(SourceError) -> FrameDuration? {
+        try requireOpen("VIDIOC_G_PARM")
+        return duration
+    }
+
+    public func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration {
+        try requireOpen("VIDIOC_S_PARM")
+        try requireStopped("VIDIOC_S_PARM")
+        configure()
+        self.duration = VirtualFormats.nearest(duration, selection)
+        return self.duration
+    }
+
+    // MARK: Controls
+
+    public func controls() throws(SourceError) -> [CaptureControl] {
+        try requireOpen("VIDIOC_QUERY_EXT_CTRL")
+        return controlTable.controls
+    }
+
+    public func controlValues() throws(SourceError) -> [String: ControlValue] {
+        try requireOpen("VIDIOC_G_EXT_CTRLS")
+        return controlTable.values
+    }
+
+    public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
+        try requireOpen("VIDIOC_S_EXT_CTRLS")
+        configure()
+        try controlTable.set(name, to: value, device: identity.bus)
+        let look = VirtualLook(controlTable)
+        state.update { $0.look = look }
+    }
+
+    // MARK: Streaming
+
+    public func startStreaming() throws(SourceError) -> any FrameStream {
+        let operation = "VIDIOC_STREAMON"
+        try requireOpen(operation)
+        configure()
+        endSensor()
+        if isBusy {
+            isBusy = false
+            throw SourceError(
+                .inUse, operation: operation, errno: EBUSY, message: "\(identity.bus): another program streams it")
+        }
+        guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
+            throw SourceError(
+                .refused, operation: operation, errno: EINVAL,
+                message: "\(identity.bus): \(selection.pixelFormat.name) has no layout")
+        }
+        let queue = try VirtualQueue(slots: bufferCount, bytes: layout.totalBytes)
+        sensor = try VirtualSensor(queue, selection, duration, index: index, state: state)
+        return VirtualStream(queue, layout, duration)
+    }
+
+    public func stopStreaming() throws(SourceError) {
+        guard sensor != nil else { return }
+        configure()
+        endSensor()
+    }
+
+    private func endSensor() {
+        sensor?.end()
+        sensor = nil
+    }
+
+    // MARK: Faults
+
+    public func injectFault(_ fault: VirtualFault) throws(SourceError) {
+        switch fault {
+        case .stall(let milliseconds):
+            let now = MonotonicClock.now()
+            let until = milliseconds.map { now + Int64(clamped($0)) * 1_000_000 } ?? Int64.max
+            state.update { $0.stalledUntil = until }
+        case .crash: kill(getpid(), SIGKILL)
+        case .busy: isBusy = true
+        case .slow(let milliseconds): delay = clamped(milliseconds)
+        case .none:
+            state.update { $0.stalledUntil = 0 }
+            isBusy = false
+            delay = 0
+        }
+    }
+
+    /// At most a day.
+    private func clamped(_ milliseconds: Int) -> Int { min(max(0, milliseconds), 86_400_000) }
+}

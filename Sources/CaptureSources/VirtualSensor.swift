@@ -1,0 +1,133 @@
+import CaptureCore
+import Glibc
+import LinuxIO
+import Synchronization
+
+/// What the device thread tells a running sensor.
+final class VirtualSensorState: Sendable {
+    struct Value {
+        var look: VirtualLook
+        /// No frames before that monotonic time; `Int64.max`: none at all.
+        var stalledUntil: Int64 = 0
+    }
+
+    private let value: Mutex<Value>
+
+    init(_ look: VirtualLook) { value = Mutex(Value(look: look)) }
+
+    var current: Value { value.withLock { $0 } }
+
+    func update(_ change: (inout Value) -> Void) {
+        value.withLock { change(&$0) }
+    }
+}
+
+/// The part of a virtual camera that takes pictures: a thread that wakes at each frame's time, draws it into the next queued slot,
+/// and wakes the loop. Times follow from the start and the frame's number, so that they never drift.
+final class VirtualSensor {
+    private let stop: EventDescriptor
+    private let thread: NamedThread
+
+    init(
+        _ queue: VirtualQueue, _ selection: FormatSelection, _ duration: FrameDuration, index: Int,
+        state: VirtualSensorState
+    ) throws(SourceError) {
+        let camera = UInt8(truncatingIfNeeded: index)
+        guard let painter = VirtualPainter(selection, camera: camera, slots: queue.slots.count) else {
+            throw SourceError(
+                .noResources, operation: "VIDIOC_STREAMON", errno: ENOMEM,
+                message: "virtual:\(index): no memory to draw in")
+        }
+        do {
+            let stop = try EventDescriptor()
+            let run = Run(
+                queue: queue, painter: painter, duration: duration, state: state, stop: stop,
+                timer: try TimerDescriptor())
+            thread = try NamedThread(name: "sensor-\(index)") { run.loop() }
+            self.stop = stop
+        } catch {
+            throw SourceError(
+                .noResources, operation: "VIDIOC_STREAMON", errno: error.code, message: error.description)
+        }
+    }
+
+    /// Ends the thread and waits for it. To be called once.
+    func end() {
+        stop.signal()
+        thread.join()
+    }
+
+    /// What the thread works with, and nobody else from then on.
+    private final class Run: @unchecked Sendable {
+        let queue: VirtualQueue
+        let painter: VirtualPainter
+        let duration: FrameDuration
+        let state: VirtualSensorState
+        let stop: EventDescriptor
+        let timer: TimerDescriptor
+
+        init(
+            queue: VirtualQueue, painter: VirtualPainter, duration: FrameDuration, state: VirtualSensorState,
+            stop: EventDescriptor, timer: TimerDescriptor
+        ) {
+            self.queue = queue
+            self.painter = painter
+            self.duration = duration
+            self.state = state
+            self.stop = stop
+            self.timer = timer
+        }
+
+        func loop() {
+            let start = MonotonicClock.now()
+            var sequence: Int64 = 0
+            while true {
+                timer.arm(at: time(sequence, start))
+                var waits = [2 of pollfd](repeating: pollfd(fd: stop.rawValue, events: Int16(POLLIN), revents: 0))
+                waits[1].fd = timer.rawValue
+                let result = withUnsafeMutablePointer(to: &waits) {
+                    poll(UnsafeMutableRawPointer($0).assumingMemoryBound(to: pollfd.self), 2, -1)
+                }
+                if result < 0 { continue }
+                if waits[0].revents != 0 { return }
+                guard timer.drain() > 0 else { continue }
+                let now = MonotonicClock.now()
+                // Frames whose time came while this thread had no processor are not lost, as long as there are slots for
+                // them: a camera doesn't wait for its reader.
+                let newest = max(sequence, count(now - start) - 1)
+                sequence = max(sequence, newest - Int64(queue.slots.count) + 1)
+                while sequence <= newest {
+                    capture(sequence, time(sequence, start))
+                    sequence += 1
+                }
+            }
+        }
+
+        /// The first frame's time comes one duration after the start.
+        private func time(_ sequence: Int64, _ start: Int64) -> Int64 {
+            let offset =
+                Int128(sequence + 1) * Int128(duration.numerator) * 1_000_000_000 / Int128(duration.denominator)
+            return start + Int64(clamping: offset)
+        }
+
+        /// How many frames' times lie within so many nanoseconds.
+        private func count(_ nanoseconds: Int64) -> Int64 {
+            let frames =
+                Int128(nanoseconds) * Int128(duration.denominator) / (Int128(duration.numerator) * 1_000_000_000)
+            return Int64(clamping: frames)
+        }
+
+        private func capture(_ sequence: Int64, _ time: Int64) {
+            let state = state.current
+            guard state.stalledUntil <= time, let slot = queue.take() else { return }
+            slot.captureSequence = UInt64(sequence)
+            slot.monotonicTime = time
+            slot.isCorrupt = false
+            if painter.paint(slot, state.look) {
+                queue.fill(slot)
+            } else {
+                queue.release(slot)
+            }
+        }
+    }
+}

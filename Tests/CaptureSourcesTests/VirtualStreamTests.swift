@@ -1,0 +1,148 @@
+import CameraBusTesting
+import CaptureCore
+import CaptureSources
+import Glibc
+import LinuxIO
+import Testing
+
+private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().formats) ?? []
+
+@Suite struct VirtualStreamTests {
+    @Test(arguments: table)
+    func everyFormatStreams(_ format: CaptureFormat) throws {
+        let camera = VirtualCamera(index: 7)
+        _ = try camera.open()
+        let wanted = FormatSelection(pixelFormat: format.pixelFormat, dimensions: format.dimensions)
+        #expect(try camera.setFormat(wanted) == wanted)
+        let stream = try camera.startStreaming()
+        #expect(stream.layout.pixelFormat == format.pixelFormat)
+        #expect(stream.layout.dimensions == format.dimensions)
+        #expect(stream.slots.count >= 4)
+        for _ in 0..<2 {
+            let slot = try nextFrame(stream)
+            if !format.pixelFormat.isCompressed { #expect(slot.bytesUsed == [stream.layout.totalBytes]) }
+            let counter = try #require(PictureCounterReader.read(payload(slot), stream.layout))
+            #expect(UInt64(counter.counter) == slot.captureSequence)
+            #expect(counter.microseconds == UInt64(slot.monotonicTime / 1000))
+            #expect(counter.camera == 7)
+            try stream.enqueue(slot)
+        }
+        try camera.stopStreaming()
+    }
+
+    @Test func countsAndTimesFramesWithoutDrift() throws {
+        let camera = try openCamera(fps: 120)
+        let stream = try camera.startStreaming()
+        #expect(stream.frameDuration == FrameDuration(framesPerSecond: 120))
+        #expect(stream.timestampSource == .startOfExposure)
+        let first = try nextFrame(stream)
+        let (start, number) = (first.monotonicTime, first.captureSequence)
+        try stream.enqueue(first)
+        for index in 1...60 as ClosedRange<Int64> {
+            let slot = try nextFrame(stream)
+            // Long pauses of a loaded machine may cost frames, but no time.
+            let frames = Int64(slot.captureSequence - number)
+            #expect(frames >= index)
+            #expect(abs(slot.monotonicTime - start - frames * 1_000_000_000 / 120) <= 1)
+            #expect(slot.monotonicTime <= MonotonicClock.now())
+            try stream.enqueue(slot)
+        }
+        try camera.stopStreaming()
+    }
+
+    @Test func risesByOneAsLongAsSlotsAreQueued() throws {
+        let camera = try openCamera(fps: 30)
+        let stream = try camera.startStreaming()
+        for number in 0..<15 as Range<UInt64> {
+            let slot = try nextFrame(stream)
+            #expect(slot.captureSequence == number)
+            try stream.enqueue(slot)
+        }
+        try camera.stopStreaming()
+    }
+
+    @Test func losesFramesWhenNoSlotIsQueued() throws {
+        let camera = try openCamera(fps: 240)
+        let stream = try camera.startStreaming()
+        var held: [FrameSlot] = []
+        for _ in stream.slots { held.append(try nextFrame(stream)) }
+        #expect(Set(held.map(\.index)).count == stream.slots.count)
+        // Ten frames' time with nothing to put them in.
+        let last = try #require(held.last)
+        try wait(until: last.monotonicTime + 10 * 1_000_000_000 / 240)
+        #expect(try stream.dequeue() == nil)
+        for slot in held { try stream.enqueue(slot) }
+        let next = try nextFrame(stream)
+        #expect(next.captureSequence >= last.captureSequence + 10)
+        let counter = try #require(PictureCounterReader.read(payload(next), stream.layout))
+        #expect(UInt64(counter.counter) == next.captureSequence)
+        try camera.stopStreaming()
+    }
+
+    @Test func takesBackOnlyWhatWasGiven() throws {
+        let camera = try openCamera()
+        let stream = try camera.startStreaming()
+        let slot = try nextFrame(stream)
+        try stream.enqueue(slot)
+        #expect(throws: SourceError.self) { try stream.enqueue(slot) }
+        let stranger = FrameSlot(index: 0, regions: slot.regions)
+        #expect(throws: SourceError.self) { try stream.enqueue(stranger) }
+        #expect(throws: SourceError.self) { try stream.enqueue(FrameSlot(index: 99, regions: [])) }
+        try camera.stopStreaming()
+    }
+
+    @Test func leavesNothingBehindAfterManyStarts() throws {
+        func entries(_ path: String) throws -> [String] {
+            let directory = try #require(opendir(path))
+            defer { closedir(directory) }
+            var names: [String] = []
+            while let entry = readdir(directory) {
+                names.append(
+                    withUnsafePointer(to: &entry.pointee.d_name) {
+                        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                    })
+            }
+            return names
+        }
+        func sensors() throws -> Int {
+            try entries("/proc/self/task").filter { task in
+                var name = [UInt8](repeating: 0, count: 32)
+                let file = open("/proc/self/task/\(task)/comm", O_RDONLY | O_CLOEXEC)
+                guard file >= 0 else { return false }
+                defer { close(file) }
+                let count = read(file, &name, name.count)
+                return count > 0 && String(decoding: name[..<count], as: UTF8.self) == "sensor-201\n"
+            }.count
+        }
+        let before = try entries("/proc/self/fd").count
+        for cycle in 0..<50 {
+            let camera = try openCamera(201, fps: 240)
+            let stream = try camera.startStreaming()
+            if cycle == 0 { #expect(try sensors() == 1) }
+            if cycle % 2 == 0 { try stream.enqueue(try nextFrame(stream)) }
+            // Stopped, started again while it runs, closed, or just forgotten.
+            switch cycle % 4 {
+            case 0: try camera.stopStreaming()
+            case 1: _ = try camera.startStreaming()
+            case 2: camera.close()
+            default: break
+            }
+        }
+        #expect(try sensors() == 0)
+        // Three descriptors a stream would make 150; other tests beside this one have a few.
+        #expect(try entries("/proc/self/fd").count < before + 75)
+    }
+
+    @Test func keepsItsMemoryAsLongAsTheStreamIsHeld() throws {
+        let camera = try openCamera(5)
+        let stream = try camera.startStreaming()
+        let slot = try nextFrame(stream)
+        try camera.stopStreaming()
+        camera.close()
+        #expect(PictureCounterReader.read(payload(slot), stream.layout)?.camera == 5)
+        // Given back too late: harmless.
+        try stream.enqueue(slot)
+        while let rest = try stream.dequeue() { try stream.enqueue(rest) }
+        #expect(try stream.dequeue() == nil)
+    }
+}
