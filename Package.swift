@@ -89,7 +89,9 @@ let package = Package(
 
         // Executables: parse, build, run.
         program("camerabus", ["BusClient", "BusProtocol", "JSON", "LinuxIO", arguments]),
-        program("camerabus-worker", ["CaptureCore", "CaptureSources", "Worker", arguments, logging]),
+        program(
+            "camerabus-worker",
+            ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),
         program("camerabusd", ["Coordinator", arguments, logging]),
 
         // Tests

@@ -1,0 +1,115 @@
+import ArgumentParser
+import CaptureCore
+import CaptureSources
+import Glibc
+import JSON
+import LinuxIO
+import Logging
+import Worker
+
+@main
+struct CameraBusWorker: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "camerabus-worker",
+        abstract: "The process that owns one camera of CameraBus. camerabusd starts it; there is no need to do so by hand.",
+        discussion: """
+            Exit status: 0 ended in order, 1 failed, 64 usage, 74 the driver has hung in a call for 10 s, 75 another worker \
+            has the device.
+            """)
+
+    @Flag(help: "Print the cameras of this machine as a JSON array, and end.")
+    var list = false
+
+    @Option(help: ArgumentHelp("The device's id in topics and socket names.", valueName: "id"))
+    var device: String?
+
+    @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
+    var runtimeDir: String?
+
+    @Option(help: ArgumentHelp("Be the virtual camera of that number.", valueName: "number"))
+    var virtual: Int?
+
+    @Option(help: ArgumentHelp("Own this camera.", valueName: "/dev/videoN"))
+    var node: String?
+
+    @Option(help: ArgumentHelp("Its id as --list tells it.", valueName: "uniqueID"))
+    var uniqueId: String?
+
+    @Option(help: ArgumentHelp("The group that may connect to the media socket.", valueName: "name"))
+    var group: String?
+
+    @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel = "info"
+
+    @Option(help: ArgumentHelp("Distinct renditions that are made at the same time.", valueName: "count"))
+    var renditions = 8
+
+    @Option(help: ArgumentHelp("Close the device when nobody has wanted it for so long.", valueName: "milliseconds"))
+    var idleCloseMs = 2000
+
+    @Option(help: ArgumentHelp("Connections of one user to the media socket.", valueName: "count"))
+    var connectionsPerUser = 128
+
+    @Option(help: ArgumentHelp("Connections to the media socket in all.", valueName: "count"))
+    var connections = 1024
+
+    @Option(help: ArgumentHelp("What an earlier worker of the device had committed.", valueName: "json"))
+    var configuration: String?
+
+    func validate() throws {
+        guard !list else { return }
+        guard device != nil, runtimeDir != nil else { throw ValidationError("--device and --runtime-dir are needed") }
+        guard (virtual != nil) != (node != nil && uniqueId != nil) else {
+            throw ValidationError("either --virtual, or --node and --unique-id are needed")
+        }
+        if let virtual, !(0..<64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 63") }
+        guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
+        guard (1...64).contains(renditions), (0...3_600_000).contains(idleCloseMs), connectionsPerUser > 0,
+            connections > 0
+        else { throw ValidationError("a count is out of its range") }
+    }
+
+    func run() throws {
+        // Before any other thread is started, so that no thread takes a signal away.
+        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
+        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        var logger = Logger(label: "camerabus-worker")
+        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
+        if list { return printCameras(logger) }
+        do {
+            let worker = try Worker(try options(), source: source, logger: logger)
+            throw ExitCode(worker.run(signals: signals).rawValue)
+        } catch let error as WorkerError {
+            logger.critical("\(error)")
+            throw ExitCode(error.ending.rawValue)
+        }
+    }
+
+    private func options() throws -> WorkerOptions {
+        var options = WorkerOptions(device: device ?? "", runtimeDirectory: runtimeDir ?? "")
+        options.group = group
+        options.renditions = renditions
+        options.idleCloseMilliseconds = idleCloseMs
+        options.connectionsPerUser = connectionsPerUser
+        options.connections = connections
+        do {
+            options.configuration = try configuration.map { try JSONValue(parsing: $0) }
+        } catch {
+            throw WorkerError.usage("--configuration is no JSON: \(error)")
+        }
+        return options
+    }
+
+    private var source: any VideoSource {
+        if let virtual { return VirtualCamera(index: virtual) }
+        return PluggedCamera(uniqueID: uniqueId ?? "", node: node ?? "")
+    }
+
+    private func printCameras(_ logger: Logger) {
+        let survey = V4L2Discovery.survey()
+        for (node, error) in survey.unreadable.sorted(by: { $0.key < $1.key }) {
+            logger.warning("a node can't be looked at", metadata: ["node": "\(node)", "error": "\(error)"])
+        }
+        print(JSONValue.array(survey.cameras.map(\.json)))
+    }
+}
