@@ -22,8 +22,8 @@ struct Camerabus: AsyncParsableCommand {
               camerabus watch state/device --json | jq .
 
             ENVIRONMENT:
-              CAMERABUS_RUNTIME_DIR  where the bus has its sockets, unless --runtime-dir says it
-              CAMERABUS_LOCK         the lock under which changes are made, unless --lock says it
+              CAMERABUS_RUNTIME_DIR  where the bus is, unless --runtime-dir says it
+              CAMERABUS_LOCK         the lock to work under, unless --lock says it
             """,
         version: "0.1.0",
         subcommands: [
@@ -31,4 +31,22 @@ struct Camerabus: AsyncParsableCommand {
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
             WatchCommand.self, CallCommand.self, CompletionsCommand.self,
         ])
+}
+
+extension Camerabus {
+    /// Reads a command line.
+    ///
+    /// - Parameter arguments: without the program's name.
+    static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        // The parser has no word for a list of arguments, then '--', then another list.
+        guard arguments.first == LockCommand.configuration.commandName,
+            let end = arguments.firstIndex(of: "--"), end + 1 < arguments.endIndex
+        else { return try parseAsRoot(arguments) }
+        var command = try parseAsRoot(Array(arguments[..<end]))
+        if var lock = command as? LockCommand {
+            lock.command = Array(arguments[(end + 1)...])
+            command = lock
+        }
+        return command
+    }
 }

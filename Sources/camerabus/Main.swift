@@ -21,7 +21,7 @@ enum Main {
     static func run(_ arguments: [String]) async -> Int32 {
         var command: any ParsableCommand
         do {
-            command = try Camerabus.parseAsRoot(arguments)
+            command = try Camerabus.command(arguments)
         } catch {
             return report(parsing: error)
         }
@@ -33,6 +33,8 @@ enum Main {
             }
             return ExitStatus.done
         } catch {
+            // The parser's own commands, which print help and version, speak by errors.
+            guard command is any AsyncParsableCommand else { return report(parsing: error) }
             return report(error, asJSON: (command as? any BusCommand)?.options.json ?? false)
         }
     }

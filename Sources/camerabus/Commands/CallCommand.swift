@@ -25,7 +25,8 @@ struct CallCommand: BusCommand {
     @Argument(help: "The method's name.", completion: .list(MethodTable.all.map(\.name)))
     var method: String
 
-    @Argument(help: ArgumentHelp("Its parameters, a JSON object; '-' reads them from standard input.", valueName: "json"))
+    @Argument(
+        help: ArgumentHelp("Its parameters, a JSON object; '-' reads them from standard input.", valueName: "json"))
     var params = "{}"
 
     func run(_ client: Client) async throws {

@@ -23,7 +23,6 @@ struct FramesCommand: BusCommand {
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
               camerabus frames cam0 jpeg@1 -o latest.jpg
               camerabus frames cam0 jpeg -o - | ffplay -f mjpeg -
-              camerabus frames cam0 yuyv:640x480 -o - | ffmpeg -f rawvideo -pix_fmt yuyv422 -s 640x480 -i - out.mp4
             """)
 
     @OptionGroup var options: GlobalOptions

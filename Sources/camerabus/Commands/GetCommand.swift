@@ -46,7 +46,7 @@ struct GetCommand: BusCommand {
         var chosen: [(name: String, value: JSONValue)] = []
         for name in names {
             guard let control = known.first(where: { $0.name == name }) else {
-                let message = "\(device) has no control '\(name)'; 'camerabus controls \(device)' lists those that it has."
+                let message = "\(device) has no control '\(name)'; 'camerabus controls \(device)' lists what it has."
                 throw .refused(
                     BusError(.controlUnsupported, message, ["supported": JSONValue(known.map(\.name))]))
             }

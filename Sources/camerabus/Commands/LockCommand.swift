@@ -8,6 +8,7 @@ import LinuxIO
 struct LockCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "lock", abstract: "Locks devices for configuration while a command runs, or until Ctrl-C.",
+        usage: "camerabus lock [<options>] <device> ... [-- <command> ...]",
         discussion: """
             All of the devices are locked, or none. The command finds the lock in $CAMERABUS_LOCK, which all clients read, and the bus in \
             $CAMERABUS_RUNTIME_DIR. SIGINT, SIGTERM and SIGHUP are handed on to it, and the exit status is the command's: 128 + N when signal N ended it, \
@@ -17,7 +18,7 @@ struct LockCommand: BusCommand {
             Ctrl-C or SIGTERM, which is status 0, or until it is lost, which is status 1.
 
             EXAMPLES:
-              camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720; camerabus set cam0 brightness=10'
+              camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
               camerabus lock left right --wait 5 -- ./calibrate.py
             """)
 
@@ -30,11 +31,16 @@ struct LockCommand: BusCommand {
         help: ArgumentHelp("Stand in the queue for so many seconds when another has a device.", valueName: "seconds"))
     var wait: Seconds = 0
 
-    @Option(help: ArgumentHelp("What for; everybody can read it in 'camerabus locks' (default: the command).", valueName: "text"))
+    @Option(
+        help: ArgumentHelp("What for; all can read it in 'camerabus locks' (default: the command).", valueName: "text"))
     var note: String?
 
-    @Argument(parsing: .postTerminator, help: ArgumentHelp("What to run, with its arguments.", valueName: "command"))
+    /// What to run, with its arguments: what is behind `--`, put in by ``Camerabus/command(_:)``.
     var command: [String] = []
+
+    enum CodingKeys: CodingKey {
+        case options, devices, wait, note
+    }
 
     func run(_ client: Client) async throws {
         let note = note ?? (command.isEmpty ? nil : String(command.joined(separator: " ").prefix(128)))
@@ -55,7 +61,8 @@ struct LockCommand: BusCommand {
             Output.note("Locked: \(lock.devices.joined(separator: ", ")). Ctrl-C unlocks.")
         }
         let (signals, continuation) = AsyncStream.makeStream(of: Int32.self)
-        return try await Signals.handled(by: { signal, _ in continuation.yield(signal) }) {
+        let stop: Signals.Handler = { signal, _ in continuation.yield(signal) }
+        return try await Signals.handled(by: stop) {
             try await withThrowingTaskGroup(of: Int32.self) { group in
                 group.addTask {
                     for await _ in signals { break }

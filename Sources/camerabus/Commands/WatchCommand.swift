@@ -20,7 +20,9 @@ struct WatchCommand: BusCommand {
     @OptionGroup var options: GlobalOptions
 
     @Argument(
-        help: "Topics or beginnings of topics; the final '/' is added (default: state and event, that is all but heartbeat).")
+        help: """
+            Topics or beginnings of topics; the final '/' is added (default: state and event, which is all but heartbeat).
+            """)
     var topics: [String] = []
 
     @Option(name: .shortAndLong, help: ArgumentHelp("End after so many messages (default: never).", valueName: "count"))

@@ -30,7 +30,8 @@ struct LockKeeper: Sendable {
             // A device without its worker says nothing of its lock.
             for topic in topics {
                 guard let value = observer[topic], value["lock"]?["fence"]?.integer != lock.fence else { continue }
-                return .refused(BusError(.lockLost, "The lock was taken away, or the bus was started again without it."))
+                let message = "The lock was taken away, or the bus was started again without it."
+                return .refused(BusError(.lockLost, message))
             }
             _ = try await observer.next()
         }

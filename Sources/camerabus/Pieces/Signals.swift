@@ -42,7 +42,8 @@ enum Signals {
     }
 
     /// Gives them to the handler while the body runs.
-    static func handled<Result>(by handler: @escaping Handler, _ body: () async throws -> Result) async rethrows -> Result
+    static func handled<Result>(by handler: @escaping Handler, _ body: () async throws -> Result) async rethrows
+        -> Result
     {
         state.withLock { $0.handler = handler }
         defer { state.withLock { $0.handler = nil } }
