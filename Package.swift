@@ -106,6 +106,9 @@ let package = Package(
         tests(
             "CaptureSourcesTests",
             ["BusProtocol", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO"]),
+        tests(
+            "CommandLineTests",
+            ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests("KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),

@@ -94,6 +94,11 @@ public final class FakeBus: Sendable {
         core.post { _ = try? $0.media[device]?.send(frames: frames) }
     }
 
+    /// Publishes anything on a device's media socket.
+    public func publishMedia(_ device: String, _ topic: String, _ message: [UInt8]) {
+        core.post { _ = try? $0.media[device]?.send(frames: [Array(topic.utf8), message]) }
+    }
+
     /// A header as a worker would write it, of a gray picture of 2 by 2.
     public static func header(
         _ device: String, _ rendition: String, stream: String = "s1", sequence: Int64
