@@ -98,7 +98,9 @@ let package = Package(
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
-        tests("CaptureSourcesTests", ["CaptureCore", "CaptureSources", "CameraBusTesting", "LinuxIO"]),
+        tests(
+            "CaptureSourcesTests",
+            ["CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "LinuxIO", "Video4Linux"]),
         tests("ImagingTests", ["CaptureCore", "Imaging", "TurboJPEG"]),
         tests("KernelTests", ["CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
