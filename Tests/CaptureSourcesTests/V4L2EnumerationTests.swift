@@ -149,8 +149,10 @@ import Video4Linux
             answer.discrete = v4l2_fract(numerator: 1, denominator: 30)
             return 0
         }
-        #expect(try table().count == V4L2FormatTable.rowLimit)
+        #expect(try table().count * v4l2EnumerationLimit == V4L2FormatTable.rateLimit)
         #expect(device.calls["VIDIOC_ENUM_FMT", default: 0] == v4l2EnumerationLimit)
+        device.on(.enumerateFrameIntervals) { (_: inout v4l2_frmivalenum) in ENOTTY }
+        #expect(try table().count == V4L2FormatTable.rowLimit)
     }
 
     /// A range is said once, whatever the driver says to the next index.
