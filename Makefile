@@ -25,7 +25,7 @@ help: ## List these verbs
 
 build: ## Build the programs, with all they need, into .build/release
 	@deploy/install-dependencies --build
-	$(SWIFT) build -c release
+	@for program in $(PROGRAMS); do $(SWIFT) build -c release --product $$program || exit 1; done
 
 run: build ## Start the bus here, with two virtual cameras when there is no other; Ctrl-C ends it
 	@deploy/install-dependencies --run
