@@ -105,7 +105,10 @@ let package = Package(
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
         tests(
             "CaptureSourcesTests",
-            ["BusProtocol", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO"]),
+            [
+                "BusProtocol", "CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO",
+                "Video4Linux",
+            ]),
         tests(
             "CommandLineTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "camerabus", arguments]),
