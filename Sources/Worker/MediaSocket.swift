@@ -25,7 +25,8 @@ final class MediaSocket {
         server = try ServerSocket(
             context,
             ServerSocket.Options(
-                kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: Self.messagesPerRendition,
+                kind: .extendedPublish, path: path, mode: mode, group: group,
+                sendHighWaterMark: Self.messagesPerRendition,
                 receiveHighWaterMark: 1000, maximumMessageBytes: Self.maximumMessageBytes,
                 authenticationDomain: "media", welcome: Topic.welcome.bytes))
         loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
