@@ -1,69 +1,87 @@
-# CameraBus: `make help` lists what there is.
+# CameraBus. `make help` lists what there is.
+
+SWIFT ?= swift
+# A Python with pyzmq; the one in the PATH may not have it.
+PYTHON ?= $(shell deploy/find-python)
 
 PREFIX ?= /usr/local
-DESTDIR ?=
-# A Python that has pyzmq: Debian's, where another one comes first in PATH without it.
-PYTHON ?= $(shell for p in python3 /usr/bin/python3; do $$p -c 'import zmq' 2>/dev/null && { echo $$p; exit; }; done; echo /usr/bin/python3)
-PROGRAMS = camerabus camerabusd camerabus-worker
-RELEASE = .build/release
-SWIFT_FILES = Package.swift Sources Tests
-SCRIPTS = deploy/install-dependencies .ci/run Tests/Kernel/rig Tests/Kernel/run $(wildcard Protocol/shell/*)
+BINDIR ?= $(PREFIX)/bin
+DATADIR ?= $(PREFIX)/share
+LIBDIR ?= $(PREFIX)/lib
+SYSCONFDIR ?= /etc
 
-.PHONY: help
-help: ## Lists these
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+PROGRAMS := camerabus camerabusd camerabus-worker
+BASH_COMPLETIONS := $(DATADIR)/bash-completion/completions
+ZSH_COMPLETIONS := $(DATADIR)/zsh/site-functions
+FISH_COMPLETIONS := $(DATADIR)/fish/vendor_completions.d
 
-.PHONY: build
-build: ## Builds the programs into .build/release
-	@deploy/install-dependencies build
-	swift build -c release $(foreach p,$(PROGRAMS),--product $(p))
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help build run test test-kernel bench format lint install install-python uninstall clean
 
-.PHONY: run
-run: ## Starts the bus here, with two virtual cameras where there is no camera
-	@deploy/install-dependencies build run
-	@for program in $(PROGRAMS); do swift build -c release --product $$program || exit 1; done
-	@echo
-	@echo "CameraBus starts. In another shell, from this folder:"
-	@echo "    export PATH=\"$(CURDIR)/$(RELEASE):\$$PATH\" PYTHONPATH=\"$(CURDIR)/Protocol/python\""
-	@echo "    camerabus devices"
-	@echo "    camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'"
-	@echo "Ctrl-C ends it."
-	@echo
-	@exec $(RELEASE)/camerabusd
+help: ## List these verbs
+	@echo "CameraBus: one service owns the cameras, many programs use them."
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: test
-test: ## Runs all that decides: formatting, four rings of tests
-	@deploy/install-dependencies build run test
-	@$(MAKE) --no-print-directory lint
-	swift build --build-tests
-	swift test --skip-build --quiet
-	$(MAKE) --no-print-directory test-python
-	Tests/Kernel/run --skip-build
+build: ## Build the programs, with all they need, into .build/release
+	@deploy/install-dependencies --build
+	@for program in $(PROGRAMS); do $(SWIFT) build -c release --product $$program || exit 1; done
 
-.PHONY: test-python
-test-python: ## Runs the Python client's tests, alone and against a live bus
-	@echo "Python tests with $(PYTHON)"
-	PYTHONPATH=Protocol/python $(PYTHON) -m unittest discover -s Tests/Python
+run: build ## Start the bus here, with two virtual cameras when there is no other; Ctrl-C ends it
+	@deploy/install-dependencies --run
+	@deploy/run $(RUN)
 
-.PHONY: test-kernel
-test-kernel: ## Runs the tests against the kernel's own drivers, in qemu
-	@deploy/install-dependencies build test
-	Tests/Kernel/run
+test: ## Run all tests that this machine can run, and say which it can't (make test TEST="format swift")
+	@deploy/install-dependencies --build --test
+	@Tests/run $(TEST)
 
-.PHONY: bench
-bench: build ## Measures this machine
-	@deploy/install-dependencies run
-	PYTHONPATH=Protocol/python $(PYTHON) Tests/Benchmark/run
+test-kernel: ## Run the kernel ring alone: our V4L2 code against real drivers in an emulated machine
+	@deploy/install-dependencies --build --test
+	Tests/Kernel/run --required
 
-.PHONY: format
-format: ## Formats the Swift sources
-	swift format -i -r $(SWIFT_FILES)
+bench: build ## Measure the release build with virtual cameras (make bench BENCH="--json figures.json")
+	@deploy/install-dependencies --run
+	PYTHONPATH=Protocol/python $(PYTHON) Tests/Benchmark/run $(BENCH)
 
-.PHONY: lint
-lint: ## Checks formatting, scripts and units
-	swift format lint -r --strict $(SWIFT_FILES)
-	@for script in $(SCRIPTS); do bash -n $$script || exit 1; done
+format: ## Format the Swift sources
+	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests
 
-.PHONY: clean
-clean: ## Removes what was built
-	rm -rf .build
+lint: ## Check formatting, scripts and the service's unit
+	@Tests/run format scripts deploy
+
+install: ## Install what `make build` built, with unit, configuration and completions (DESTDIR, PREFIX)
+	@for program in $(PROGRAMS); do [ -x .build/release/$$program ] || { echo "make install: first make build" >&2; exit 1; }; done
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SYSCONFDIR)/camerabus
+	install -m 755 $(PROGRAMS:%=.build/release/%) $(DESTDIR)$(BINDIR)
+	install -d $(DESTDIR)$(LIBDIR)/systemd/system $(DESTDIR)$(LIBDIR)/sysusers.d $(DESTDIR)$(LIBDIR)/tmpfiles.d $(DESTDIR)$(LIBDIR)/udev/rules.d
+	sed 's|@bindir@|$(BINDIR)|; s|@sysconfdir@|$(SYSCONFDIR)|' deploy/camerabusd.service >$(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service
+	install -m 644 deploy/sysusers.conf $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf
+	install -m 644 deploy/tmpfiles.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
+	install -m 644 deploy/70-camerabus.rules $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
+	[ -e $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml ] || install -m 644 deploy/camerabus.toml $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml
+	install -d $(DESTDIR)$(BASH_COMPLETIONS) $(DESTDIR)$(ZSH_COMPLETIONS) $(DESTDIR)$(FISH_COMPLETIONS)
+	.build/release/camerabus --generate-completion-script bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
+	.build/release/camerabus --generate-completion-script zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
+	.build/release/camerabus --generate-completion-script fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'To start the service now and at each boot:' \
+	    '    systemd-sysusers && systemctl daemon-reload && systemctl enable --now camerabusd' \
+	    'To let somebody use it:' '    usermod -aG camerabus NAME'
+
+# Where Debian's Python looks for it: below /usr in one place for all versions, elsewhere in one for each.
+PYTHONDIR ?= $(shell $(PYTHON) -c 'import sys; print("$(PREFIX)/lib/python3" + ("" if "$(PREFIX)" == "/usr" else ".%d" % sys.version_info[1]) + "/dist-packages")')
+
+install-python: ## Install the Python package for all users (DESTDIR, PREFIX)
+	@[ -n "$(PYTHONDIR)" ] || exit 1
+	install -d $(DESTDIR)$(PYTHONDIR)/camerabus
+	install -m 644 Protocol/python/camerabus/*.py Protocol/python/camerabus/py.typed $(DESTDIR)$(PYTHONDIR)/camerabus
+
+uninstall: ## Remove what install and install-python installed; the configuration stays
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
+	rm -f $(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
+	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
+	rm -f $(DESTDIR)$(BASH_COMPLETIONS)/camerabus $(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus $(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	[ -z "$(PYTHONDIR)" ] || rm -rf $(DESTDIR)$(PYTHONDIR)/camerabus
+
+clean: ## Remove what was built
+	$(SWIFT) package clean
+	find Protocol Tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -105,15 +105,23 @@ let package = Package(
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
         tests(
             "CaptureSourcesTests",
-            ["BusProtocol", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO"]),
+            [
+                "BusProtocol", "CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO",
+                "Video4Linux",
+            ]),
+        tests(
+            "CommandLineTests",
+            ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
-        tests("KernelTests", ["CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
+        tests(
+            "KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(
             "WorkerTests",
             [
-                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", "ZeroMQ",
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker",
+                "ZeroMQ",
                 logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),

@@ -161,7 +161,8 @@ final class CallChannel {
 
     private func runOut(_ id: Int64) {
         guard let waiting = pending[id] else { return }
-        if waiting.isSent || isConnected {
+        // A socket that takes connections and doesn't go on from there is of a bus that is stopped, or that lets us wait.
+        if waiting.isSent || isConnected || UnixSocket.isLive(directory.commandSocket) {
             giveUp(id, .timedOut(method: waiting.call.method, milliseconds: waiting.call.milliseconds))
         } else {
             let place = ClientError.Place(directory: directory.path, why: Discovery.absence(directory))

@@ -43,11 +43,11 @@ extension Client {
         _ changes: [JSONValue], lock: String? = nil, mode: ConfigurationMode = .exact, dryRun: Bool = false,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> JSONValue {
-        let params = JSONValue.members([
-            "changes": .array(changes), "lock": (lock ?? defaultLock).map(JSONValue.string),
-            "mode": mode == .exact ? nil : .string(mode.rawValue), "dryRun": dryRun ? true : nil,
-        ])
-        return try await call("device.configure", params, timeout: timeout)
+        var params: [String: JSONValue] = ["changes": .array(changes)]
+        if let token = lock ?? defaultLock { params["lock"] = .string(token) }
+        if mode != .exact { params["mode"] = .string(mode.rawValue) }
+        if dryRun { params["dryRun"] = true }
+        return try await call("device.configure", .object(params), timeout: timeout)
     }
 
     /// Changes controls of one device.
@@ -59,10 +59,8 @@ extension Client {
     public func set(
         _ device: String, controls: [String: JSONValue], lock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> JSONValue {
-        let params = JSONValue.members([
-            "device": .string(device), "controls": .object(controls),
-            "lock": (lock ?? defaultLock).map(JSONValue.string),
-        ])
-        return try await call("device.set", params, timeout: timeout)
+        var params: [String: JSONValue] = ["device": .string(device), "controls": .object(controls)]
+        if let token = lock ?? defaultLock { params["lock"] = .string(token) }
+        return try await call("device.set", .object(params), timeout: timeout)
     }
 }

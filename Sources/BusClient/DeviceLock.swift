@@ -32,12 +32,11 @@ extension Client {
         _ devices: [String], wait: Duration = .zero, lease: Duration? = nil, note: String? = nil,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> DeviceLock {
-        let params = JSONValue.members([
-            "devices": JSONValue(devices), "note": note.map(JSONValue.string),
-            "wait": wait > .zero ? JSONValue(wait.clampedMilliseconds) : nil,
-            "lease": lease.map { JSONValue($0.clampedMilliseconds) },
-        ])
-        let result = try await patientCall("device.lock", params, timeout: wait + timeout) { result in
+        var params: [String: JSONValue] = ["devices": JSONValue(devices)]
+        if wait > .zero { params["wait"] = JSONValue(wait.clampedMilliseconds) }
+        if let lease { params["lease"] = JSONValue(lease.clampedMilliseconds) }
+        if let note { params["note"] = .string(note) }
+        let result = try await patientCall("device.lock", .object(params), timeout: wait + timeout) { result in
             result["lock"].map { ("device.unlock", ["lock": $0]) }
         }
         return try DeviceLock(result)

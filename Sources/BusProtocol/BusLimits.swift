@@ -14,7 +14,7 @@ public enum BusLimits {
     public static let maxEnvelopeBytes = 1024
     /// Distinct renditions of one device at a time.
     public static let maxRenditions = 8
-    /// Connections of one user to one socket.
+    /// Connections of one user to one process of the bus: the coordinator, or one device's worker.
     public static let connectionsPerUser = 128
     /// Bytes of a topic. A longer subscription only watches.
     public static let maxTopicBytes = 256

@@ -139,10 +139,16 @@ public final class V4L2Camera: VideoSource {
                 .refused, operation: operation, errno: EINVAL, message: "\(path): there is no control \(name)",
                 control: name)
         }
+        // Flags and ranges change with other controls: what was true when the table was read may not be any more.
+        let control = try translating(.control(name)) { () throws(V4L2Error) in
+            try device.node.control(id: known.id) ?? known
+        }
+        if let refusal = control.refusal(of: value.v4l2) {
+            throw SourceError(
+                refusal.kind, operation: operation, errno: refusal.errno, message: "\(name) \(refusal.why)",
+                control: name)
+        }
         try translating(.control(name)) { () throws(V4L2Error) in
-            // Flags and ranges change with other controls: what was true when the table was read may not be any more.
-            let control = try device.node.control(id: known.id) ?? known
-            try control.admit(value.v4l2, device: path, operation: operation)
             try device.node.setValue(of: control, to: value.v4l2)
         }
     }
@@ -187,29 +193,5 @@ extension FormatSelection {
         self.init(
             pixelFormat: PixelFormat(code: format.pixelFormat),
             dimensions: Dimensions(width: Int(format.width), height: Int(format.height)))
-    }
-}
-
-extension V4L2Control {
-    /// Refuses what the driver would take without effect: V4L2 lets inactive controls be set, and pulls values into the range.
-    fileprivate func admit(_ value: V4L2ControlValue, device: String, operation: String) throws(V4L2Error) {
-        if !flags.isDisjoint(with: [.inactive, .readOnly]) {
-            throw V4L2Error(errno: EACCES, operation: operation, device: device)
-        }
-        if flags.contains(.grabbed) { throw V4L2Error(errno: EBUSY, operation: operation, device: device) }
-        let isInRange: Bool
-        switch (kind, value) {
-        case (.integer, .integer(let number)), (.boolean, .integer(let number)), (.menu, .integer(let number)),
-            (.integerMenu, .integer(let number)), (.integer64, .integer(let number)):
-            isInRange = minimum <= maximum && (minimum...maximum).contains(number)
-        case (.bitmask, .integer(let number)): isInRange = number & ~maximum == 0
-        case (.string, .string(let text)):
-            // In bytes; the kernel cuts a longer one off without a word.
-            isInRange = minimum <= maximum && (minimum...maximum).contains(Int64(text.utf8.count))
-        case (.u8, .integers(let numbers)), (.u16, .integers(let numbers)), (.u32, .integers(let numbers)):
-            isInRange = minimum <= maximum && numbers.allSatisfy((minimum...maximum).contains)
-        default: isInRange = true
-        }
-        if !isInRange { throw V4L2Error(errno: ERANGE, operation: operation, device: device) }
     }
 }

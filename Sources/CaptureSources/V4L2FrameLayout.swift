@@ -28,12 +28,18 @@ extension FrameLayout {
             var offset = 0
             for shape in shapes {
                 let (stride, lines) = (shape.stride(stride), shape.lines(Int(format.height), roundedUp: roundedUp))
-                planes.append(PlaneLayout(offset: offset, stride: stride, bytes: stride * lines))
-                offset += stride * lines
+                guard let bytes = bytes(stride, lines, room: regions[0] - offset) else { break }
+                planes.append(PlaneLayout(offset: offset, stride: stride, bytes: bytes))
+                offset += bytes
             }
-            if offset <= regions[0] { return planes }
+            if planes.count == shapes.count { return planes }
         }
         return nil
+    }
+
+    /// So many lines; nil if there is no room for them. Drivers' numbers may be too large to multiply.
+    private static func bytes(_ stride: Int, _ lines: Int, room: Int) -> Int? {
+        lines <= room / max(1, stride) ? stride * lines : nil
     }
 
     /// A plane for each region.
@@ -48,8 +54,8 @@ extension FrameLayout {
             var bytes = Int(plane.sizeImage)
             // What a driver sets aside may be more than the picture.
             if shapes.count == regions.count, stride > 0 {
-                let picture = stride * shapes[index].lines(Int(format.height), roundedUp: true)
-                if picture <= room { bytes = picture }
+                let lines = shapes[index].lines(Int(format.height), roundedUp: true)
+                bytes = Self.bytes(stride, lines, room: room) ?? bytes
             }
             planes.append(PlaneLayout(offset: offset, stride: stride, bytes: bytes > 0 ? min(bytes, room) : room))
             offset += room

@@ -77,18 +77,30 @@ final class ConfigurationDesk {
                     .prepare(
                         transaction: run.id, change: change.change, path: change.path, mode: run.batch.mode)
                 ) { [weak self] result in
-                    self?.perform(run.transaction.prepared(device, result), run)
+                    self?.answered(run, device, result) { $0.prepared(device, result) }
                 }
             case .apply(let device):
                 order(run, device, .apply(transaction: run.id)) { [weak self] result in
-                    self?.perform(run.transaction.applied(device, result), run)
+                    self?.answered(run, device, result) { $0.applied(device, result) }
                 }
             case .rollBack(let device):
                 order(run, device, .rollBack(transaction: run.id)) { [weak self] result in
-                    self?.perform(run.transaction.rolledBack(device, result.map { _ in () }), run)
+                    self?.answered(run, device, result) { $0.rolledBack(device, result.map { _ in () }) }
                 }
             case .finish(let outcome): finish(run, outcome)
             }
+        }
+    }
+
+    // A worker that has died can't say what it had done by then, which is something else than a refusal.
+    private func answered(
+        _ run: Run, _ device: String, _ result: Result<JSONValue, BusError>,
+        _ step: (inout BatchTransaction) -> [BatchTransaction.Action]
+    ) {
+        if case .failure(let error) = result, error.reason == .workerCrashed {
+            perform(run.transaction.lost(device, error), run)
+        } else {
+            perform(step(&run.transaction), run)
         }
     }
 
@@ -108,7 +120,7 @@ final class ConfigurationDesk {
             busy.remove(change.device)
         }
         switch outcome {
-        case .success(let results): run.completion(.success(Self.reply(run.batch, results)))
+        case .success(let results): run.completion(.success(reply(run.batch, results)))
         case .failure(var error, let device, let rolledBack, let notRolledBack):
             error.data["device"] = .string(device)
             if !rolledBack.isEmpty { error.data["rolledBack"] = JSONValue(rolledBack) }
@@ -121,14 +133,16 @@ final class ConfigurationDesk {
         startThoseThatCan()
     }
 
-    private static func reply(_ batch: Batch, _ results: [String: JSONValue]) -> JSONValue {
+    private func reply(_ batch: Batch, _ results: [String: JSONValue]) -> JSONValue {
         var adjusted: [JSONValue] = []
         var applied: [String: JSONValue] = [:]
         var generation: [String: JSONValue] = [:]
         for change in batch.changes {
             guard var result = results[change.device]?.object else { continue }
             adjusted += result.removeValue(forKey: "adjusted")?.array ?? []
-            generation[change.device] = result.removeValue(forKey: "generation") ?? .null
+            // After a dry run the device's generation is what it was.
+            generation[change.device] =
+                result.removeValue(forKey: "generation") ?? worker(change.device)?.status["generation"] ?? 0
             applied[change.device] = .object(result)
         }
         return [

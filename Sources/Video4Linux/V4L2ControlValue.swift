@@ -56,7 +56,7 @@ extension V4L2Device {
     }
 
     private func payload(of control: V4L2Control) throws(V4L2Error) -> V4L2ControlValue {
-        var size = Int(control.elements) * Int(control.elementSize)
+        var size = Int(clamping: UInt64(control.elements) * UInt64(control.elementSize))
         // A dynamic array, or a string, may have grown since it was described: then the driver says ENOSPC and how much it needs.
         for attempt in 0..<3 {
             guard (1...v4l2PayloadLimit).contains(size) else { throw error(EFBIG, .getControls) }

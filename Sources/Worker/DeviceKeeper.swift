@@ -83,7 +83,7 @@ final class DeviceKeeper {
                 _ = try source.setFrameDuration(duration)
             }
             return true
-        } catch where error.kind != .disconnected {
+        } catch  where error.kind != .disconnected {
             return false
         }
     }
@@ -95,7 +95,7 @@ final class DeviceKeeper {
         for control in committed.controls where present[control.name] != control.value {
             do {
                 try source.setControl(control.name, to: control.value)
-            } catch where error.kind != .disconnected {}
+            } catch  where error.kind != .disconnected {}
         }
     }
 }

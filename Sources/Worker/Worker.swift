@@ -98,6 +98,7 @@ public final class Worker {
         }
         frames.generation = desk.generation
         status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
+        desk.beforeReply = { [weak self] in self?.status?.tell() }
         connect()
     }
 

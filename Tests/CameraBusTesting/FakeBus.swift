@@ -43,11 +43,11 @@ public final class FakeBus: Sendable {
     public static func device(_ id: String) -> JSONValue {
         [
             "id": .string(id), "uniqueID": .string("virtual-\(id)"), "name": .string("Virtual camera \(id)"),
-            "mediaType": "video", "type": "virtual", "position": "unspecified", "node": nil, "driver": "virtual",
-            "bus": "virtual", "connected": true, "isOpen": false, "isStreaming": false, "stream": nil,
+            "mediaType": "video", "type": "virtual", "position": "unspecified", "node": .null, "driver": "virtual",
+            "bus": "virtual", "connected": true, "isOpen": false, "isStreaming": false, "stream": .null,
             "activeFormat": ["id": "f1", "pixelFormat": "YUYV", "width": 640, "height": 480], "frameDuration": "1/30",
-            "frameRate": 30, "generation": 1, "controls": ["brightness": 128], "asOf": 1, "lock": nil,
-            "worker": ["pid": 4711, "state": "running", "restarts": 0, "busySince": nil], "error": nil,
+            "frameRate": 30, "generation": 1, "controls": ["brightness": 128], "asOf": 1, "lock": .null,
+            "worker": ["pid": 4711, "state": "running", "restarts": 0, "busySince": .null], "error": .null,
         ]
     }
 
@@ -92,6 +92,11 @@ public final class FakeBus: Sendable {
     public func publishFrame(_ device: String, _ rendition: String, header: [UInt8], payload: [UInt8]?) {
         let frames = [Topic.frame(device, rendition).bytes, header] + (payload.map { [$0] } ?? [])
         core.post { _ = try? $0.media[device]?.send(frames: frames) }
+    }
+
+    /// Publishes anything on a device's media socket.
+    public func publishMedia(_ device: String, _ topic: String, _ message: [UInt8]) {
+        core.post { _ = try? $0.media[device]?.send(frames: [Array(topic.utf8), message]) }
     }
 
     /// A header as a worker would write it, of a gray picture of 2 by 2.

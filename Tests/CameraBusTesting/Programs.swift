@@ -49,7 +49,7 @@ public final class RunningProgram: Sendable {
     ///   - scratch: where the files go.
     ///   - environment: all of its variables.
     ///   - input: what it reads; nil: nothing.
-    init(
+    public init(
         _ program: String, _ arguments: [String], environment: [String: String], scratch: TemporaryDirectory,
         input: [UInt8]? = nil
     ) throws {

@@ -5,7 +5,9 @@ public import ZeroMQ
 
 /// A client that says just what a test tells it to, well-formed or not, and waits with a deadline.
 public final class RawClient {
-    public struct TimedOut: Error {}
+    public struct TimedOut: Error {
+        public init() {}
+    }
 
     private let context: Context
     public let socket: Socket

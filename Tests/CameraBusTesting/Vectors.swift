@@ -47,6 +47,14 @@ public enum Vectors {
         try read(path).withUnsafeBytes { bytes in try JSONValue(parsing: bytes, maximumDepth: 200) }
     }
 
+    /// A text file of `Protocol`.
+    public static func text(_ path: String) throws -> String {
+        guard let text = String(validating: try read(path), as: UTF8.self) else {
+            throw Failure(text: "\(path) is no UTF-8")
+        }
+        return text
+    }
+
     /// A frame as the vectors write it: text, or {hex}, {text, times} and {concat} for what is no text or too long.
     public static func bytes(_ frame: JSONValue) -> [UInt8] {
         if let text = frame.string { return Array(text.utf8) }

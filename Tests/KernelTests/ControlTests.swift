@@ -4,7 +4,8 @@ import Foundation
 import Testing
 
 extension KernelTests {
-    @Suite struct Controls {
+    /// The same with either kind of queue, and so only once.
+    @Suite(.enabled(if: KernelRing.topology != .multi)) struct Controls {
         /// Our control table against what v4l2-ctl reads of the same driver.
         @Test(arguments: KernelRing.identities)
         func areV4L2ctls(_ identity: DeviceIdentity) throws {

@@ -225,10 +225,7 @@ class Calls(BusTestCase):
             gc.collect()
         self.assertIn(ResourceWarning, [warning.category for warning in caught])
 
-    def test_rename_and_set_and_configure_send_what_they_are_told(self) -> None:
-        self.bus.methods["device.rename"] = self.bus.methods["device.get"]
-        self.client.rename("cam0", "front")
-        self.assertEqual(self.bus.requests[-1]["params"], {"device": "cam0", "name": "front"})
+    def test_set_and_configure_send_what_they_are_told(self) -> None:
         answer = {"verdict": "adjusted", "generation": {"cam0": 4}, "applied": {}, "adjusted": [{"path": "p", "asked": 1, "given": 2, "why": "w"}]}
         self.bus.methods["device.configure"] = self.bus.methods["device.set"] = lambda params: answer
         result = self.client.configure("cam0", activeFormat="f3", frameRate=Fraction(30000, 1001), mode="nearest", dry_run=True)

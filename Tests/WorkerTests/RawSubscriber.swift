@@ -22,7 +22,8 @@ final class RawSubscriber {
         // The greeting: signature, version 3.0, mechanism NULL, no server.
         try write([0xFF] + [UInt8](repeating: 0, count: 8) + [0x7F, 3, 0])
         try write(Array("NULL".utf8) + [UInt8](repeating: 0, count: 16 + 32))
-        let ready: [UInt8] = [5] + Array("READY".utf8) + [11] + Array("Socket-Type".utf8) + [0, 0, 0, 3] + Array("SUB".utf8)
+        let ready: [UInt8] =
+            [5] + Array("READY".utf8) + [11] + Array("Socket-Type".utf8) + [0, 0, 0, 3] + Array("SUB".utf8)
         try write([4, UInt8(ready.count)] + ready)
         // The server's greeting, and the head of its READY: from then on it takes messages.
         try read(64 + 2)

@@ -9,7 +9,9 @@ import Testing
 
 @Suite("A worker with a virtual camera", .serialized, .timeLimit(.minutes(3)))
 struct VirtualCameraTests {
-    private func fixture(_ pixelFormat: String = "YUYV", _ width: Int = 640, _ height: Int = 360) throws -> WorkerFixture {
+    private func fixture(_ pixelFormat: String = "YUYV", _ width: Int = 640, _ height: Int = 360) throws
+        -> WorkerFixture
+    {
         try WorkerFixture {
             $0.configuration = [
                 "generation": 1, "frameDuration": "1/30", "controls": [],
@@ -65,7 +67,11 @@ struct VirtualCameraTests {
             let frame = try subscriber.next { $0.topic.hasPrefix("frame/") }
             let sequence = try #require(frame.header["captureSequence"]?.integer)
             #expect(frame.header["format"] == "MJPG")
-            if frame.topic == "frame/cam0/jpeg/" { jpeg[sequence] = frame.payload } else { native[sequence] = frame.payload }
+            if frame.topic == "frame/cam0/jpeg/" {
+                jpeg[sequence] = frame.payload
+            } else {
+                native[sequence] = frame.payload
+            }
         }
         for sequence in Set(native.keys).intersection(jpeg.keys) { #expect(native[sequence] == jpeg[sequence]) }
     }
@@ -90,7 +96,9 @@ struct VirtualCameraTests {
         let worker = try fixture()
         let subscriber = try worker.subscriber("frame/cam0/gray:320x180/", "frame/cam0/bgr:640x360/")
         let before = try subscriber.next { $0.topic == "frame/cam0/bgr:640x360/" }
-        let change: JSONValue = ["device": "cam0", "activeFormat": ["pixelFormat": "NV12", "width": 320, "height": 240]]
+        let change: JSONValue = [
+            "device": "cam0", "activeFormat": ["pixelFormat": "NV12", "width": 320, "height": 240],
+        ]
         _ = try worker.coordinator.order(
             .prepare(transaction: "t", change: change, path: "changes[0]", mode: .exact), fence: 1
         ).get()
@@ -121,7 +129,9 @@ struct VirtualCameraTests {
         _ = try subscriber.next { $0.topic == "frame/cam0/native/" }
         _ = try worker.coordinator.order(.fault(["fault": "stall"])).get()
         let silent = try subscriber.next {
-            guard let now = $0.header["monotonic"]?.integer, let last = $0.header["lastFrame"]?.integer else { return false }
+            guard let now = $0.header["monotonic"]?.integer, let last = $0.header["lastFrame"]?.integer else {
+                return false
+            }
             return now - last > 500_000_000
         }
         #expect(silent.header["streaming"] == true)

@@ -203,7 +203,9 @@ struct WorkerTests {
         _ = try worker.coordinator.wait("the second wish") {
             if case .alive(let counters) = $0 { counters["renditions"]?["native@1"] != nil } else { false }
         }
-        let now = try #require(try subscriber.next { $0.topic == "heartbeat/" || $0.header["sequence"] != nil }.header["sequence"]?.integer)
+        let now = try #require(
+            try subscriber.next { $0.topic == "heartbeat/" || $0.header["sequence"] != nil }.header["sequence"]?.integer
+        )
         _ = try subscriber.next { $0.header["sequence"]?.integer ?? 0 > now + 200 }
     }
 

@@ -107,10 +107,6 @@ class Client:
         """The device's controls by name, each with its range and value."""
         return run(self._open.ask(calls.controls(device), timeout))
 
-    def rename(self, device: str, alias: str, *, timeout: float | None = None) -> Device:
-        """Gives a device an alias, which becomes its id."""
-        return run(self._open.ask(calls.rename(device, alias), timeout))
-
     # Changes
 
     def lock(

@@ -157,7 +157,8 @@ class Core:
 
     def __init__(self, runtime_dir: str | os.PathLike[str] | None, name: str | None, timeout: float) -> None:
         self.directory = find_bus(runtime_dir)
-        self.name = (name or os.path.basename(sys.argv[0]) or "python")[:128]
+        program = os.path.basename(sys.argv[0] if sys.argv else "")
+        self.name = (name or ("python" if program.startswith("-") else program) or "python")[:128]
         self.timeout = timeout
         self.hello: Hello | None = None
         self.context: zmq.Context[Socket] = zmq.Context()

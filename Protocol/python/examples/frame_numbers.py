@@ -1,0 +1,9 @@
+# Prints the frame numbers of two cameras, and how many frames this program was too slow for.
+import sys
+
+from camerabus import Client
+
+cameras = sys.argv[1:] or ["cam0", "cam1"]
+with Client() as client:
+    for frame in client.frames(*cameras, rendition="jpeg:640x360@10", limit=20):
+        print(f"{frame.device}: frame {frame.sequence}, {len(frame.payload)} bytes, {frame.lost} missed")

@@ -1,0 +1,52 @@
+import ArgumentParser
+
+struct Camerabus: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "camerabus",
+        abstract: "Looks at, locks, configures and reads the cameras of a CameraBus.",
+        discussion: """
+            Results go to standard output, everything else to standard error.
+
+            EXIT STATUS:
+              0  done
+              1  refused by the bus; the reason is printed as 'reason: message'
+              2  usage
+              3  no bus to talk to: start one with 'camerabusd'
+              4  timed out
+              128+N  ended by signal N
+
+            EXAMPLES:
+              camerabus devices
+              camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
+              camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
+              camerabus watch state/device --json | jq .
+
+            ENVIRONMENT:
+              CAMERABUS_RUNTIME_DIR  where the bus is, unless --runtime-dir says it
+              CAMERABUS_LOCK         the lock to work under, unless --lock says it
+            """,
+        version: "0.1.0",
+        subcommands: [
+            StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
+            SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
+            WatchCommand.self, CallCommand.self, CompletionsCommand.self,
+        ])
+}
+
+extension Camerabus {
+    /// Reads a command line.
+    ///
+    /// - Parameter arguments: without the program's name.
+    static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        // The parser has no word for a list of arguments, then '--', then another list.
+        guard arguments.first == LockCommand.configuration.commandName,
+            let end = arguments.firstIndex(of: "--"), end + 1 < arguments.endIndex
+        else { return try parseAsRoot(arguments) }
+        var command = try parseAsRoot(Array(arguments[..<end]))
+        if var lock = command as? LockCommand {
+            lock.command = Array(arguments[(end + 1)...])
+            command = lock
+        }
+        return command
+    }
+}

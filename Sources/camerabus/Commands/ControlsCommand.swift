@@ -1,0 +1,48 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct ControlsCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "controls", abstract: "Lists the controls of a device with their ranges and values.",
+        discussion: """
+            Types and flags are V4L2's, in v4l2-ctl's words; units are the driver's. Below a menu are its items, each of which \
+            'camerabus set' takes by its number or its name.
+
+            With --json: {"controls": […]}, as device.controls answers.
+
+            EXAMPLES:
+              camerabus controls cam0
+              camerabus controls cam0 --json | jq '.controls[] | select(.flags | index("inactive"))'
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(help: deviceHelp, completion: deviceCompletion)
+    var device: String
+
+    func run(_ client: Client) async throws {
+        let answer = try await client.call("device.controls", ["device": .string(device)], timeout: timeout)
+        if options.json { return try Output.json(answer) }
+        let table = Self.table(answer["controls"]?.array ?? [])
+        if table.isEmpty { return Output.note("\(device) has no controls.") }
+        try table.print()
+    }
+
+    static func table(_ controls: [JSONValue]) -> Table {
+        var table = Table("NAME", "TYPE", ">MIN", ">MAX", ">STEP", ">DEFAULT", ">VALUE", "FLAGS")
+        for control in controls {
+            let flags = control["flags"]?.array?.compactMap(\.string) ?? []
+            table.add(
+                Describing.plain(control["name"]), Describing.plain(control["type"]),
+                Describing.plain(control["minimum"]), Describing.plain(control["maximum"]),
+                Describing.plain(control["step"]), Describing.plain(control["default"]),
+                Describing.plain(control["value"]), flags.joined(separator: ", "))
+            let menu = control["menu"]?.object ?? [:]
+            for index in menu.keys.sorted(by: { (Int64($0) ?? 0) < (Int64($1) ?? 0) }) {
+                table.note("\(index): \(Describing.plain(menu[index]))")
+            }
+        }
+        return table
+    }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct DevicesCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "devices", abstract: "Lists the devices.",
+        discussion: """
+            STATE is closed, open, streaming, disconnected, what its worker does (starting, restarting, failed), or the reason why it \
+            can't be used. RATE is in frames a second; a closed device shows what it will open with.
+
+            With --json: {"devices": […]}, as device.list answers.
+
+            EXAMPLES:
+              camerabus devices
+              camerabus devices --json | jq -r '.devices[].uniqueID'
+              for camera in $(camerabus devices --ids); do camerabus format $camera 640x480; done
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Flag(help: "Print the ids alone, one per line.")
+    var ids = false
+
+    func run(_ client: Client) async throws {
+        let answer = try await client.call("device.list", timeout: timeout)
+        let devices = answer["devices"]?.array ?? []
+        if ids {
+            for device in devices { try Output.line(Describing.plain(device["id"])) }
+        } else if options.json {
+            try Output.json(answer)
+        } else if devices.isEmpty {
+            Output.note("The bus has no devices.")
+        } else {
+            try Self.table(devices).print()
+        }
+    }
+
+    static func table(_ devices: [JSONValue]) -> Table {
+        var table = Table("ID", "NAME", "FORMAT", ">RATE", "STATE", "LOCKED BY")
+        for device in devices {
+            table.add(
+                Describing.plain(device["id"]), Describing.plain(device["name"]),
+                Describing.format(device["activeFormat"]), Describing.rate(ofDuration: device["frameDuration"]),
+                Describing.state(device), Describing.holder(device["lock"]?["holder"]))
+        }
+        return table
+    }
+}

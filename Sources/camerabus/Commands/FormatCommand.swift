@@ -1,0 +1,96 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct FormatCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "format", abstract: "Shows or changes the format and the frame rate of a device.",
+        discussion: """
+            Without a size and --fps it shows what is active. The change is made whole or not at all. What can't be had just so is refused \
+            with what is nearest; with --nearest that is taken, and told.
+
+            The lock is the one of --lock or $CAMERABUS_LOCK; without one the device is locked for just this change.
+
+            With --json: the answer of device.configure; without a change the device's activeFormat, frameDuration and generation.
+
+            EXAMPLES:
+              camerabus format cam0 1280x720
+              camerabus format cam0 1920x1080 --pixel MJPG --fps 30
+              camerabus format cam0 --fps 30000/1001
+              camerabus format cam0 1900x1000 --nearest --dry-run
+            """)
+
+    @OptionGroup var options: GlobalOptions
+    @OptionGroup var lock: LockOptions
+
+    @Argument(help: deviceHelp, completion: deviceCompletion)
+    var device: String
+
+    @Argument(
+        help: ArgumentHelp(
+            "Width and height in pixels, 1280x720, or the id of a row of 'camerabus formats'.", valueName: "size"))
+    var size: FormatWish?
+
+    @Option(
+        help: ArgumentHelp(
+            "The pixel format's four-character code, as V4L2 spells it: YUYV, NV12, MJPG (default: the best for the size).",
+            valueName: "code"))
+    var pixel: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Frames a second: 30, 29.97, or exactly 30000/1001 (default: as it is, else what the format has).",
+            valueName: "rate"))
+    var fps: FrameRateWish?
+
+    @Flag(help: "Take what is nearest when it can't be had just so.")
+    var nearest = false
+
+    @Flag(help: "Change nothing, only say what would come of it.")
+    var dryRun = false
+
+    @Option(
+        help: ArgumentHelp(
+            "Wait so many seconds for the device when another client has it locked.", valueName: "seconds"))
+    var wait: Seconds = 0
+
+    func validate() throws {
+        guard pixel != nil else { return }
+        guard case .size? = size else { throw ValidationError("--pixel goes with a size.") }
+    }
+
+    func run(_ client: Client) async throws {
+        guard size != nil || fps != nil else { return try await show(client) }
+        let change = JSONValue.members([
+            "device": .string(device), "activeFormat": size?.json(pixelFormat: pixel), "frameRate": fps?.json,
+        ])
+        let mode = nearest ? Client.ConfigurationMode.nearest : .exact
+        let answer: JSONValue
+        if let token = lock.lock ?? client.defaultLock {
+            answer = try await client.configure([change], lock: token, mode: mode, dryRun: dryRun, timeout: timeout)
+        } else {
+            answer = try await client.withLock([device], wait: wait.duration, timeout: timeout) { lock in
+                try await client.configure([change], lock: lock.token, mode: mode, dryRun: dryRun, timeout: timeout)
+            }
+        }
+        if options.json { return try Output.json(answer) }
+        try Output.line((dryRun ? "would be " : "") + Self.line(device, answer["applied"]?[device]))
+        Adjustments.note(answer)
+    }
+
+    private func show(_ client: Client) async throws {
+        let value = try await client.device(device, timeout: timeout)
+        guard options.json else { return try Output.line(Self.line(device, value)) }
+        try Output.json(
+            .members([
+                "activeFormat": value["activeFormat"], "frameDuration": value["frameDuration"],
+                "generation": value["generation"],
+            ]))
+    }
+
+    /// `cam0: YUYV 1280x720 at 30 frames/s`
+    static func line(_ device: String, _ value: JSONValue?) -> String {
+        let rate = Describing.rate(ofDuration: value?["frameDuration"])
+        return "\(device): \(Describing.format(value?["activeFormat"]))" + (rate == "-" ? "" : " at \(rate) frames/s")
+    }
+}

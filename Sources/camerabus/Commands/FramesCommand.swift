@@ -1,0 +1,134 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import JSON
+import LinuxIO
+
+struct FramesCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "frames", abstract: "Receives frames: a line for each, files, or the bytes themselves.",
+        discussion: """
+            RENDITION is 'native', the device's own format, or FORMAT[:WIDTHxHEIGHT][@RATE][;q=QUALITY] with FORMAT one of jpeg, bgr, rgb, \
+            gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second, \
+            quality 1 to 100 (80).
+
+            Only the newest frame is taken: who is slow loses frames and sees the present. What was lost is counted. Without -o a \
+            line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \
+            before it. With --json the line is the frame's header with "bytes", "lost" and, with -o, "file".
+
+            When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4.
+
+            EXAMPLES:
+              camerabus frames cam0
+              camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
+              camerabus frames cam0 jpeg@1 -o latest.jpg
+              camerabus frames cam0 jpeg -o - | ffplay -f mjpeg -
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(help: deviceHelp, completion: deviceCompletion)
+    var device: String
+
+    @Argument(
+        help: "The picture that is wanted.",
+        completion: .list(Rendition.Encoding.allCases.map(\.rawValue)))
+    var rendition = "native"
+
+    @Option(name: .shortAndLong, help: ArgumentHelp("End after so many frames (default: never).", valueName: "count"))
+    var number: Int?
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp(
+            """
+            Write each frame's bytes: '-' to standard output, one after the other; else to a file, whose name has the number \
+            of the frame, from 1, at %d or %05d. Without it each frame takes the file's place. Files are never seen half-written.
+            """, valueName: "file"),
+        completion: .file())
+    var output: FileNamePattern?
+
+    func validate() throws {
+        if let number, number < 1 { throw ValidationError("--number takes a number above 0.") }
+        if options.json, output?.isStandardOutput == true {
+            throw ValidationError("--json and '-o -' both want standard output.")
+        }
+    }
+
+    func run(_ client: Client) async throws {
+        let frames = try await client.frames(
+            device, rendition, silence: Self.patience(timeout, rendition), timeout: timeout)
+        var first: Int64?
+        var lost: UInt64 = 0
+        var count = 0
+        while count < number ?? .max {
+            let frame = try await frames.next()
+            count += 1
+            lost += frame.lost
+            let start = first ?? frame.header.monotonic
+            if first == nil, output == nil, !options.json { try Output.line(Self.titles) }
+            first = start
+            try deliver(frame, number: count, start: start)
+        }
+        if output != nil, lost > 0 { Output.note("\(count) frames; \(lost) between them came too late or were lost.") }
+    }
+
+    private func deliver(_ frame: Frame, number: Int, start: Int64) throws {
+        var file: String?
+        if let output {
+            if output.isStandardOutput { return try frame.payload.withUnsafeBytes { try Output.write($0) } }
+            let name = output.name(number)
+            do {
+                try frame.payload.withUnsafeBytes { bytes throws(SystemError) in try WholeFile.write(bytes, to: name) }
+            } catch {
+                throw Failure(status: ExitStatus.refused, description: "\(error)")
+            }
+            file = name
+        }
+        if options.json {
+            var members = frame.json.object ?? [:]
+            members["bytes"] = JSONValue(frame.payload.count)
+            members["lost"] = JSONValue(frame.lost)
+            members["file"] = file.map(JSONValue.string)
+            try Output.json(.object(members))
+        } else if output == nil {
+            try Output.line(Self.line(frame.header, bytes: frame.payload.count, lost: frame.lost, start: start))
+        }
+    }
+
+    static let titles = Self.columns("SEQUENCE", "TIME", "FORMAT", "SIZE", "BYTES", "LOST")
+
+    static func line(_ header: FrameHeader, bytes: Int, lost: UInt64, start: Int64) -> String {
+        let (elapsed, overflow) = header.monotonic.subtractingReportingOverflow(start)
+        let milliseconds = overflow ? 0 : elapsed / 1_000_000
+        let thousandths = String(1000 + abs(milliseconds % 1000)).dropFirst()
+        return columns(
+            String(header.sequence), "\(milliseconds / 1000).\(thousandths)", header.format,
+            "\(header.width)x\(header.height)", String(bytes), String(lost))
+    }
+
+    /// How long no frame may come: for slow renditions three of their periods.
+    static func patience(_ timeout: Duration, _ rendition: String) -> Duration {
+        guard let rate = (try? Rendition(parsing: rendition))?.rateMillionths, rate > 0 else { return timeout }
+        return max(timeout, .nanoseconds(3_000_000_000_000_000 / Int64(rate)))
+    }
+
+    // Widths are fixed: the lines are printed as they come.
+    private static func columns(
+        _ sequence: String, _ time: String, _ format: String, _ size: String, _ bytes: String, _ lost: String
+    ) -> String {
+        func right(_ text: String, _ width: Int) -> String {
+            String(repeating: " ", count: max(0, width - text.count)) + text
+        }
+        func left(_ text: String, _ width: Int) -> String {
+            text + String(repeating: " ", count: max(0, width - text.count))
+        }
+        return "\(right(sequence, 8)) \(right(time, 9))  \(left(format, 6)) \(left(size, 9)) \(right(bytes, 9)) "
+            + right(lost, 5)
+    }
+}
+
+extension FileNamePattern {
+    /// `-` is no file.
+    var isStandardOutput: Bool { self == FileNamePattern(argument: "-") }
+}

@@ -1,0 +1,63 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import JSON
+
+struct GetCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get", abstract: "Shows the values of a device's controls.",
+        discussion: """
+            One control: its value alone. Several, or all when none is named: one 'control=value' per line, as 'camerabus set' takes them. \
+            Controls without a value (buttons, write-only ones) are left out unless they are named; they show as '-'.
+
+            With --json: {"control": value, …}.
+
+            EXAMPLES:
+              camerabus get cam0 brightness
+              camerabus get cam0 > saved; xargs camerabus set cam0 < saved
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(help: deviceHelp, completion: deviceCompletion)
+    var device: String
+
+    @Argument(help: "The controls' names (default: all).")
+    var controls: [String] = []
+
+    func run(_ client: Client) async throws {
+        let values = try Self.choose(
+            controls, of: try await client.controls(device, timeout: timeout), device: device)
+        if options.json {
+            return try Output.json(.object(Dictionary(values.map { ($0.name, $0.value) }) { first, _ in first }))
+        }
+        if controls.count == 1, let only = values.first { return try Output.line(Describing.plain(only.value)) }
+        for (name, value) in values { try Output.line("\(name)=\(Self.settable(value))") }
+    }
+
+    /// - Throws: `controlUnsupported` for a name that the device doesn't have.
+    static func choose(
+        _ names: [String], of controls: [JSONValue], device: String
+    ) throws(ClientError) -> [(name: String, value: JSONValue)] {
+        let known = controls.compactMap { control in
+            control["name"]?.string.map { (name: $0, value: control["value"] ?? .null) }
+        }
+        if names.isEmpty { return known.filter { !$0.value.isNull } }
+        var chosen: [(name: String, value: JSONValue)] = []
+        for name in names {
+            guard let control = known.first(where: { $0.name == name }) else {
+                let message = "\(device) has no control '\(name)'; 'camerabus controls \(device)' lists what it has."
+                throw .refused(
+                    BusError(.controlUnsupported, message, ["supported": JSONValue(known.map(\.name))]))
+            }
+            chosen.append(control)
+        }
+        return chosen
+    }
+
+    /// The value as ``ControlAssignment`` reads it back.
+    static func settable(_ value: JSONValue) -> String {
+        guard let text = value.string else { return Describing.plain(value) }
+        return ControlAssignment.value(text) == value ? text : value.description
+    }
+}

@@ -1,0 +1,38 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import JSON
+
+struct StatusCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Shows the bus, what you may do on it, its devices and its locks.",
+        discussion: """
+            With --json: {"bus": the answer to bus.hello, "directory": …, "devices": […], "locks": […]}.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    func run(_ client: Client) async throws {
+        let devices = try await client.devices(timeout: timeout)
+        let state = try await client.call("bus.snapshot", ["prefix": "state/"], timeout: timeout)["state"]
+        let locks = LocksCommand.locks(state)
+        if options.json {
+            return try Output.json([
+                "bus": client.greeting.json, "directory": .string(client.directory.path), "devices": .array(devices),
+                "locks": .array(locks),
+            ])
+        }
+        let greeting = client.greeting
+        let started = state?["state/bus/"]?["started"]
+        try Output.line(
+            "CameraBus \(greeting.version) in \(client.directory.path), up for \(Describing.age(started))")
+        let rights = greeting.authorization.keys.sorted().map { "\($0) \(greeting.authorization[$0] ?? "-")" }
+        try Output.line("You are uid \(greeting.uid): \(rights.joined(separator: ", "))")
+        try Output.line("")
+        try DevicesCommand.table(devices).print()
+        if !locks.isEmpty {
+            try Output.line("")
+            try LocksCommand.table(locks).print()
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import Glibc
+import JSON
+
+/// Parses, runs, and turns what comes of it into an exit status.
+@main
+enum Main {
+    static func main() {
+        // A closed pipe is told by write(), so that the connection is closed in order.
+        signal(SIGPIPE, SIG_IGN)
+        Signals.block()
+        let work = Task.detached { exit(await run(Array(CommandLine.arguments.dropFirst()))) }
+        // This thread is left to the signals: Swift's own main loop would unblock them here.
+        Signals.serve(interrupting: work.cancel)
+    }
+
+    /// - Parameter arguments: without the program's name.
+    /// - Returns: the exit status.
+    static func run(_ arguments: [String]) async -> Int32 {
+        var command: any ParsableCommand
+        do {
+            command = try Camerabus.command(arguments)
+        } catch {
+            return report(parsing: error)
+        }
+        do {
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            return ExitStatus.done
+        } catch {
+            // The parser's own commands, which print help and version, speak by errors.
+            guard command is any AsyncParsableCommand else { return report(parsing: error) }
+            return report(error, asJSON: (command as? any BusCommand)?.options.json ?? false)
+        }
+    }
+
+    private static func report(parsing error: any Error) -> Int32 {
+        let text = Camerabus.fullMessage(for: error)
+        guard Camerabus.exitCode(for: error) == .success else {
+            Output.note(text)
+            return ExitStatus.usage
+        }
+        // Help, version and completion scripts were asked for: they are results.
+        do { try Output.line(text) } catch { return ExitStatus.of(error) }
+        return ExitStatus.done
+    }
+
+    private static func report(_ error: any Error, asJSON: Bool) -> Int32 {
+        if let signal = Signals.interruption { return 128 + signal }
+        let status = ExitStatus.of(error)
+        switch error {
+        case let error as ExitCode: return error.rawValue
+        case is CleanExit, is ValidationError: return report(parsing: error)
+        case is OutputClosed: break
+        case ClientError.refused(let refusal) where asJSON: Output.note(refusal.json.description)
+        default: Output.note("\(error)")
+        }
+        return status
+    }
+}

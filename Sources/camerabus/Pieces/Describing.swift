@@ -1,0 +1,86 @@
+import JSON
+import LinuxIO
+
+/// What the bus says, in people's words.
+enum Describing {
+    /// `YUYV 1280x720`; nothing where there is no format.
+    static func format(_ format: JSONValue?) -> String {
+        guard let format, let pixels = format["pixelFormat"]?.string else { return "-" }
+        return "\(pixels) \(number(format["width"]))x\(number(format["height"]))"
+    }
+
+    /// Without digits that say nothing: `30`, `29.97`.
+    static func rate(_ value: Double) -> String {
+        let hundredths = (value * 100).rounded()
+        guard hundredths.isFinite, abs(hundredths) < 1e15 else { return "-" }
+        let whole = Int64(hundredths) / 100
+        let rest = abs(Int64(hundredths) % 100)
+        if rest == 0 { return String(whole) }
+        return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"
+    }
+
+    /// Frames a second of a duration `"1/30"`.
+    static func rate(ofDuration duration: JSONValue?) -> String {
+        let parts = duration?.string?.split(separator: "/").compactMap { Double($0) } ?? []
+        guard parts.count == 2, parts[0] > 0 else { return "-" }
+        return rate(parts[1] / parts[0])
+    }
+
+    /// The rates of a row of the format table: `30, 15`, `1–60`.
+    static func rates(_ ranges: JSONValue?) -> String {
+        let texts = (ranges?.array ?? []).map { range in
+            let low = rate(ofDuration: range["maxFrameDuration"])
+            let high = rate(ofDuration: range["minFrameDuration"])
+            return low == high ? low : "\(low)–\(high)"
+        }
+        return texts.isEmpty ? "-" : texts.joined(separator: ", ")
+    }
+
+    /// The sizes of a row of the format table: `640x480`, `32x32–1920x1080 by 8x2`.
+    static func size(_ format: JSONValue) -> String {
+        guard let sizes = format["sizes"], !sizes.isNull else {
+            return "\(number(format["width"]))x\(number(format["height"]))"
+        }
+        let text =
+            "\(number(sizes["minWidth"]))x\(number(sizes["minHeight"]))"
+            + "–\(number(sizes["maxWidth"]))x\(number(sizes["maxHeight"]))"
+        let step = "\(number(sizes["stepWidth"]))x\(number(sizes["stepHeight"]))"
+        return step == "1x1" ? text : "\(text) by \(step)"
+    }
+
+    /// How a device is, in a word.
+    static func state(_ device: JSONValue) -> String {
+        if device["connected"] == false { return "disconnected" }
+        if let reason = device["error"]?["reason"]?.string { return reason }
+        if let worker = device["worker"]?["state"]?.string, worker != "running" { return worker }
+        if device["isStreaming"] == true { return "streaming" }
+        return device["isOpen"] == true ? "open" : "closed"
+    }
+
+    /// `name (pid 123, uid 1000)`.
+    static func holder(_ holder: JSONValue?) -> String {
+        guard let holder, let name = holder["name"]?.string else { return "-" }
+        return "\(name) (pid \(number(holder["pid"])), uid \(number(holder["uid"])))"
+    }
+
+    /// How long ago that was (monotonic nanoseconds): `5 s`, `3 min`.
+    static func age(_ time: JSONValue?, now: Int64 = MonotonicClock.now()) -> String {
+        guard let time = time?.integer else { return "-" }
+        let (difference, overflow) = now.subtractingReportingOverflow(time)
+        let seconds = overflow ? 0 : max(0, difference / 1_000_000_000)
+        switch seconds {
+        case ..<120: return "\(seconds) s"
+        case ..<7200: return "\(seconds / 60) min"
+        case ..<172_800: return "\(seconds / 3600) h"
+        default: return "\(seconds / 86400) d"
+        }
+    }
+
+    /// A value as it stands: text without quotes, everything else as JSON; `-` for nothing.
+    static func plain(_ value: JSONValue?) -> String {
+        guard let value, !value.isNull else { return "-" }
+        return value.string ?? value.description
+    }
+
+    private static func number(_ value: JSONValue?) -> String { value?.integer.map(String.init) ?? "?" }
+}

@@ -1,0 +1,53 @@
+import ArgumentParser
+
+/// Names for a series of files: `f-%05d.jpg` is f-00001.jpg, f-00002.jpg, …; `%%` is a percent sign.
+struct FileNamePattern: ExpressibleByArgument, Hashable {
+    private enum Part: Hashable {
+        case text(String)
+        /// Digits at least, and with what they are filled up.
+        case number(width: Int, filler: Character)
+    }
+
+    private var parts: [Part] = []
+
+    /// The number appears in it; otherwise each file takes the place of the one before.
+    var isSeries: Bool { parts.contains { if case .number = $0 { true } else { false } } }
+
+    /// - Returns: nil for an empty name, and for `%` with anything else than a number's format behind it.
+    init?(argument: String) {
+        guard !argument.isEmpty, !argument.hasSuffix("/") else { return nil }
+        var rest = argument[...]
+        var text = ""
+        while let character = rest.popFirst() {
+            guard character == "%" else {
+                text.append(character)
+                continue
+            }
+            if rest.first == "%" {
+                text.append(character)
+                rest.removeFirst()
+                continue
+            }
+            let digits = rest.prefix { ("0"..."9").contains($0) }
+            rest = rest.dropFirst(digits.count)
+            guard rest.popFirst() == "d", let width = digits.isEmpty ? 0 : Int(digits), width <= 20 else { return nil }
+            parts.append(.text(text))
+            parts.append(.number(width: width, filler: digits.hasPrefix("0") ? "0" : " "))
+            text = ""
+        }
+        parts.append(.text(text))
+    }
+
+    /// The name of the file with that number.
+    func name(_ number: Int) -> String {
+        parts.map { part in
+            switch part {
+            case .text(let text): return text
+            case .number(let width, let filler):
+                let digits = String(number)
+                return String(repeating: filler, count: max(0, width - digits.count)) + digits
+            }
+        }
+        .joined()
+    }
+}

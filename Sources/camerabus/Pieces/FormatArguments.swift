@@ -1,0 +1,54 @@
+import ArgumentParser
+import JSON
+
+/// A format as an argument: a size, `1280x720`, or an id of the format table.
+enum FormatWish: ExpressibleByArgument, Hashable {
+    case size(width: Int, height: Int)
+    case id(String)
+
+    init?(argument: String) {
+        let parts = argument.split(separator: "x", omittingEmptySubsequences: false)
+        if parts.count == 2, let width = Int(parts[0]), let height = Int(parts[1]) {
+            guard (1...65535).contains(width), (1...65535).contains(height) else { return nil }
+            self = .size(width: width, height: height)
+        } else if !argument.isEmpty {
+            self = .id(argument)
+        } else {
+            return nil
+        }
+    }
+
+    /// The `activeFormat` of a change.
+    ///
+    /// - Parameter pixelFormat: its four-character code, where it matters.
+    func json(pixelFormat: String?) -> JSONValue {
+        switch self {
+        case .size(let width, let height):
+            .members([
+                "width": JSONValue(width), "height": JSONValue(height),
+                "pixelFormat": pixelFormat.map(JSONValue.string),
+            ])
+        case .id(let id): .string(id)
+        }
+    }
+}
+
+/// Frames a second as an argument: `30`, `29.97`, or exactly: `30000/1001`.
+struct FrameRateWish: ExpressibleByArgument, Hashable {
+    /// The `frameRate` of a change.
+    var json: JSONValue
+
+    init?(argument: String) {
+        let parts = argument.split(separator: "/", omittingEmptySubsequences: false)
+        if parts.count == 2, let frames = Int64(parts[0]), let seconds = Int64(parts[1]), frames > 0, seconds > 0 {
+            // The protocol has durations: the time from one frame to the next.
+            json = .string("\(seconds)/\(frames)")
+        } else if let whole = Int64(argument), whole > 0 {
+            json = .integer(whole)
+        } else if let rate = Double(argument), rate > 0, rate.isFinite {
+            json = .number(rate)
+        } else {
+            return nil
+        }
+    }
+}

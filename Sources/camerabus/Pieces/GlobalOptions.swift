@@ -1,0 +1,65 @@
+import ArgumentParser
+import BusClient
+
+/// What every command that talks to the bus takes.
+struct GlobalOptions: ParsableArguments {
+    @Flag(help: "Print JSON as the bus gives it, one value or one per line, instead of a table.")
+    var json = false
+
+    @Option(
+        help: ArgumentHelp(
+            """
+            Where the bus has its sockets (default: $CAMERABUS_RUNTIME_DIR, else the first of \
+            $XDG_RUNTIME_DIR/camerabus, /run/camerabus and /tmp/camerabus-UID where one answers).
+            """, valueName: "directory"),
+        completion: .directory)
+    var runtimeDir: String?
+
+    @Option(help: ArgumentHelp("How long to wait for the bus, in seconds.", valueName: "seconds"))
+    var timeout: Seconds = 10
+
+    func validate() throws {
+        guard timeout.value > 0 else { throw ValidationError("--timeout takes a number of seconds above 0.") }
+    }
+
+    func connect() async throws(ClientError) -> Client {
+        try await Client.connect(runtimeDirectory: runtimeDir, name: "camerabus", timeout: timeout.duration)
+    }
+}
+
+/// A time as an argument: `10`, `0.5`.
+struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, Hashable {
+    var value: Double
+
+    init(integerLiteral value: Int) { self.value = Double(value) }
+
+    /// - Returns: nil for what is negative, infinite or longer than a day, which the bus doesn't take.
+    init?(argument: String) {
+        guard let value = Double(argument), value >= 0, value <= 86400 else { return nil }
+        self.value = value
+    }
+
+    var duration: Duration { .milliseconds(Int64((value * 1000).rounded(.up))) }
+    var defaultValueDescription: String { value == value.rounded() ? String(Int(value)) : String(value) }
+}
+
+/// A command that talks to the bus.
+protocol BusCommand: AsyncParsableCommand {
+    var options: GlobalOptions { get }
+    func run(_ client: Client) async throws
+}
+
+extension BusCommand {
+    func run() async throws {
+        let client = try await options.connect()
+        try await run(client)
+    }
+
+    var timeout: Duration { options.timeout.duration }
+}
+
+/// What all commands that name a device say of it.
+let deviceHelp: ArgumentHelp = "The device's id, as 'camerabus devices' lists it."
+
+/// Completes device ids by asking the bus.
+let deviceCompletion = CompletionKind.shellCommand("camerabus devices --ids 2>/dev/null")

@@ -1,0 +1,84 @@
+import BusClient
+import BusProtocol
+import CameraBusTesting
+import JSON
+import Synchronization
+import Testing
+
+@Suite(.timeLimit(.minutes(1))) struct LockTests {
+    private static let grant: JSONValue = ["lock": "t0ken", "fence": 3, "devices": ["cam0"], "holder": [:]]
+
+    @Test func `the body runs under the lock, which is given back however it ends`() async throws {
+        let bus = try FakeBus { request, respond in
+            if request.method == "device.lock" { respond(.result(Self.grant)) }
+            return request.method == "device.lock"
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let fence = try await client.withLock(["cam0"], wait: .seconds(2), note: "why") { lock in
+            #expect(lock.token == "t0ken")
+            return lock.fence
+        }
+        #expect(fence == 3)
+        let requests = bus.requests
+        #expect(requests.map(\.method) == ["bus.hello", "device.lock", "device.unlock"])
+        #expect(requests[1].params == ["devices": ["cam0"], "wait": 2000, "note": "why"])
+        #expect(requests[2].params == ["lock": "t0ken"])
+        await #expect(throws: CancellationError.self) {
+            try await client.withLock(["cam0"]) { _ in throw CancellationError() }
+        }
+        #expect(bus.requests.last?.method == "device.unlock")
+    }
+
+    @Test func `a cancelled body gives its lock back too`() async throws {
+        let bus = try FakeBus { request, respond in
+            if request.method == "device.lock" { respond(.result(Self.grant)) }
+            return request.method == "device.lock"
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let task = Task {
+            try await client.withLock(["cam0"]) { _ in
+                withUnsafeCurrentTask { $0?.cancel() }
+                try Task.checkCancellation()
+            }
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(bus.requests.last?.method == "device.unlock")
+    }
+
+    @Test func `who gives up waiting tells the bus, and gives back what comes too late`() async throws {
+        let asked = AsyncStream.makeStream(of: (@Sendable (FakeBus.Reply) -> Void).self)
+        let bus = try FakeBus { request, respond in
+            if request.method == "device.lock" { asked.continuation.yield(respond) }
+            return request.method == "device.lock"
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let task = Task { try await client.lock(["cam0"], wait: .seconds(600)) }
+        var iterator = asked.stream.makeAsyncIterator()
+        let respond = try #require(await iterator.next())
+        task.cancel()
+        await #expect(throws: ClientError.cancelled) { try await task.value }
+        try await eventually { bus.requests.last?.method == "bus.cancel" }
+        let key = try #require(bus.requests.first { $0.method == "device.lock" }?.key)
+        #expect(bus.requests.last?.params == ["key": .string(key)])
+        // It was granted in the same moment.
+        respond(.result(Self.grant))
+        try await eventually { bus.requests.last?.method == "device.unlock" }
+        #expect(bus.requests.last?.params == ["lock": "t0ken"])
+    }
+
+    @Test func `changes carry the lock`() async throws {
+        let bus = try FakeBus { request, respond in
+            if request.method.hasPrefix("device.") { respond(.result(["verdict": "valid"])) }
+            return request.method.hasPrefix("device.")
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        _ = try await client.set("cam0", controls: ["brightness": 5], lock: "t")
+        #expect(bus.requests.last?.params == ["device": "cam0", "controls": ["brightness": 5], "lock": "t"])
+        _ = try await client.configure([["device": "cam0", "frameRate": 15]], lock: "t")
+        #expect(bus.requests.last?.params == ["changes": [["device": "cam0", "frameRate": 15]], "lock": "t"])
+        _ = try await client.configure([["device": "cam0", "frameRate": 30]], lock: "t", mode: .nearest, dryRun: true)
+        #expect(
+            bus.requests.last?.params
+                == ["changes": [["device": "cam0", "frameRate": 30]], "lock": "t", "mode": "nearest", "dryRun": true])
+    }
+}

@@ -1,0 +1,108 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+
+/// `camerabus lock` as a program: what becomes of its command, of signals and of the lock.
+@Suite(.timeLimit(.minutes(2))) struct LockCommandTests {
+    private let scratch: TemporaryDirectory
+    private let bus: FakeBus
+
+    init() throws {
+        scratch = try TemporaryDirectory()
+        bus = try FakeBus { request, respond in
+            guard request.method == "device.lock" else { return false }
+            respond(.result(["lock": "t0ken", "fence": 3, "devices": request.params["devices"] ?? [], "holder": [:]]))
+            return true
+        }
+        for device in ["cam0", "cam1"] {
+            let value = (FakeBus.device(device).object ?? [:]).merging(["lock": ["id": "l", "fence": 3]]) { $1 }
+            bus.setState("state/device/\(device)/", .object(value))
+        }
+    }
+
+    private func start(_ arguments: String...) throws -> RunningProgram {
+        try RunningProgram(
+            "camerabus", ["lock"] + arguments,
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
+    }
+
+    private var isUnlocked: Bool { bus.requests.last?.method == "device.unlock" }
+
+    @Test func `the command has the lock, and its exit status is ours`() async throws {
+        let result = try await start(
+            "cam0", "cam1", "--note", "why", "--", "sh", "-c",
+            "echo $CAMERABUS_LOCK $CAMERABUS_RUNTIME_DIR; exit 7"
+        ).end()
+        #expect(result.status == 7)
+        #expect(result.standardOutput == "t0ken \(bus.path)\n")
+        #expect(
+            bus.requests.first { $0.method == "device.lock" }?.params == ["devices": ["cam0", "cam1"], "note": "why"])
+        #expect(isUnlocked)
+    }
+
+    @Test func `a command that a signal ended has status 128 and its number`() async throws {
+        #expect(try await start("cam0", "--", "sh", "-c", "kill -9 $$").end().status == 137)
+        #expect(isUnlocked)
+    }
+
+    @Test func `a command that is not there has status 127, one that can't run 126`() async throws {
+        let missing = try await start("cam0", "--", "no-such-command").end()
+        #expect(missing.status == 127 && missing.standardError.contains("no-such-command"))
+        #expect(isUnlocked)
+        let text = "\(scratch.path)/text"
+        try File.replace(text, with: [], mode: 0o600)
+        #expect(try await start("cam0", "--", text).end().status == 126)
+        #expect(isUnlocked)
+    }
+
+    @Test func `the command reads what we read`() async throws {
+        let program = try RunningProgram(
+            "camerabus", ["lock", "cam0", "--", "cat"],
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch,
+            input: Array("through\n".utf8))
+        #expect(try await program.end().standardOutput == "through\n")
+    }
+
+    @Test(arguments: [SIGINT, SIGTERM, SIGHUP])
+    func `signals are handed on`(signal: Int32) async throws {
+        let script = "trap 'echo caught; exit 5' INT TERM HUP; echo ready; while :; do sleep 0.05; done"
+        let program = try start("cam0", "--", "sh", "-c", script)
+        try await eventually { program.standardOutput.contains("ready") }
+        program.process.send(signal)
+        let result = try await program.end()
+        #expect(result.status == 5 && result.standardOutput == "ready\ncaught\n")
+        #expect(isUnlocked)
+    }
+
+    @Test func `without a command it holds the lock until a signal`() async throws {
+        let program = try start("cam0")
+        try await eventually { program.standardOutput == "t0ken\n" }
+        program.process.send(SIGINT)
+        #expect(try await program.end().status == 0)
+        #expect(isUnlocked)
+    }
+
+    @Test func `a lock that is taken away ends it with status 1`() async throws {
+        let program = try start("cam0")
+        try await eventually { program.standardOutput == "t0ken\n" }
+        let value = (FakeBus.device("cam0").object ?? [:]).merging(["lock": ["id": "m", "fence": 4]]) { $1 }
+        bus.setState("state/device/cam0/", .object(value))
+        let result = try await program.end()
+        #expect(result.status == 1)
+        #expect(result.standardError.contains("lockLost: "))
+    }
+
+    @Test func `who is interrupted while waiting has the signal's status`() async throws {
+        let waiting = try FakeBus { request, _ in request.method == "device.lock" }
+        let program = try RunningProgram(
+            "camerabus", ["lock", "cam0", "--wait", "600", "--", "true"],
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": waiting.path], scratch: scratch)
+        try await eventually { waiting.requests.last?.method == "device.lock" }
+        program.process.send(SIGTERM)
+        let result = try await program.end()
+        #expect(result.status == 143 && result.standardError == "")
+    }
+}

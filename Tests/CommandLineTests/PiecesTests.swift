@@ -1,0 +1,108 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import JSON
+import Testing
+
+@testable import camerabus
+
+@Suite struct PiecesTests {
+    @Test(
+        arguments: [
+            ("brightness=10", "brightness", 10), ("hue=-5", "hue", -5), ("mask=0xff", "mask", 255),
+            ("white_balance_automatic=false", "white_balance_automatic", false), ("flip=true", "flip", true),
+            ("pattern=Bars", "pattern", "Bars"), ("line=50 Hz", "line", "50 Hz"), ("reset", "reset", .null),
+            ("text=\"10\"", "text", "10"), ("area=640,480", "area", [640, 480]), ("list=[1, 2]", "list", [1, 2]),
+            ("text=", "text", ""), ("text=a=b", "text", "a=b"), ("text=1,b", "text", "1,b"),
+            ("big=99999999999999999999", "big", "99999999999999999999"),
+        ] as [(String, String, JSONValue)])
+    func `assignments are read`(text: String, name: String, value: JSONValue) {
+        #expect(ControlAssignment(argument: text) == ControlAssignment(name: name, value: value))
+    }
+
+    @Test(arguments: ["", "=5", "a=\"", "a=[1"])
+    func `broken assignments are refused`(text: String) {
+        #expect(ControlAssignment(argument: text) == nil)
+    }
+
+    @Test(arguments: [10, -3, true, "Bars", "10", "true", "a,b", "1,2", [1, 2], ""] as [JSONValue])
+    func `what get prints is what set reads`(value: JSONValue) {
+        #expect(ControlAssignment.value(GetCommand.settable(value)) == value)
+    }
+
+    @Test func `formats are sizes or ids`() {
+        #expect(FormatWish(argument: "1280x720") == .size(width: 1280, height: 720))
+        #expect(FormatWish(argument: "f3") == .id("f3"))
+        for wrong in ["", "0x720", "1280x0", "70000x70000"] { #expect(FormatWish(argument: wrong) == nil) }
+        #expect(
+            FormatWish.size(width: 4, height: 2).json(pixelFormat: "YUYV")
+                == ["width": 4, "height": 2, "pixelFormat": "YUYV"])
+        #expect(FormatWish.id("f3").json(pixelFormat: nil) == "f3")
+    }
+
+    @Test func `rates are numbers or fractions`() {
+        #expect(FrameRateWish(argument: "30")?.json == 30)
+        #expect(FrameRateWish(argument: "29.97")?.json == 29.97)
+        #expect(FrameRateWish(argument: "30000/1001")?.json == "1001/30000")
+        for wrong in ["", "0", "-1", "nan", "inf", "30/0", "1/2/3", "fast"] {
+            #expect(FrameRateWish(argument: wrong) == nil)
+        }
+    }
+
+    @Test func `names of files have their number`() throws {
+        #expect(FileNamePattern(argument: "f-%05d.jpg")?.name(7) == "f-00007.jpg")
+        #expect(FileNamePattern(argument: "f-%3d.jpg")?.name(7) == "f-  7.jpg")
+        #expect(FileNamePattern(argument: "%d-%d%%")?.name(12) == "12-12%")
+        #expect(FileNamePattern(argument: "%02d")?.name(123) == "123")
+        let plain = try #require(FileNamePattern(argument: "latest.jpg"))
+        #expect(plain.name(3) == "latest.jpg" && !plain.isSeries && !plain.isStandardOutput)
+        #expect(FileNamePattern(argument: "-")?.isStandardOutput == true)
+        for wrong in ["", "f-%", "f-%s.jpg", "f-%5", "f-%99999d", "folder/"] {
+            #expect(FileNamePattern(argument: wrong) == nil)
+        }
+    }
+
+    @Test func `times are seconds`() {
+        #expect(Seconds(argument: "0.25")?.duration == .milliseconds(250))
+        for wrong in ["", "-1", "nan", "inf", "1e9", "1s"] { #expect(Seconds(argument: wrong) == nil) }
+    }
+
+    @Test func `topics get their end`() {
+        #expect(WatchCommand.complete("state/device/cam1") == "state/device/cam1/")
+        #expect(WatchCommand.complete("state/") == "state/")
+        #expect(WatchCommand.complete("") == "")
+    }
+
+    @Test func `slow renditions have time`() {
+        #expect(FramesCommand.patience(.seconds(10), "jpeg@0.1") == .seconds(30))
+        #expect(FramesCommand.patience(.seconds(10), "jpeg:640x360@10") == .seconds(10))
+        #expect(FramesCommand.patience(.seconds(10), "nonsense@@") == .seconds(10))
+    }
+
+    @Test func `the environment's lock goes where it can`() throws {
+        #expect(try CallCommand.withLock("t", "device.set", ["device": "a"]) == ["device": "a", "lock": "t"])
+        #expect(try CallCommand.withLock("t", "device.set", ["lock": "u"]) == ["lock": "u"])
+        #expect(try CallCommand.withLock("t", "device.unlock", [:]) == [:])
+        #expect(try CallCommand.withLock("t", "device.get", [:]) == [:])
+        #expect(try CallCommand.withLock(nil, "device.set", [:]) == [:])
+    }
+
+    @Test func `exit statuses are those of the help`() {
+        #expect(ExitStatus.of(ClientError.refused(BusError(.deviceBusy, ""))) == 1)
+        #expect(ExitStatus.of(ValidationError("")) == 2)
+        #expect(ExitStatus.of(ClientError.noBus(lookedAt: [])) == 3)
+        #expect(ExitStatus.of(ClientError.connectionLost(method: "")) == 3)
+        #expect(ExitStatus.of(ClientError.timedOut(method: "", milliseconds: 1)) == 4)
+        #expect(ExitStatus.of(OutputClosed()) == 0)
+    }
+
+    @Test func `what is behind the dashes is the command`() throws {
+        let lock = try #require(
+            try Camerabus.command(["lock", "a", "b", "--wait", "2", "--", "sh", "-c", "x", "--", "y"]) as? LockCommand)
+        #expect(lock.devices == ["a", "b"])
+        #expect(lock.wait == 2)
+        #expect(lock.command == ["sh", "-c", "x", "--", "y"])
+        #expect((try Camerabus.command(["lock", "a"]) as? LockCommand)?.command == [])
+        #expect(throws: (any Error).self) { try Camerabus.command(["lock", "--", "true"]) }
+    }
+}

@@ -1,0 +1,60 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import CaptureSources
+import JSON
+import Testing
+
+extension KernelTests {
+    /// The same binaries as everywhere, with the kernel's driver at the other end.
+    @Suite struct Bus {
+        @Test func streamsFromTheDriver() async throws {
+            let bus = try await BusHarness(virtual: nil)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let devices = try client.call("device.list")["devices"]?.array ?? []
+            #expect(devices.count == KernelRing.identities.count)
+            #expect(devices.allSatisfy { $0["driver"] == "vivid" && $0["worker"]?["state"] == "running" })
+            let first = try #require(KernelRing.identities.first)
+            let device = try #require(devices.first { $0["uniqueID"]?.string == first.uniqueID }?["id"]?.string)
+
+            let camera = V4L2Camera(first)
+            let description = try camera.open()
+            camera.close()
+            #expect(
+                try client.call("device.formats", ["device": .string(device)])["formats"]
+                    == .array(description.formats.map(\.json)))
+            let controls = try client.call("device.controls", ["device": .string(device)])["controls"]?.array ?? []
+            #expect(controls.map { $0["name"]?.string } == description.controls.map(\.name))
+
+            let lock = try client.call("device.lock", ["devices": .string(device)])["lock"] ?? .null
+            let format: JSONValue = ["pixelFormat": "YUYV", "width": 640, "height": 480]
+            let result = try client.call(
+                "device.configure",
+                [
+                    "lock": lock,
+                    "changes": [
+                        [
+                            "device": .string(device), "activeFormat": format, "frameRate": 25,
+                            "controls": ["brightness": 100],
+                        ]
+                    ],
+                ])
+            #expect(result["verdict"] == "valid")
+            #expect(result["applied"]?[device]?["controls"]?["brightness"] == 100)
+
+            let reader = try FrameReader(bus, device, "native")
+            var last = try reader.next()
+            #expect(last.bytes.count == 640 * 480 * 2)
+            for _ in 0..<25 {
+                let frame = try reader.next()
+                #expect(frame.captureSequence == last.captureSequence + 1)
+                #expect(frame.sequence == last.sequence + 1)
+                last = frame
+            }
+            let small = try FrameReader(bus, device, "jpeg:320x0@5").next()
+            #expect(small.header["width"] == 320 && small.header["height"] == 240)
+            #expect(small.bytes.prefix(2).elementsEqual([0xFF, 0xD8]))
+            try await bus.stop()
+        }
+    }
+}

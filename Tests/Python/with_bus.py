@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+"""Runs a command beside a bus of its own with two virtual cameras, and checks that the bus leaves nothing behind.
+
+usage: Tests/Python/with_bus.py BINARIES COMMAND [ARGUMENT...]
+
+BINARIES is where camerabusd is (.build/debug). COMMAND gets CAMERABUS_RUNTIME_DIR, and BINARIES in its PATH. The exit status is the
+command's; 125 if the bus does not start, does not end in order, or leaves something behind.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SECONDS = 60.0
+
+
+def main() -> int:
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    binaries = Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory(prefix="camerabus-", dir="/tmp") as name:
+        directory = Path(name)
+        with open(directory / "log", "w") as log:
+            bus = start(binaries, directory, log.fileno())
+        if bus is None:
+            return give_up("the bus does not start", directory)
+        environment = {**os.environ, "CAMERABUS_RUNTIME_DIR": str(directory / "bus"), "PATH": f"{binaries}:{os.environ['PATH']}"}
+        try:
+            status = subprocess.run(sys.argv[2:], env=environment).returncode
+        finally:
+            bus.send_signal(signal.SIGTERM)
+            try:
+                ended = bus.wait(SECONDS)
+            except subprocess.TimeoutExpired:
+                bus.kill()
+                return give_up("the bus does not end when asked to", directory)
+        if ended != 0:
+            return give_up(f"the bus ended with status {ended}", directory)
+        if left := [*left_sockets(directory), *left_processes(directory)]:
+            return give_up(f"the bus left something behind: {', '.join(left)}", directory)
+    return status if status >= 0 else 128 - status
+
+
+def start(binaries: Path, directory: Path, log: int) -> subprocess.Popen[bytes] | None:
+    """Starts the bus and waits until it says that it is ready."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+        ready.bind(str(directory / "notify"))
+        bus = subprocess.Popen(
+            [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", "2", "--no-hardware"],
+            env={**os.environ, "NOTIFY_SOCKET": str(directory / "notify")},
+            stdout=log,
+            stderr=log,
+        )
+        ended = os.pidfd_open(bus.pid)
+        until = time.monotonic() + SECONDS
+        told = b""
+        while b"READY=1" not in told:
+            readable, _, _ = select.select([ready, ended], [], [], max(0.0, until - time.monotonic()))
+            if ready not in readable:
+                bus.kill()
+                bus.wait()
+                return None
+            told = ready.recv(4096)
+        os.close(ended)
+    (directory / "notify").unlink()
+    return bus
+
+
+def left_sockets(directory: Path) -> list[str]:
+    return [str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_socket()]
+
+
+def left_processes(directory: Path) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            arguments = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(argument.startswith(os.fsencode(directory)) for argument in arguments):
+            found.append(f"process {path.parent.name} ({os.fsdecode(arguments[0])})")
+    return found
+
+
+def give_up(why: str, directory: Path) -> int:
+    print(f"with_bus: {why}; the end of its log:", file=sys.stderr)
+    print("\n".join((directory / "log").read_text(errors="replace").splitlines()[-20:]), file=sys.stderr)
+    return 125
+
+
+if __name__ == "__main__":
+    sys.exit(main())
