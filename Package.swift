@@ -120,9 +120,8 @@ let package = Package(
         tests(
             "WorkerTests",
             [
-                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker",
-                "ZeroMQ",
-                logging,
+                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO",
+                "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
     ]
