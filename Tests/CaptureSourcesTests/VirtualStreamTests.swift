@@ -51,9 +51,10 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
     }
 
     @Test func risesByOneAsLongAsSlotsAreQueued() throws {
-        let camera = try openCamera(fps: 30)
+        // So slow that a loaded machine reads in time.
+        let camera = try openCamera(fps: 10)
         let stream = try camera.startStreaming()
-        for number in 0..<15 as Range<UInt64> {
+        for number in 0..<8 as Range<UInt64> {
             let slot = try nextFrame(stream)
             #expect(slot.captureSequence == number)
             try stream.enqueue(slot)
