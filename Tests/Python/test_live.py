@@ -69,6 +69,7 @@ class Checker:
             name: Draft202012Validator({"$defs": schema["$defs"], **method["result"]}) for name, method in self.methods.items()
         }
         self.shapes = {name: Draft202012Validator({"$defs": schema["$defs"], **shape}) for name, shape in schema["$defs"].items()}
+        self.reasons = {name: Draft202012Validator(shape) for name, shape in vectors.errors().items()} if has_schema else {}
         self.problems: list[str] = []
         self._request = Core._request
 
@@ -79,8 +80,13 @@ class Checker:
             reply = yield from self._request(core, method, params, until, key)
         except CaptureError as error:
             known = self.ANY | set(self.methods.get(method, {}).get("errors", []))
-            if method in self.methods and not isinstance(error, camerabus.ClientError) and error.reason not in known:
-                self.problems.append(f"{method} refused with {error.reason}, which its schema does not name")
+            if method in self.methods and not isinstance(error, camerabus.ClientError):
+                if error.reason not in known:
+                    self.problems.append(f"{method} refused with {error.reason}, which its schema does not name")
+                if error.reason in self.reasons:
+                    data = {**error.data, "reason": error.reason}
+                    found = self.reasons[error.reason].iter_errors(data)
+                    self.problems += [f"{method}, {error.reason}: {each.json_path}: {each.message}" for each in found]
             raise
         if method in self.validators:
             self.problems += [f"{method}: {each.json_path}: {each.message}" for each in self.validators[method].iter_errors(reply.result)]
@@ -259,8 +265,8 @@ class Configuring(LiveTestCase):
 
     def test_a_control_is_set_and_read_back(self) -> None:
         control = self.client.controls(self.first)["brightness"]
-        assert control.maximum is not None and control.default is not None
-        for value in (control.maximum, control.default):
+        assert control.maximum is not None and control.defaultValue is not None
+        for value in (control.maximum, control.defaultValue):
             self.assertEqual(self.client.set(self.first, brightness=value).applied[self.first]["controls"]["brightness"], value)
             self.assertEqual(self.client.controls(self.first)["brightness"].value, value)
         with self.assertRaises(camerabus.ControlUnsupported):
@@ -358,7 +364,7 @@ class State(LiveTestCase):
         topic = f"state/device/{self.first}/"
         brightness = self.client.controls(self.first)["brightness"]
         with self.client.mirror("state/device/") as mirror:
-            for value in (brightness.maximum, brightness.default):
+            for value in (brightness.maximum, brightness.defaultValue):
                 self.client.set(self.first, brightness=value)
                 mirror.wait(lambda state: state[topic]["controls"]["brightness"] == value, timeout=TIMEOUT)
             for value in mirror.values():
