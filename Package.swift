@@ -119,7 +119,11 @@ let package = Package(
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(
             "WorkerTests",
-            ["BusProtocol", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", "ZeroMQ", logging]),
+            [
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker",
+                "ZeroMQ",
+                logging,
+            ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
     ]
 )

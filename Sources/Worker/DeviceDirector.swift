@@ -44,8 +44,8 @@ final class DeviceDirector {
 
     var isOpen: Bool {
         switch life.phase {
-        case .closed, .opening, .closing: false
-        case .open, .starting, .streaming, .stopping: true
+        case .closed, .opening: false
+        case .open, .starting, .streaming, .stopping, .closing: true
         }
     }
 

@@ -40,7 +40,11 @@ final class DeviceKeeper {
         }
     }
 
-    func close() { source.close() }
+    func close() {
+        source.close()
+        // A camera that nobody uses is to cost nothing.
+        ProcessMemory.giveBack()
+    }
 
     /// Starts the stream with what was last set.
     func start() throws(SourceError) -> any FrameStream {

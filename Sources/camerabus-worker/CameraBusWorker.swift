@@ -77,6 +77,7 @@ struct CameraBusWorker: ParsableCommand {
         var logger = Logger(label: "camerabus-worker")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
         if list { return printCameras(logger) }
+        ProcessMemory.keepFreed(bytes: 256 << 20)
         do {
             let worker = try Worker(try options(), source: source, logger: logger)
             throw ExitCode(worker.run(signals: signals).rawValue)

@@ -33,7 +33,7 @@ struct OrderTests {
 
     @Test("a lock keeps the device open; its end lets it close")
     func lock() throws {
-        let worker = try WorkerFixture(bench, idleCloseMilliseconds: 50)
+        let worker = try WorkerFixture(bench) { $0.idleCloseMilliseconds = 50 }
         _ = try worker.coordinator.order(.lock, fence: 5).get()
         for _ in 0..<2 { _ = try worker.coordinator.wait("a second") { if case .alive = $0 { true } else { false } } }
         try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
@@ -215,7 +215,7 @@ struct OrderTests {
                 try worker.coordinator.waitForStatus("committed") { $0["committed"] != .null }["committed"])
             try worker.stop()
         }
-        let worker = try WorkerFixture(bench, configuration: committed)
+        let worker = try WorkerFixture(bench) { $0.configuration = committed }
         let subscriber = try worker.subscriber("frame/cam0/native/")
         let header = try FrameHeader(try subscriber.next { $0.topic == "frame/cam0/native/" }.header)
         #expect(header.width == 32)

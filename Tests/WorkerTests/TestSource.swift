@@ -173,8 +173,9 @@ final class TestStream: FrameStream {
 
     func dequeue() throws(SourceError) -> FrameSlot? {
         if let failure = bench.now.streamFailure { throw failure }
-        guard timer.drain() > 0 else { return nil }
-        sequence += 1
+        let ticks = timer.drain()
+        guard ticks > 0 else { return nil }
+        sequence += ticks
         guard !queued.isEmpty else { return nil }
         let slot = queued.removeFirst()
         slot.regions[0].storeBytes(of: UInt32(truncatingIfNeeded: sequence), as: UInt32.self)
