@@ -113,12 +113,17 @@ let package = Package(
             "CommandLineTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
-        tests("KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
+        tests(
+            "KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(
             "WorkerTests",
-            ["BusProtocol", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", "ZeroMQ", logging]),
+            [
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker",
+                "ZeroMQ",
+                logging,
+            ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
     ]
 )

@@ -26,6 +26,8 @@ public final class ConnectionGuard {
     private var lastWarning: Int64 = 0
     /// Connections that were shut down so far.
     public private(set) var refused = 0
+    /// Called when a connection has ended, with its descriptor.
+    public var onClosed: ((Int32) -> Void)?
     /// Called when a process has closed its last connection.
     public var onLastConnectionClosed: ((Peer) -> Void)?
 
@@ -37,6 +39,9 @@ public final class ConnectionGuard {
 
     /// Connections that are open now.
     public var count: Int { ledger.count }
+
+    /// Whether the descriptor is that of a connection.
+    public func isOpen(_ descriptor: Int32) -> Bool { peers[descriptor] != nil }
 
     /// New limits; connections that are open stay.
     public func setLimits(perUser: Int, total: Int) { ledger.setLimits(perUser: perUser, total: total) }
@@ -65,7 +70,9 @@ public final class ConnectionGuard {
             guard let event = MonitorEvent(frames) else { continue }
             switch event.kind {
             case .accepted: accepted(event.value, on: server)
-            case .disconnected, .closed: closed(event.value)
+            case .disconnected, .closed:
+                closed(event.value)
+                onClosed?(event.value)
             case .acceptFailed:
                 logger.error("a connection could not be accepted", metadata: ["errno": "\(event.value)"])
             default: break

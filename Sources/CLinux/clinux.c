@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
+#include <malloc.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -66,3 +67,9 @@ char **clinux_environment(void) {
 }
 
 int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }
+
+int clinux_mallopt_mmap_threshold(int bytes) { return mallopt(M_MMAP_THRESHOLD, bytes); }
+
+int clinux_mallopt_trim_threshold(int bytes) { return mallopt(M_TRIM_THRESHOLD, bytes); }
+
+int clinux_malloc_trim(void) { return malloc_trim(0); }

@@ -77,18 +77,30 @@ final class ConfigurationDesk {
                     .prepare(
                         transaction: run.id, change: change.change, path: change.path, mode: run.batch.mode)
                 ) { [weak self] result in
-                    self?.perform(run.transaction.prepared(device, result), run)
+                    self?.answered(run, device, result) { $0.prepared(device, result) }
                 }
             case .apply(let device):
                 order(run, device, .apply(transaction: run.id)) { [weak self] result in
-                    self?.perform(run.transaction.applied(device, result), run)
+                    self?.answered(run, device, result) { $0.applied(device, result) }
                 }
             case .rollBack(let device):
                 order(run, device, .rollBack(transaction: run.id)) { [weak self] result in
-                    self?.perform(run.transaction.rolledBack(device, result.map { _ in () }), run)
+                    self?.answered(run, device, result) { $0.rolledBack(device, result.map { _ in () }) }
                 }
             case .finish(let outcome): finish(run, outcome)
             }
+        }
+    }
+
+    // A worker that has died can't say what it had done by then, which is something else than a refusal.
+    private func answered(
+        _ run: Run, _ device: String, _ result: Result<JSONValue, BusError>,
+        _ step: (inout BatchTransaction) -> [BatchTransaction.Action]
+    ) {
+        if case .failure(let error) = result, error.reason == .workerCrashed {
+            perform(run.transaction.lost(device, error), run)
+        } else {
+            perform(step(&run.transaction), run)
         }
     }
 

@@ -18,6 +18,13 @@ extension Coordinator {
             return respond(
                 .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
         }
+        guard request.onBehalfOf == nil else {
+            return respond(
+                .failure(
+                    BusError(
+                        .unauthorized, "Only a gateway may ask for somebody else ('for'), and this bus has none.",
+                        ["status": "denied", "needed": "gateway"])))
+        }
         guard let method = MethodTable[request.method], let serve = Self.services[request.method] else {
             return respond(.failure(.methodNotFound(request.method)))
         }

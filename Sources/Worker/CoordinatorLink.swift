@@ -24,12 +24,15 @@ final class CoordinatorLink {
     var onAbandoned: (() -> Void)?
     var onOrder: ((WorkerOrder) -> Void)?
 
-    /// How long a worker goes on without a coordinator, milliseconds.
-    static let grace: Int64 = 30_000
+    private let grace: Int64
     private static let maximumReports = 1000
     private static let ordersPerTurn = 32
 
-    init(_ context: Context, _ loop: Loop, path: String, hello: WorkerReport, logger: Logger) throws(ZeroMQError) {
+    /// - Parameter graceMilliseconds: how long the worker goes on without a coordinator.
+    init(
+        _ context: Context, _ loop: Loop, path: String, hello: WorkerReport, graceMilliseconds: Int64, logger: Logger
+    ) throws(ZeroMQError) {
+        grace = graceMilliseconds
         self.loop = loop
         self.logger = logger
         self.hello = hello
@@ -95,7 +98,7 @@ final class CoordinatorLink {
 
     private func startGrace() {
         loop.cancel(graceTimer)
-        graceTimer = loop.schedule(afterMilliseconds: Self.grace) { [weak self] in self?.onAbandoned?() }
+        graceTimer = loop.schedule(afterMilliseconds: grace) { [weak self] in self?.onAbandoned?() }
     }
 
     private func readOrders() {

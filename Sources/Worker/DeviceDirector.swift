@@ -44,8 +44,8 @@ final class DeviceDirector {
 
     var isOpen: Bool {
         switch life.phase {
-        case .closed, .opening, .closing: false
-        case .open, .starting, .streaming, .stopping: true
+        case .closed, .opening: false
+        case .open, .starting, .streaming, .stopping, .closing: true
         }
     }
 
@@ -115,7 +115,9 @@ final class DeviceDirector {
     }
 
     private func open() {
-        thread.perform { keeper throws(SourceError) in try keeper.open() } then: { [weak self] result in
+        thread.perform { keeper throws(SourceError) in
+            try keeper.open()
+        } then: { [weak self] result in
             guard let self else { return }
             let now = MonotonicClock.now()
             switch result {
@@ -191,7 +193,9 @@ final class DeviceDirector {
     private func stopped() {
         frames.forget()
         run = nil
-        thread.perform { keeper throws(SourceError) in try keeper.stop() } then: { [weak self] result in
+        thread.perform { keeper throws(SourceError) in
+            try keeper.stop()
+        } then: { [weak self] result in
             guard let self else { return }
             if case .failure(let failure) = result {
                 logger.warning("stream can't be stopped in order", metadata: ["error": "\(failure)"])
@@ -201,7 +205,9 @@ final class DeviceDirector {
     }
 
     private func close() {
-        thread.perform { keeper in keeper.close() } then: { [weak self] (_: Result<Void, Never>) in
+        thread.perform { keeper in
+            keeper.close()
+        } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.debug("device closed")
             perform(life.closed(at: MonotonicClock.now()))

@@ -40,7 +40,11 @@ final class DeviceKeeper {
         }
     }
 
-    func close() { source.close() }
+    func close() {
+        source.close()
+        // A camera that nobody uses is to cost nothing.
+        ProcessMemory.giveBack()
+    }
 
     /// Starts the stream with what was last set.
     func start() throws(SourceError) -> any FrameStream {
@@ -79,7 +83,7 @@ final class DeviceKeeper {
                 _ = try source.setFrameDuration(duration)
             }
             return true
-        } catch where error.kind != .disconnected {
+        } catch  where error.kind != .disconnected {
             return false
         }
     }
@@ -91,7 +95,7 @@ final class DeviceKeeper {
         for control in committed.controls where present[control.name] != control.value {
             do {
                 try source.setControl(control.name, to: control.value)
-            } catch where error.kind != .disconnected {}
+            } catch  where error.kind != .disconnected {}
         }
     }
 }

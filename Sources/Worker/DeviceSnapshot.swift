@@ -58,7 +58,9 @@ struct CommittedConfiguration: Hashable, Sendable {
         frameDuration = duration.isNull ? nil : try FrameDuration(json: duration, path: "frameDuration")
         controls = []
         for (index, control) in (json["controls"]?.array ?? []).enumerated() {
-            guard let name = control["name"]?.string else { throw .invalidParams("controls[\(index)].name", "is missing") }
+            guard let name = control["name"]?.string else {
+                throw .invalidParams("controls[\(index)].name", "is missing")
+            }
             let value = try ControlValue(json: control["value"] ?? .null, path: "controls[\(index)].value")
             controls.append(PlannedControl(name: name, value: value))
         }

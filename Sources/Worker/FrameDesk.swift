@@ -47,7 +47,6 @@ final class FrameDesk {
             update(output, wanted.topics)
             return output
         }
-        attempt { () throws(ZeroMQError) in try socket.setRenditions(outputs.count) }
     }
 
     /// A stream has started.
@@ -93,7 +92,9 @@ final class FrameDesk {
             }
         }
         var hasNative = false
-        for output in outputs {
+        // A subscriber of many topics may lose the last ones of a burst, so that each has its turn to be the first.
+        for offset in outputs.indices {
+            let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
             hasNative = hasNative || makeNative(frame)
             if hasNative { publish(output, native, frame.facts) } else { drop(output) }

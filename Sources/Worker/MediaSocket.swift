@@ -4,37 +4,53 @@ import ZeroMQ
 
 /// The XPUB socket of a device: who subscribes to what comes in, frames go out.
 ///
-/// What a slow subscriber does not take is thrown away for it alone, by libzmq, beyond two messages for each rendition.
+/// What a slow subscriber does not take is thrown away for it alone, by libzmq, beyond two messages.
 final class MediaSocket {
     let server: ServerSocket
+    private let connections: ConnectionGuard
+    private var ledger = SubscriberLedger()
     private let incoming = Message()
     private let outgoing = Message()
-    /// Somebody has subscribed to a topic.
+    /// Somebody has subscribed to a topic that nobody was subscribed to, or to a barrier.
     var onSubscribe: (([UInt8]) -> Void)?
     /// The last subscriber of a topic has gone.
     var onUnsubscribe: (([UInt8]) -> Void)?
 
-    /// Frames of one topic that wait for a slow subscriber.
-    private static let messagesPerRendition = 2
+    /// Messages that wait for a slow subscriber. Not to be changed later: libzmq 4.3.4 crashes when that meets the end of a
+    /// connection.
+    private static let waitingMessages = 2
     /// Messages from subscribers that are read before frames have their turn again.
     private static let messagesPerTurn = 64
+    private static let barrier = Array("ack/".utf8)
     /// Bytes of a message from a subscriber: a topic, and the byte before it.
     private static let maximumMessageBytes = 4096
 
-    init(_ context: Context, _ loop: Loop, path: String, mode: UInt32, group: UInt32?) throws(ServerError) {
+    init(
+        _ context: Context, _ loop: Loop, _ connections: ConnectionGuard, path: String, mode: UInt32, group: UInt32?
+    ) throws(ServerError) {
+        self.connections = connections
         server = try ServerSocket(
             context,
             ServerSocket.Options(
-                kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: Self.messagesPerRendition,
+                kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: Self.waitingMessages,
                 receiveHighWaterMark: 1000, maximumMessageBytes: Self.maximumMessageBytes,
                 authenticationDomain: "media", welcome: Topic.welcome.bytes))
+        do throws(ZeroMQError) {
+            // Every unsubscription is told, not the last one only: the ledger counts.
+            try server.socket.set(.xpubVerboser, 1)
+        } catch {
+            throw .zeroMQ(error)
+        }
+        connections.add(server)
+        connections.onClosed = { [weak self] connection in
+            guard let self else { return }
+            tellGone(ledger.close(connection))
+        }
         loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
     }
 
-    /// How many renditions are published: one subscriber may take them all, each with two messages.
-    func setRenditions(_ count: Int) throws(ZeroMQError) {
-        try server.socket.set(.sendHighWaterMark, Self.messagesPerRendition * max(1, count))
-    }
+    /// Subscriptions that were not taken in because a connection had too many.
+    var ignored: UInt64 { ledger.ignored }
 
     /// Sends what is small: heartbeats, errors, barriers.
     func publish(topic: [UInt8], _ header: [UInt8]) throws(ZeroMQError) {
@@ -66,11 +82,26 @@ final class MediaSocket {
             }
             let bytes = incoming.bytes
             guard let kind = bytes.first else { continue }
-            switch kind {
-            case 1: onSubscribe?(Array(bytes.dropFirst()))
-            case 0: onUnsubscribe?(Array(bytes.dropFirst()))
+            let topic = Array(bytes.dropFirst())
+            let connection = incoming.connection
+            // A descriptor's number may be a new connection's: the end of the old one comes first.
+            connections.update()
+            switch (kind, connection) {
+            case (1, let connection?): subscribed(topic, connection)
+            case (0, let connection?):
+                if ledger.unsubscribe(topic, by: connection) { onUnsubscribe?(topic) }
+            case (0, nil): tellGone(ledger.sweep(topic) { connections.isOpen($0) })
             default: break
             }
         }
+    }
+
+    private func subscribed(_ topic: [UInt8], _ connection: Int32) {
+        // A barrier is answered each time and not kept.
+        if topic.starts(with: Self.barrier) || ledger.subscribe(topic, by: connection) { onSubscribe?(topic) }
+    }
+
+    private func tellGone(_ topics: [[UInt8]]) {
+        for topic in topics { onUnsubscribe?(topic) }
     }
 }

@@ -23,7 +23,9 @@ final class OrderDesk {
     private let director: DeviceDirector
     private let thread: DeviceThread<DeviceKeeper>
     private let logger: Logger
-    private let reply: (UInt64, Result<JSONValue, BusError>) -> Void
+    private let send: (UInt64, Result<JSONValue, BusError>) -> Void
+    /// Called before each answer.
+    var beforeReply: (() -> Void)?
     private var queue: [Item] = []
     private var isBusy = false
     private var transactions: [String: Transaction] = [:]
@@ -53,8 +55,13 @@ final class OrderDesk {
         self.thread = thread
         self.committed = committed
         self.logger = logger
-        self.reply = reply
+        send = reply
         generation = committed?.generation ?? 0
+    }
+
+    private func reply(_ order: UInt64, _ result: Result<JSONValue, BusError>) {
+        beforeReply?()
+        send(order, result)
     }
 
     func handle(_ order: WorkerOrder) {
@@ -222,7 +229,8 @@ final class OrderDesk {
         case .prepared?: finish(.success([:]))
         case .applied(let change, _)?:
             let present = director.snapshot?.configuration
-            let isSame = present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
+            let isSame =
+                present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
             perform(isSame ? .open : .quiet) { keeper throws(BusError) in
                 try keeper.rollBack(change)
             } then: { [weak self] result in

@@ -40,7 +40,8 @@ struct PayloadPlan {
         }
         planes = places.map { place in
             FrameHeader.Plane(
-                offset: room[..<place.region].reduce(place.start, +), stride: place.plane.stride, bytes: place.plane.bytes)
+                offset: room[..<place.region].reduce(place.start, +), stride: place.plane.stride,
+                bytes: place.plane.bytes)
         }
         self.room = room
         self.padding = padding

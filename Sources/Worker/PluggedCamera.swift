@@ -35,7 +35,8 @@ public final class PluggedCamera: VideoSource {
             return V4L2Camera(found)
         }
         if let node = identity.node, let error = survey.unreadable[node] { throw error }
-        throw SourceError(.disconnected, operation: "open", message: "no camera with the id \(identity.uniqueID) is plugged in")
+        throw SourceError(
+            .disconnected, operation: "open", message: "no camera with the id \(identity.uniqueID) is plugged in")
     }
 
     private func opened(_ operation: String) throws(SourceError) -> V4L2Camera {

@@ -68,7 +68,8 @@ final class StatusBoard {
     /// A new coordinator knows nothing yet.
     func forget() { sent = nil }
 
-    private func tell() {
+    /// Tells now what has changed: before the answer to an order, so that nobody who has the answer finds the state behind it.
+    func tell() {
         let json = read().json
         guard json != sent, send(.status(json)) else { return }
         sent = json

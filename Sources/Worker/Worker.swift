@@ -30,8 +30,6 @@ public final class Worker {
     private var ending: WorkerEnding?
     private var lockReminder: Loop.Token?
 
-    /// How long the device is held open for a lock that a new coordinator has not told of, milliseconds.
-    private static let lockMemory: Int64 = 5000
     /// How long an end in order may take, milliseconds.
     private static let endLimit: Int64 = 3000
 
@@ -72,11 +70,10 @@ public final class Worker {
             let context = try Context()
             doorkeeper = try Doorkeeper(context, loop) { _, _ in .admit }
             let mediaPath = directory.mediaSocket(options.device)
-            socket = try MediaSocket(
-                context, loop, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group)
             connections = ConnectionGuard(
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
-            connections.add(socket.server)
+            socket = try MediaSocket(
+                context, loop, connections, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group)
             errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
             frames = FrameDesk(device: options.device, socket, pool)
@@ -92,7 +89,7 @@ public final class Worker {
                 context, loop, path: directory.workersSocket,
                 hello: .hello(
                     device: options.device, uniqueID: source.identity.uniqueID, mediaPath: mediaPath),
-                logger: logger)
+                graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
             desk = OrderDesk(
                 device: options.device, director, thread, committed: committed, logger: logger,
                 reply: { [link] number, result in link.send(.reply(order: number, result)) })
@@ -101,6 +98,7 @@ public final class Worker {
         }
         frames.generation = desk.generation
         status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
+        desk.beforeReply = { [weak self] in self?.status?.tell() }
         connect()
     }
 
@@ -151,7 +149,7 @@ public final class Worker {
         link.onConnected = { [weak self] in self?.connected() }
         link.onDisconnected = { [weak self] in self?.desk.abandon() }
         link.onAbandoned = { [weak self] in
-            self?.logger.warning("no coordinator has come for 30 s")
+            self?.logger.warning("no coordinator has come for too long")
             self?.end(.inOrder)
         }
     }
@@ -197,7 +195,7 @@ public final class Worker {
         // Its locks are told again right after the hello. One that isn't, ended while there was no coordinator.
         guard let fence = desk.lockFence else { return }
         loop.cancel(lockReminder)
-        lockReminder = loop.schedule(afterMilliseconds: Self.lockMemory) { [weak self] in
+        lockReminder = loop.schedule(afterMilliseconds: options.lockMemoryMilliseconds) { [weak self] in
             guard let self, desk.lockFence == fence else { return }
             desk.forgetLock()
         }
@@ -257,7 +255,7 @@ public final class Worker {
         }
         return [
             "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped), "lost": JSONValue(director.lost),
-            "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored),
+            "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "renditions": .object(renditions),
         ]
     }

@@ -14,6 +14,10 @@ public struct WorkerOptions: Sendable {
     /// Connections to the media socket, of one user and in all.
     public var connectionsPerUser = 128
     public var connections = 1024
+    /// How long the worker goes on without a coordinator.
+    public var coordinatorGraceMilliseconds: Int64 = 30_000
+    /// How long the device is held open for a lock that a new coordinator has not told of.
+    public var lockMemoryMilliseconds: Int64 = 5000
     /// What an earlier process of this device had committed, as it told it (`committed` of its status); nil: nothing.
     public var configuration: JSONValue?
 

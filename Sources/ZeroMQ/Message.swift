@@ -49,6 +49,9 @@ public final class Message {
     /// More frames of the same message follow.
     public var hasMore: Bool { zmq_msg_more(&message) != 0 }
 
+    /// The descriptor of the connection that it came from (`ZMQ_SRCFD`); nil where libzmq made the message itself.
+    public var connection: Int32? { property("__fd").flatMap { Int32($0) } }
+
     /// A property of the connection that it came from (`zmq_msg_gets`): `Peer-Address`, `User-Id`.
     public func property(_ name: String) -> String? {
         zmq_msg_gets(&message, name).map { String(cString: $0) }

@@ -11,7 +11,8 @@ import Worker
 struct CameraBusWorker: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-worker",
-        abstract: "The process that owns one camera of CameraBus. camerabusd starts it; there is no need to do so by hand.",
+        abstract:
+            "The process that owns one camera of CameraBus. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
             Exit status: 0 ended in order, 1 failed, 64 usage, 74 the driver has hung in a call for 10 s, 75 another worker \
             has the device.
@@ -76,6 +77,7 @@ struct CameraBusWorker: ParsableCommand {
         var logger = Logger(label: "camerabus-worker")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
         if list { return printCameras(logger) }
+        ProcessMemory.keepFreed(bytes: 256 << 20)
         do {
             let worker = try Worker(try options(), source: source, logger: logger)
             throw ExitCode(worker.run(signals: signals).rawValue)

@@ -49,8 +49,8 @@ import Testing
         #expect(observer.values.keys.sorted() == ["state/device/cam0/", "state/device/cam1/"])
         bus.setState("state/device/cam0/", ["x": 1])
         #expect(try await observer.next() == .state(topic: "state/device/cam0/", value: ["x": 1]))
-        bus.setState("state/device/cam1/", nil)
-        #expect(try await observer.next() == .state(topic: "state/device/cam1/", value: nil))
+        bus.setState("state/device/cam1/", .null)
+        #expect(try await observer.next() == .state(topic: "state/device/cam1/", value: .null))
         #expect(observer["state/device/cam1/"] == nil)
     }
 

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func resultsSurviveTheWire() throws {
-        let result: JSONValue = ["text": "\u{0}\n\"\\é", "count": .integer(.max), "list": [1.5, nil, true]]
+        let result: JSONValue = ["text": "\u{0}\n\"\\é", "count": .integer(.max), "list": [1.5, .null, true]]
         #expect(
             try Reply(parsing: Response.success(id: "x", result: result)) == Reply(id: "x", result: .success(result)))
     }

@@ -43,11 +43,11 @@ public final class FakeBus: Sendable {
     public static func device(_ id: String) -> JSONValue {
         [
             "id": .string(id), "uniqueID": .string("virtual-\(id)"), "name": .string("Virtual camera \(id)"),
-            "mediaType": "video", "type": "virtual", "position": "unspecified", "node": nil, "driver": "virtual",
-            "bus": "virtual", "connected": true, "isOpen": false, "isStreaming": false, "stream": nil,
+            "mediaType": "video", "type": "virtual", "position": "unspecified", "node": .null, "driver": "virtual",
+            "bus": "virtual", "connected": true, "isOpen": false, "isStreaming": false, "stream": .null,
             "activeFormat": ["id": "f1", "pixelFormat": "YUYV", "width": 640, "height": 480], "frameDuration": "1/30",
-            "frameRate": 30, "generation": 1, "controls": ["brightness": 128], "asOf": 1, "lock": nil,
-            "worker": ["pid": 4711, "state": "running", "restarts": 0, "busySince": nil], "error": nil,
+            "frameRate": 30, "generation": 1, "controls": ["brightness": 128], "asOf": 1, "lock": .null,
+            "worker": ["pid": 4711, "state": "running", "restarts": 0, "busySince": .null], "error": .null,
         ]
     }
 

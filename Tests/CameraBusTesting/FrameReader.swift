@@ -12,7 +12,9 @@ public struct FrameReader {
         public var bytes: UnsafeRawBufferPointer { payload.bytes }
         public var stream: String { header["stream"]?.string ?? "" }
         public var sequence: Int64 { header["sequence"]?.integer ?? -1 }
-        public var captureSequence: UInt64 { header["captureSequence"]?.integer.flatMap { UInt64(exactly: $0) } ?? .max }
+        public var captureSequence: UInt64 {
+            header["captureSequence"]?.integer.flatMap { UInt64(exactly: $0) } ?? .max
+        }
 
         /// What a virtual camera has drawn into the picture; nil when it can't be read.
         public var pictureCounter: PictureCounter? {
@@ -29,7 +31,8 @@ public struct FrameReader {
                     bytes: Int(plane["bytes"]?.integer ?? 0))
             }
             let layout = FrameLayout(
-                pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(width), height: Int(height)), planes: planes)
+                pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(width), height: Int(height)), planes: planes
+            )
             return PictureCounterReader.read(payload.bytes, layout)
         }
     }

@@ -11,7 +11,7 @@ import Testing
         arguments: [
             ("brightness=10", "brightness", 10), ("hue=-5", "hue", -5), ("mask=0xff", "mask", 255),
             ("white_balance_automatic=false", "white_balance_automatic", false), ("flip=true", "flip", true),
-            ("pattern=Bars", "pattern", "Bars"), ("line=50 Hz", "line", "50 Hz"), ("reset", "reset", nil),
+            ("pattern=Bars", "pattern", "Bars"), ("line=50 Hz", "line", "50 Hz"), ("reset", "reset", .null),
             ("text=\"10\"", "text", "10"), ("area=640,480", "area", [640, 480]), ("list=[1, 2]", "list", [1, 2]),
             ("text=", "text", ""), ("text=a=b", "text", "a=b"), ("text=1,b", "text", "1,b"),
             ("big=99999999999999999999", "big", "99999999999999999999"),

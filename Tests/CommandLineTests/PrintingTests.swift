@@ -49,7 +49,7 @@ import Testing
 
     @Test func `formats of every kind have a row`() {
         let discrete: JSONValue = [
-            "id": "f1", "pixelFormat": "YUYV", "title": "YUYV 4:2:2", "width": 640, "height": 480, "sizes": nil,
+            "id": "f1", "pixelFormat": "YUYV", "title": "YUYV 4:2:2", "width": 640, "height": 480, "sizes": .null,
             "frameRates": [
                 ["minFrameDuration": "1/30", "maxFrameDuration": "1/30"],
                 ["minFrameDuration": "1/15", "maxFrameDuration": "1/1"],
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test func `JSON for people is indented`() {
-        let value: JSONValue = ["b": [1, ["c": nil]], "a": [:], "d": []]
+        let value: JSONValue = ["b": [1, ["c": .null]], "a": [:], "d": []]
         #expect(
             value.indented
                 == "{\n  \"a\": {},\n  \"b\": [\n    1,\n    {\n      \"c\": null\n    }\n  ],\n  \"d\": []\n}")

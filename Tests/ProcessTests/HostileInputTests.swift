@@ -6,142 +6,145 @@ import LinuxIO
 import Testing
 import ZeroMQ
 
-/// Whatever comes in gets its error and costs nothing.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct HostileInput {
-    private static let malformed: [(String, [UInt8], BusError.Reason)] = [
-        ("nothing", [], .parseError),
-        ("no JSON", Array("hello".utf8), .parseError),
-        ("truncated", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.pi"#.utf8), .parseError),
-        ("no UTF-8", [0x22, 0xC3, 0x28, 0x22], .parseError),
-        ("two documents", Array("{}{}".utf8), .parseError),
-        ("deeply nested", Array(String(repeating: "[", count: 100_000).utf8), .parseError),
-        ("batch", Array("[]".utf8), .invalidRequest),
-        ("wrong version", Array(#"{"jsonrpc":"1.0","id":1,"method":"bus.ping"}"#.utf8), .invalidRequest),
-        ("method of wrong type", Array(#"{"jsonrpc":"2.0","id":1,"method":7}"#.utf8), .invalidRequest),
-        (
-            "params by position", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.ping","params":[1]}"#.utf8),
-            .invalidRequest
-        ),
-        ("unknown method", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.pong"}"#.utf8), .methodNotFound),
-        (
-            "unknown member", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.ping","params":{"x":1}}"#.utf8),
-            .invalidParams
-        ),
-        (
-            "member of wrong type",
-            Array(#"{"jsonrpc":"2.0","id":1,"method":"device.get","params":{"device":1}}"#.utf8),
-            .invalidParams
-        ),
-        ("too large", [UInt8](repeating: 0x20, count: (1 << 20) + 1), .limitExceeded),
-    ]
+extension ProcessTests {
+    /// Whatever comes in gets its error and costs nothing.
+    @Suite(.timeLimit(.minutes(3))) struct HostileInput {
+        private static let malformed: [(String, [UInt8], BusError.Reason)] = [
+            ("nothing", [], .parseError),
+            ("no JSON", Array("hello".utf8), .parseError),
+            ("truncated", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.pi"#.utf8), .parseError),
+            ("no UTF-8", [0x22, 0xC3, 0x28, 0x22], .parseError),
+            ("two documents", Array("{}{}".utf8), .parseError),
+            ("deeply nested", Array(String(repeating: "[", count: 100_000).utf8), .parseError),
+            ("batch", Array("[]".utf8), .invalidRequest),
+            ("wrong version", Array(#"{"jsonrpc":"1.0","id":1,"method":"bus.ping"}"#.utf8), .invalidRequest),
+            ("method of wrong type", Array(#"{"jsonrpc":"2.0","id":1,"method":7}"#.utf8), .invalidRequest),
+            (
+                "params by position", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.ping","params":[1]}"#.utf8),
+                .invalidRequest
+            ),
+            ("unknown method", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.pong"}"#.utf8), .methodNotFound),
+            (
+                "unknown member", Array(#"{"jsonrpc":"2.0","id":1,"method":"bus.ping","params":{"x":1}}"#.utf8),
+                .invalidParams
+            ),
+            (
+                "member of wrong type",
+                Array(#"{"jsonrpc":"2.0","id":1,"method":"device.get","params":{"device":1}}"#.utf8),
+                .invalidParams
+            ),
+            ("too large", [UInt8](repeating: 0x20, count: (1 << 20) + 1), .limitExceeded),
+        ]
 
-    @Test func `each malformed request gets its error, and the next good one its answer`() async throws {
-        let bus = try await BusHarness(virtual: 0)
-        let client = try RawClient(path: bus.directory.commandSocket)
-        for (what, body, reason) in Self.malformed {
-            let reply = try client.exchange(body)
-            guard case .failure(let error) = reply.result else {
-                Issue.record("\(what) was accepted")
-                continue
+        @Test func `each malformed request gets its error, and the next good one its answer`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            for (what, body, reason) in Self.malformed {
+                let reply = try client.exchange(body)
+                guard case .failure(let error) = reply.result else {
+                    Issue.record("\(what) was accepted")
+                    continue
+                }
+                #expect(error.reason == reason, "\(what)")
+                #expect(!error.message.isEmpty)
+                _ = try client.call("bus.ping")
             }
-            #expect(error.reason == reason, "\(what)")
-            #expect(!error.message.isEmpty)
-            _ = try client.call("bus.ping")
+            try await bus.stop()
         }
-        try await bus.stop()
-    }
 
-    @Test func `envelopes of every kind of client come back as they were`() async throws {
-        let bus = try await BusHarness(virtual: 0)
-        let ping = Request(id: 1, method: "bus.ping").serialized
-        let dealer = try RawClient(path: bus.directory.commandSocket)
-        try dealer.send([ping])
-        #expect(try dealer.receive().count == 1)
-        try dealer.send([[9, 9], [8], [], ping])
-        let mirrored = try dealer.receive()
-        #expect(mirrored.dropLast().map { Array($0.bytes) } == [[9, 9], [8], []])
-        let request = try RawClient(.request, path: bus.directory.commandSocket)
-        try request.send([ping])
-        #expect(try request.receive().count == 1)
-        // Two frames where one should be.
-        try dealer.send([[], ping, ping])
-        guard case .failure(let error) = try dealer.reply().result else { throw RawClient.TimedOut() }
-        #expect(error.reason == .invalidRequest)
-        // A notification gets no reply: the next one is that of the request behind it.
-        try dealer.send([[], Request(id: nil, method: "bus.ping").serialized])
-        try dealer.send([[], Request(id: "after", method: "bus.ping").serialized])
-        #expect(try dealer.reply().id == "after")
-        try await bus.stop()
-    }
-
-    @Test func `a frame beyond the socket's limit ends its sender's connection and nobody else's`() async throws {
-        let bus = try await BusHarness(virtual: 0)
-        let other = try RawClient(path: bus.directory.commandSocket)
-        try other.call("bus.ping")
-        let client = try RawClient(path: bus.directory.commandSocket)
-        try client.send([[], [UInt8](repeating: 0x20, count: (16 << 20) + 1)])
-        #expect(throws: RawClient.TimedOut.self) { try client.receive(within: 1) }
-        try other.call("bus.ping")
-        try await bus.stop()
-    }
-
-    @Test func `clients that never read cost a bounded amount of memory`() async throws {
-        let bus = try await BusHarness(virtual: 0)
-        let before = try memory(bus.pid)
-        let clients = try (0..<8).map { _ in try RawClient(path: bus.directory.commandSocket) }
-        for client in clients {
-            try client.socket.set(.receiveHighWaterMark, 1)
-            for _ in 0..<2000 { try client.start("bus.methods") }
+        @Test func `envelopes of every kind of client come back as they were`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let ping = Request(id: 1, method: "bus.ping").serialized
+            let dealer = try RawClient(path: bus.directory.commandSocket)
+            try dealer.send([ping])
+            #expect(try dealer.receive().count == 1)
+            try dealer.send([[9, 9], [8], [], ping])
+            let mirrored = try dealer.receive()
+            #expect(mirrored.dropLast().map { Array($0.bytes) } == [[9, 9], [8], []])
+            let request = try RawClient(.request, path: bus.directory.commandSocket)
+            try request.send([ping])
+            #expect(try request.receive().count == 1)
+            // Two frames where one should be.
+            try dealer.send([[], ping, ping])
+            guard case .failure(let error) = try dealer.reply().result else { throw RawClient.TimedOut() }
+            #expect(error.reason == .invalidRequest)
+            // A notification gets no reply: the next one is that of the request behind it.
+            try dealer.send([[], Request(id: nil, method: "bus.ping").serialized])
+            try dealer.send([[], Request(id: "after", method: "bus.ping").serialized])
+            #expect(try dealer.reply().id == "after")
+            try await bus.stop()
         }
-        let observer = try RawClient(path: bus.directory.commandSocket)
-        try await eventually {
-            let counters = try observer.call("bus.metrics")["counters"]
-            return counters?["replies_dropped_total"]?.integer ?? 0 > 0
+
+        @Test func `a frame beyond the socket's limit ends its sender's connection and nobody else's`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let other = try RawClient(path: bus.directory.commandSocket)
+            try other.call("bus.ping")
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.send([[], [UInt8](repeating: 0x20, count: (16 << 20) + 1)])
+            #expect(throws: RawClient.TimedOut.self) { try client.receive(within: 1) }
+            try other.call("bus.ping")
+            try await bus.stop()
         }
-        // Two seconds' worth of requests were answered; what could not be delivered was dropped and counted.
-        #expect(try memory(bus.pid) - before < 128 << 20)
-        withExtendedLifetime(clients) {}
-        try await bus.stop()
-    }
 
-    @Test func `five thousand connections end nothing, under a low limit of open files too`() async throws {
-        let bus = try await BusHarness(virtual: 1, descriptorLimit: 1024)
-        var held: [FileDescriptorBox] = []
-        for _ in 0..<5000 {
-            if let connection = connect(to: bus.directory.commandSocket) { held.append(connection) }
-        }
-        #expect(held.count > 1000)
-        held = []
-        let client = try RawClient(path: bus.directory.commandSocket)
-        let counters = try client.call("bus.metrics")["counters"]
-        #expect(counters?["connections_refused_total"]?.integer ?? 0 > 0)
-        #expect(try client.call("device.list")["devices"]?.array?.count == 1)
-        try await bus.stop()
-    }
-
-    /// Resident bytes of a process.
-    private func memory(_ pid: Int32) throws -> Int {
-        let text = String(decoding: try File.read("/proc/\(pid)/statm", limit: 256), as: UTF8.self)
-        return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
-    }
-
-    private final class FileDescriptorBox {
-        let owner: FileDescriptor
-        init(_ raw: Int32) { owner = FileDescriptor(owning: raw) }
-    }
-
-    private func connect(to path: String) -> FileDescriptorBox? {
-        let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
-        guard raw >= 0 else { return nil }
-        let box = FileDescriptorBox(raw)
-        var address = sockaddr_un()
-        address.sun_family = sa_family_t(AF_UNIX)
-        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        @Test func `clients that never read cost a bounded amount of memory`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let before = try memory(bus.pid)
+            let clients = try (0..<8).map { _ in try RawClient(path: bus.directory.commandSocket) }
+            for client in clients {
+                try client.socket.set(.receiveHighWaterMark, 1)
+                for _ in 0..<2000 { try client.start("bus.methods") }
             }
+            let observer = try RawClient(path: bus.directory.commandSocket)
+            try await eventually {
+                let counters = try observer.call("bus.metrics")["counters"]
+                return counters?["replies_dropped_total"]?.integer ?? 0 > 0
+            }
+            // Two seconds' worth of requests were answered; what could not be delivered was dropped and counted.
+            #expect(try memory(bus.pid) - before < 128 << 20)
+            withExtendedLifetime(clients) {}
+            try await bus.stop()
         }
-        return result == 0 ? box : nil
+
+        @Test func `five thousand connections end nothing, under a low limit of open files too`() async throws {
+            let bus = try await BusHarness(virtual: 1, descriptorLimit: 1024)
+            CurrentProcess.raiseDescriptorLimit()
+            var held: [FileDescriptorBox] = []
+            for _ in 0..<5000 {
+                if let connection = connect(to: bus.directory.commandSocket) { held.append(connection) }
+            }
+            #expect(held.count == 5000)
+            held = []
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let counters = try client.call("bus.metrics")["counters"]
+            #expect(counters?["connections_refused_total"]?.integer ?? 0 > 0)
+            #expect(try client.call("device.list")["devices"]?.array?.count == 1)
+            try await bus.stop()
+        }
+
+        /// Resident bytes of a process.
+        private func memory(_ pid: Int32) throws -> Int {
+            let text = String(decoding: try File.read("/proc/\(pid)/statm", limit: 256), as: UTF8.self)
+            return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * 4096
+        }
+
+        private final class FileDescriptorBox {
+            let owner: FileDescriptor
+            init(_ raw: Int32) { owner = FileDescriptor(owning: raw) }
+        }
+
+        private func connect(to path: String) -> FileDescriptorBox? {
+            let raw = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+            guard raw >= 0 else { return nil }
+            let box = FileDescriptorBox(raw)
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: Array(path.utf8)) }
+            let result = withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.connect(raw, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+            return result == 0 ? box : nil
+        }
     }
 }

@@ -5,100 +5,104 @@ import JSON
 import LinuxIO
 import Testing
 
-/// Start, stop and death of the bus's processes.
-@Suite(.serialized, .timeLimit(.minutes(3))) struct Life {
-    @Test func `SIGTERM ends everything and leaves no socket`() async throws {
-        let bus = try await BusHarness(virtual: 2)
-        let client = try RawClient(path: bus.directory.commandSocket)
-        let pids = try bus.workerPIDs()
-        #expect(pids.count == 2)
-        try client.call("device.lock", ["devices": "cam0"])
-        try client.start("device.lock", ["devices": "cam0", "wait": 60_000])
-        try await eventually { try bus.metric("lock_waits") == 1 }
-        // stop() itself fails the test when a process or socket is left.
-        try await bus.stop()
-        guard case .failure(let error) = try client.reply().result else { throw RawClient.TimedOut() }
-        #expect(error.reason == .shuttingDown)
-        for pid in pids { #expect(kill(pid, 0) == -1) }
-    }
-
-    @Test func `bus.shutdown ends it too`() async throws {
-        let bus = try await BusHarness(virtual: 1)
-        try RawClient(path: bus.directory.commandSocket).call("bus.shutdown")
-        try await bus.waitForEnd()
-        try await bus.stop()
-    }
-
-    @Test func `a second coordinator on the directory is refused and disturbs nothing`() async throws {
-        let bus = try await BusHarness(virtual: 1)
-        let result = try await bus.run("camerabusd", ["--runtime-dir", bus.directory.path])
-        #expect(result.status == 1)
-        #expect(result.standardError.contains("another coordinator"))
-        try RawClient(path: bus.directory.commandSocket).call("bus.ping")
-        try await bus.stop()
-    }
-
-    @Test func `a path too long, a wrong key and a wrong value are told at start`() async throws {
-        let bus = try await BusHarness(virtual: 0)
-        let long = "/tmp/\(String(repeating: "x", count: 100))"
-        let result = try await bus.run("camerabusd", ["--runtime-dir", long])
-        #expect(result.status == 1 && result.standardError.contains("too long"))
-        for (text, word) in [
-            ("[bus]\nruntime_dri = \"/tmp\"", "bus.runtime_dri"), ("[devices]\nvirtual = \"two\"", "devices.virtual"),
-            ("[devices", "line 1"), ("[aliases]\nFront = \"virtual-0\"", "aliases.Front"),
-        ] {
-            let path = try bus.write(text, to: "wrong.toml")
-            let result = try await bus.run("camerabusd", ["--config", path, "--runtime-dir", bus.directory.path + "2"])
-            #expect(result.status == 1 && result.standardError.contains(word), "\(text): \(result.standardError)")
+extension ProcessTests {
+    /// Start, stop and death of the bus's processes.
+    @Suite(.timeLimit(.minutes(3))) struct Life {
+        @Test func `SIGTERM ends everything and leaves no socket`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let pids = try bus.workerPIDs()
+            #expect(pids.count == 2)
+            try client.call("device.lock", ["devices": "cam0"])
+            try client.start("device.lock", ["devices": "cam0", "wait": 60_000])
+            try await eventually { try bus.metric("lock_waits") == 1 }
+            // stop() itself fails the test when a process or socket is left.
+            try await bus.stop()
+            guard case .failure(let error) = try client.reply().result else { throw RawClient.TimedOut() }
+            #expect(error.reason == .shuttingDown)
+            for pid in pids { #expect(kill(pid, 0) == -1) }
         }
-        try await bus.stop()
-    }
 
-    @Test func `SIGHUP reads the configuration again, and a wrong one changes nothing`() async throws {
-        let bus = try await BusHarness(virtual: nil, configuration: "[devices]\nvirtual = 1\nhardware = false\n")
-        let client = try RawClient(path: bus.directory.commandSocket)
-        #expect(try bus.devices() == ["cam0"])
-        _ = try bus.write(
-            "[devices]\nvirtual = 2\nhardware = false\n[aliases]\nfront = \"virtual-1\"\n", to: "camerabus.toml")
-        kill(bus.pid, SIGHUP)
-        try await eventually { try bus.devices() == ["cam0", "front"] }
-        try await eventually {
-            try client.call("device.get", ["device": "front"])["device"]?["worker"]?["state"] == "running"
+        @Test func `bus.shutdown ends it too`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            try RawClient(path: bus.directory.commandSocket).call("bus.shutdown")
+            try await bus.waitForEnd()
+            try await bus.stop()
         }
-        _ = try bus.write("[devices]\nvirtual = \"many\"\n", to: "camerabus.toml")
-        kill(bus.pid, SIGHUP)
-        try client.call("bus.ping")
-        #expect(try bus.devices() == ["cam0", "front"])
-        _ = try bus.write("[devices]\nvirtual = 0\nhardware = false\n", to: "camerabus.toml")
-        kill(bus.pid, SIGHUP)
-        try await eventually { try bus.devices() == [] }
-        try await bus.stop()
-    }
 
-    @Test func `the state file holds what was told, and no token`() async throws {
-        let bus = try await BusHarness(virtual: 1)
-        let client = try RawClient(path: bus.directory.commandSocket)
-        let token = try #require(try client.call("device.lock", ["devices": "cam0"])["lock"]?.string)
-        let bytes = try File.read(bus.directory.stateFile, limit: 1 << 20)
-        let state = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
-        #expect(state["locks"]?[0]?["devices"] == ["cam0"])
-        #expect(state["fence"] == 1)
-        #expect(!String(decoding: bytes, as: UTF8.self).contains(token))
-        var status = stat()
-        #expect(stat(bus.directory.stateFile, &status) == 0 && status.st_mode & 0o777 == 0o600)
-        try await bus.stop()
-    }
-
-    @Test func `a worker that is killed is started again`() async throws {
-        let bus = try await BusHarness(virtual: 1)
-        let client = try RawClient(path: bus.directory.commandSocket)
-        let first = try #require(try bus.workerPIDs().first)
-        kill(first, SIGKILL)
-        try await eventually {
-            let worker = try client.call("device.get", ["device": "cam0"])["device"]?["worker"]
-            return worker?["state"] == "running" && worker?["restarts"] == 1
+        @Test func `a second coordinator on the directory is refused and disturbs nothing`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let result = try await bus.run("camerabusd", ["--runtime-dir", bus.directory.path])
+            #expect(result.status == 1)
+            #expect(result.standardError.contains("another coordinator"))
+            try RawClient(path: bus.directory.commandSocket).call("bus.ping")
+            try await bus.stop()
         }
-        #expect(try bus.workerPIDs().first != first)
-        try await bus.stop()
+
+        @Test func `a path too long, a wrong key and a wrong value are told at start`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let long = "/tmp/\(String(repeating: "x", count: 100))"
+            let result = try await bus.run("camerabusd", ["--runtime-dir", long])
+            #expect(result.status == 1 && result.standardError.contains("too long"))
+            for (text, word) in [
+                ("[bus]\nruntime_dri = \"/tmp\"", "bus.runtime_dri"),
+                ("[devices]\nvirtual = \"two\"", "devices.virtual"),
+                ("[devices", "line 1"), ("[aliases]\nFront = \"virtual-0\"", "aliases.Front"),
+            ] {
+                let path = try bus.write(text, to: "wrong.toml")
+                let result = try await bus.run(
+                    "camerabusd", ["--config", path, "--runtime-dir", bus.directory.path + "2"])
+                #expect(result.status == 1 && result.standardError.contains(word), "\(text): \(result.standardError)")
+            }
+            try await bus.stop()
+        }
+
+        @Test func `SIGHUP reads the configuration again, and a wrong one changes nothing`() async throws {
+            let bus = try await BusHarness(virtual: nil, configuration: "[devices]\nvirtual = 1\nhardware = false\n")
+            let client = try RawClient(path: bus.directory.commandSocket)
+            #expect(try bus.devices() == ["cam0"])
+            _ = try bus.write(
+                "[devices]\nvirtual = 2\nhardware = false\n[aliases]\nfront = \"virtual-1\"\n", to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await eventually { try bus.devices() == ["cam0", "front"] }
+            try await eventually {
+                try client.call("device.get", ["device": "front"])["device"]?["worker"]?["state"] == "running"
+            }
+            _ = try bus.write("[devices]\nvirtual = \"many\"\n", to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try client.call("bus.ping")
+            #expect(try bus.devices() == ["cam0", "front"])
+            _ = try bus.write("[devices]\nvirtual = 0\nhardware = false\n", to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await eventually { try bus.devices() == [] }
+            try await bus.stop()
+        }
+
+        @Test func `the state file holds what was told, and no token`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let token = try #require(try client.call("device.lock", ["devices": "cam0"])["lock"]?.string)
+            let bytes = try File.read(bus.directory.stateFile, limit: 1 << 20)
+            let state = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
+            #expect(state["locks"]?[0]?["devices"] == ["cam0"])
+            #expect(state["fence"] == 1)
+            #expect(!String(decoding: bytes, as: UTF8.self).contains(token))
+            var status = stat()
+            #expect(stat(bus.directory.stateFile, &status) == 0 && status.st_mode & 0o777 == 0o600)
+            try await bus.stop()
+        }
+
+        @Test func `a worker that is killed is started again`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let first = try #require(try bus.workerPIDs().first)
+            kill(first, SIGKILL)
+            try await eventually {
+                let worker = try client.call("device.get", ["device": "cam0"])["device"]?["worker"]
+                return worker?["state"] == "running" && worker?["restarts"] == 1
+            }
+            #expect(try bus.workerPIDs().first != first)
+            try await bus.stop()
+        }
     }
 }

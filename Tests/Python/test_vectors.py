@@ -31,6 +31,12 @@ class Vectors(unittest.TestCase):
                 with self.subTest(f"{name}: {case['name']}"):
                     runner(case)
 
+    def test_every_reason_is_known(self) -> None:
+        for reason in vectors.errors():
+            kind = type(CaptureError.of(reason))
+            self.assertIsNot(kind, CaptureError, reason)
+            self.assertEqual(kind.reason, reason)
+
     def run_device_ids(self, case: dict[str, Any]) -> None:
         self.assertEqual(grammar.is_device(vectors.frame(case["frames"][0])), case["valid"])
 

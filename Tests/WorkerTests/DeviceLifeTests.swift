@@ -33,7 +33,8 @@ struct DeviceLifeTests {
         #expect(life.demand(isLocked: true, wantsFrames: false, at: 10) == [.open])
         #expect(life.opened(at: 11) == [])
         #expect(life.wake(at: 100 * Self.second) == [])
-        #expect(life.demand(isLocked: false, wantsFrames: false, at: 100 * Self.second) == [.wake(at: 102 * Self.second)])
+        #expect(
+            life.demand(isLocked: false, wantsFrames: false, at: 100 * Self.second) == [.wake(at: 102 * Self.second)])
     }
 
     @Test("a change of mind while it opens counts when it has opened")

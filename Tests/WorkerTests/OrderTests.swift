@@ -33,7 +33,7 @@ struct OrderTests {
 
     @Test("a lock keeps the device open; its end lets it close")
     func lock() throws {
-        let worker = try WorkerFixture(bench, idleCloseMilliseconds: 50)
+        let worker = try WorkerFixture(bench) { $0.idleCloseMilliseconds = 50 }
         _ = try worker.coordinator.order(.lock, fence: 5).get()
         for _ in 0..<2 { _ = try worker.coordinator.wait("a second") { if case .alive = $0 { true } else { false } } }
         try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
@@ -66,7 +66,8 @@ struct OrderTests {
         let worker = try WorkerFixture(bench)
         let subscriber = try worker.subscriber("frame/cam0/native/")
         let before = try FrameHeader(try subscriber.next { $0.topic == "frame/cam0/native/" }.header)
-        let prepared = try prepare(worker, ["activeFormat": "f1", "frameRate": 50, "controls": ["brightness": 60]]).get()
+        let prepared = try prepare(worker, ["activeFormat": "f1", "frameRate": 50, "controls": ["brightness": 60]])
+            .get()
         #expect(prepared["activeFormat"]?["width"] == 32)
         #expect(prepared["adjusted"] == [])
         #expect(!bench.now.calls.contains { $0.hasPrefix("setFormat") })
@@ -145,7 +146,9 @@ struct OrderTests {
     func forcedFormat() throws {
         let worker = try WorkerFixture(bench)
         _ = try prepare(worker, ["activeFormat": "f1"]).get()
-        bench.set { $0.forcedFormat = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 64, height: 48)) }
+        bench.set {
+            $0.forcedFormat = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 64, height: 48))
+        }
         let error = #expect(throws: BusError.self) { try apply(worker).get() }
         #expect(error?.reason == .formatUnsupported)
         #expect(error?.data["nearest"]?["id"] == "f0")
@@ -212,7 +215,7 @@ struct OrderTests {
                 try worker.coordinator.waitForStatus("committed") { $0["committed"] != .null }["committed"])
             try worker.stop()
         }
-        let worker = try WorkerFixture(bench, configuration: committed)
+        let worker = try WorkerFixture(bench) { $0.configuration = committed }
         let subscriber = try worker.subscriber("frame/cam0/native/")
         let header = try FrameHeader(try subscriber.next { $0.topic == "frame/cam0/native/" }.header)
         #expect(header.width == 32)

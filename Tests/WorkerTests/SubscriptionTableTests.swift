@@ -94,5 +94,7 @@ struct SubscriptionTableTests {
     }
 
     private mutating func subscribe(_ topic: String) -> SubscriptionTable.Change { table.subscribe(Array(topic.utf8)) }
-    private mutating func unsubscribe(_ topic: String) -> SubscriptionTable.Change { table.unsubscribe(Array(topic.utf8)) }
+    private mutating func unsubscribe(_ topic: String) -> SubscriptionTable.Change {
+        table.unsubscribe(Array(topic.utf8))
+    }
 }

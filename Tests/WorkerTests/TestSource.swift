@@ -37,11 +37,14 @@ final class TestBench: Sendable {
 /// A camera in memory, that does what the test bench says: small YUYV pictures, the frame's number in the first four bytes.
 final class TestSource: VideoSource {
     let identity = DeviceIdentity(
-        uniqueID: "test-0", localizedName: "Test", type: .virtual, position: .unspecified, driver: "test", bus: "test:0")
+        uniqueID: "test-0", localizedName: "Test", type: .virtual, position: .unspecified, driver: "test", bus: "test:0"
+    )
     private let bench: TestBench
     private var format = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 64, height: 48))
     private var duration = FrameDuration(framesPerSecond: 100)
-    private var values: [String: ControlValue] = ["brightness": .integer(50), "gain": .integer(0), "auto": .boolean(false)]
+    private var values: [String: ControlValue] = [
+        "brightness": .integer(50), "gain": .integer(0), "auto": .boolean(false),
+    ]
 
     init(_ bench: TestBench) { self.bench = bench }
 
@@ -96,7 +99,9 @@ final class TestSource: VideoSource {
 
     func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration {
         bench.note("setFrameDuration \(duration)")
-        guard !bench.now.isStreaming else { throw SourceError(.inUse, operation: "setFrameDuration", message: "streams") }
+        guard !bench.now.isStreaming else {
+            throw SourceError(.inUse, operation: "setFrameDuration", message: "streams")
+        }
         self.duration = duration
         return duration
     }
@@ -168,8 +173,9 @@ final class TestStream: FrameStream {
 
     func dequeue() throws(SourceError) -> FrameSlot? {
         if let failure = bench.now.streamFailure { throw failure }
-        guard timer.drain() > 0 else { return nil }
-        sequence += 1
+        let ticks = timer.drain()
+        guard ticks > 0 else { return nil }
+        sequence += ticks
         guard !queued.isEmpty else { return nil }
         let slot = queued.removeFirst()
         slot.regions[0].storeBytes(of: UInt32(truncatingIfNeeded: sequence), as: UInt32.self)

@@ -1,4 +1,5 @@
 import BusProtocol
+import CameraBusTesting
 import CaptureCore
 import CaptureSources
 import Glibc
@@ -18,34 +19,21 @@ struct TimedOut: Error, CustomStringConvertible {
 /// A runtime directory of its own, removed at the end.
 final class Room {
     let directory: RuntimeDirectory
+    private let folder: TemporaryDirectory
 
     init() throws {
-        directory = try RuntimeDirectory("/tmp/camerabus-test-\(hexadecimal(randomBytes(6)))")
-        try PrivateDirectory.make(directory.path, mode: 0o700)
+        folder = try TemporaryDirectory()
+        directory = try RuntimeDirectory(folder.path)
         try PrivateDirectory.make(directory.media, mode: 0o700)
         try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
-    }
-
-    deinit {
-        for folder in [directory.media, directory.internalDirectory, directory.path] {
-            if let entries = opendir(folder) {
-                while let entry = readdir(entries) {
-                    let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-                    }
-                    File.remove("\(folder)/\(name)")
-                }
-                closedir(entries)
-            }
-            rmdir(folder)
-        }
     }
 }
 
 /// A worker on a thread of its own, and the coordinator that it reports to.
 final class WorkerFixture {
     let room: Room
-    let coordinator: FakeCoordinator
+    /// nil while there is none.
+    private(set) var present: FakeCoordinator?
     private let thread: NamedThread
     private let outcome = Outcome()
 
@@ -56,15 +44,14 @@ final class WorkerFixture {
     }
 
     init(
-        idleCloseMilliseconds: Int = 200, renditions: Int = 8, configuration: JSONValue? = nil,
-        _ source: @escaping @Sendable () -> any VideoSource
+        _ change: (inout WorkerOptions) -> Void = { _ in }, _ source: @escaping @Sendable () -> any VideoSource
     ) throws {
         room = try Room()
-        coordinator = try FakeCoordinator(room.directory)
+        let coordinator = try FakeCoordinator(room.directory)
+        present = coordinator
         var options = WorkerOptions(device: "cam0", runtimeDirectory: room.directory.path)
-        options.idleCloseMilliseconds = idleCloseMilliseconds
-        options.renditions = renditions
-        options.configuration = configuration
+        options.idleCloseMilliseconds = 200
+        change(&options)
         let (outcome, finalOptions) = (outcome, options)
         thread = try NamedThread(name: "worker") {
             do throws(WorkerError) {
@@ -78,11 +65,25 @@ final class WorkerFixture {
         _ = try coordinator.wait("hello") { if case .hello = $0 { true } else { false } }
     }
 
-    convenience init(_ bench: TestBench, idleCloseMilliseconds: Int = 200, configuration: JSONValue? = nil) throws {
-        try self.init(idleCloseMilliseconds: idleCloseMilliseconds, configuration: configuration) { TestSource(bench) }
+    convenience init(_ bench: TestBench, _ change: (inout WorkerOptions) -> Void = { _ in }) throws {
+        try self.init(change) { TestSource(bench) }
     }
 
-    deinit { if outcome.value == nil { _ = try? stop() } }
+    deinit { if outcome.value == nil, present != nil { _ = try? stop() } }
+
+    var coordinator: FakeCoordinator {
+        get throws { try #require(present) }
+    }
+
+    /// The coordinator dies.
+    func killCoordinator() { present = nil }
+
+    /// A new coordinator comes, and is greeted.
+    func startCoordinator() throws {
+        let coordinator = try FakeCoordinator(room.directory)
+        present = coordinator
+        _ = try coordinator.wait("hello") { if case .hello = $0 { true } else { false } }
+    }
 
     /// Ends the worker and tells its exit status.
     @discardableResult
@@ -117,6 +118,7 @@ final class FakeCoordinator {
 
     init(_ directory: RuntimeDirectory) throws {
         path = directory.workersSocket
+        File.remove(path)
         socket = try Socket(try Context(), .router)
         try socket.bind(RuntimeDirectory.endpoint(path))
     }

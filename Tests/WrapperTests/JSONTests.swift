@@ -3,7 +3,7 @@ import Testing
 
 @Suite struct JSONReading {
     @Test(arguments: [
-        (#"{"a":[1,-2.5,true,null,"x"]}"#, JSONValue.object(["a": [1, -2.5, true, nil, "x"]])),
+        (#"{"a":[1,-2.5,true,null,"x"]}"#, JSONValue.object(["a": [1, -2.5, true, .null, "x"]])),
         (#"9223372036854775807"#, .integer(.max)), (#""é\u0000\n""#, .string("é\0\n")), ("  [] ", .array([])),
     ])
     func `takes what is JSON`(text: String, value: JSONValue) throws {

@@ -93,9 +93,6 @@ class AsyncClient:
     async def controls(self, device: str, *, timeout: float | None = None) -> dict[str, Control]:
         return await self._run(self._open.ask(calls.controls(device), timeout))
 
-    async def rename(self, device: str, alias: str, *, timeout: float | None = None) -> Device:
-        return await self._run(self._open.ask(calls.rename(device, alias), timeout))
-
     def lock(
         self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
     ) -> AsyncLock:

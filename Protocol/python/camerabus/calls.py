@@ -36,10 +36,6 @@ def controls(name: str) -> Call[dict[str, Control]]:
     return Call("device.controls", {"device": name}, read_controls, True)
 
 
-def rename(name: str, alias: str) -> Call[Device]:
-    return Call("device.rename", {"device": name, "name": alias}, lambda result: read(Device, _member(result, "device")))
-
-
 def snapshot(prefix: str | None) -> Call[dict[str, Any]]:
     return Call("bus.snapshot", {} if prefix is None else {"prefix": prefix}, _object, True)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from types import TracebackType
 from typing import Any, Callable, Iterator, Mapping, Self, Sequence
 
@@ -51,11 +50,6 @@ class Client:
         if self._core is not None:
             self._core.close()
             self._core = None
-
-    def __del__(self) -> None:
-        if getattr(self, "_core", None) is not None:
-            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2)
-            self.close()
 
     @property
     def _open(self) -> Core:
@@ -106,10 +100,6 @@ class Client:
     def controls(self, device: str, *, timeout: float | None = None) -> dict[str, Control]:
         """The device's controls by name, each with its range and value."""
         return run(self._open.ask(calls.controls(device), timeout))
-
-    def rename(self, device: str, alias: str, *, timeout: float | None = None) -> Device:
-        """Gives a device an alias, which becomes its id."""
-        return run(self._open.ask(calls.rename(device, alias), timeout))
 
     # Changes
 

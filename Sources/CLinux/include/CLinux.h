@@ -35,3 +35,10 @@ char **clinux_environment(void);
 
 // Both ends close-on-exec, and never blocking.
 int clinux_pipe(int ends[2]);
+
+// mallopt(M_MMAP_THRESHOLD), mallopt(M_TRIM_THRESHOLD): 1 on success.
+int clinux_mallopt_mmap_threshold(int bytes);
+int clinux_mallopt_trim_threshold(int bytes);
+
+// malloc_trim(0): 1 if memory went back to the kernel.
+int clinux_malloc_trim(void);

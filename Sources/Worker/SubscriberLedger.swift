@@ -1,0 +1,56 @@
+import BusProtocol
+
+/// Who subscribes to what, connection by connection.
+///
+/// libzmq tells a publisher that the last subscriber of a topic has gone also when somebody unsubscribes who never
+/// subscribed (seen with 4.3.4). Without a ledger of our own, one peer could end the stream of all others.
+struct SubscriberLedger {
+    private var holders: [[UInt8]: Set<Int32>] = [:]
+    private var topics: [Int32: Set<[UInt8]>] = [:]
+    /// Subscriptions that were not taken in because there are too many.
+    private(set) var ignored: UInt64 = 0
+
+    /// Topics of one connection.
+    private static let maximumTopics = 256
+
+    /// - Returns: true if it is the topic's first.
+    mutating func subscribe(_ topic: [UInt8], by connection: Int32) -> Bool {
+        guard topic.count <= BusLimits.maxTopicBytes, topics[connection, default: []].count < Self.maximumTopics else {
+            ignored += 1
+            return false
+        }
+        guard topics[connection, default: []].insert(topic).inserted else { return false }
+        holders[topic, default: []].insert(connection)
+        return holders[topic]?.count == 1
+    }
+
+    /// - Returns: true if it was the topic's last.
+    mutating func unsubscribe(_ topic: [UInt8], by connection: Int32) -> Bool {
+        guard topics[connection]?.remove(topic) != nil else { return false }
+        if topics[connection]?.isEmpty == true { topics[connection] = nil }
+        return remove(connection, from: topic)
+    }
+
+    /// The connection has ended.
+    ///
+    /// - Returns: the topics that have lost their last subscriber.
+    mutating func close(_ connection: Int32) -> [[UInt8]] {
+        (topics.removeValue(forKey: connection) ?? []).filter { remove(connection, from: $0) }
+    }
+
+    /// Some connection has ended that had subscribed to the topic; those that are not open any more are taken out.
+    ///
+    /// Its end may have been told before its subscription was read.
+    ///
+    /// - Returns: the topics that have lost their last subscriber.
+    mutating func sweep(_ topic: [UInt8], isOpen: (Int32) -> Bool) -> [[UInt8]] {
+        (holders[topic] ?? []).filter { !isOpen($0) }.flatMap { close($0) }
+    }
+
+    private mutating func remove(_ connection: Int32, from topic: [UInt8]) -> Bool {
+        holders[topic]?.remove(connection)
+        guard holders[topic]?.isEmpty == true else { return false }
+        holders[topic] = nil
+        return true
+    }
+}
