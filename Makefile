@@ -60,9 +60,9 @@ install: ## Install what `make build` built, with unit, configuration and comple
 	install -m 644 deploy/70-camerabus.rules $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	[ -e $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml ] || install -m 644 deploy/camerabus.toml $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml
 	install -d $(DESTDIR)$(BASH_COMPLETIONS) $(DESTDIR)$(ZSH_COMPLETIONS) $(DESTDIR)$(FISH_COMPLETIONS)
-	.build/release/camerabus --generate-completion-script bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
-	.build/release/camerabus --generate-completion-script zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
-	.build/release/camerabus --generate-completion-script fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	.build/release/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
+	.build/release/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
+	.build/release/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
 	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'To start the service now and at each boot:' \
 	    '    systemd-sysusers && systemctl daemon-reload && systemctl enable --now camerabusd' \
 	    'To let somebody use it:' '    usermod -aG camerabus NAME'

@@ -69,7 +69,7 @@ let package = Package(
 
         // Media
         swift("CaptureSources", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux"]),
-        swift("Imaging", ["CaptureCore", "FFmpeg", "TurboJPEG"]),
+        swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
 
         // Services
         swift("BusClient", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ"]),

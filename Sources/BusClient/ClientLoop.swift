@@ -60,15 +60,16 @@ final class ClientLoop {
             if isStopping { break }
             calls?.work()
             for subscription in subscriptions.values { subscription.work() }
-            var set = pollSet ?? PollSet([.descriptor(handle.wake.rawValue)] + sources)
-            pollSet = set
+            // After what has come: a process that was stopped must not find its answers too late.
+            keepAppointments()
+            if pollSet == nil { pollSet = PollSet([.descriptor(handle.wake.rawValue)] + sources) }
             do throws(ZeroMQError) {
-                try set.wait(timeout: millisecondsToNextAppointment())
+                // In place: a copy would be an allocation for every turn.
+                try pollSet?.wait(timeout: millisecondsToNextAppointment())
             } catch {
                 failure = .system(error.description)
                 break
             }
-            keepAppointments()
         }
         handle.refuse(failure)
         close(failure)

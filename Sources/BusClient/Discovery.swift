@@ -17,7 +17,7 @@ enum Discovery {
         var places: [ClientError.Place] = []
         for candidate in candidates {
             let why: String
-            if candidate.path.hasPrefix("/tmp/"), candidates.count > 1, !isOurs(candidate.path, uid) {
+            if candidates.count > 1, candidate.path == "/tmp/camerabus-\(uid)", !isOurs(candidate.path, uid) {
                 // Anybody may make a directory of that name there, with a bus of their own in it.
                 why = exists(candidate.path) ? "belongs to somebody else" : "not there"
             } else if UnixSocket.isLive(candidate.commandSocket) {

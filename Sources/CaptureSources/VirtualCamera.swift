@@ -176,7 +176,9 @@ public final class VirtualCamera: VideoSource {
         case .busy: isBusy = true
         case .slow(let milliseconds): delay = clamped(milliseconds)
         case .none:
-            state.update { $0.stalledUntil = 0 }
+            // Not before now: what the stall cost stays lost, also where the sensor's thread is late.
+            let now = MonotonicClock.now()
+            state.update { $0.stalledUntil = min($0.stalledUntil, now) }
             isBusy = false
             delay = 0
         }

@@ -46,21 +46,29 @@ public final class PictureConverter {
 
     private static func way(_ reader: FrameReader, _ request: PictureRequest) throws(ConversionError) -> Way {
         let isRGB = request.encoding == .bgr || request.encoding == .rgb
+        let size = reader.dimensions
+        // Chroma of half the width and height is still as fine as a picture of at most that size needs, and scaling it
+        // takes a quarter of the time that libswscale takes from RGB to RGB.
+        let isSmall = request.dimensions.width <= size.width / 2 && request.dimensions.height <= size.height / 2
+        var isFromRGB = false
         switch reader.format {
-        case .jpeg:
-            return .jpeg(reader, try JPEGConverter(reader.dimensions, request))
-        case .packedRGB where isRGB, .converted where isRGB, .deepBayer where isRGB:
+        case .jpeg: return .jpeg(reader, try JPEGConverter(size, request))
+        case .packedRGB, .converted, .deepBayer: isFromRGB = true
+        default: break
+        }
+        if isFromRGB, isRGB, !isSmall {
             let target: ImageFormat = request.encoding == .bgr ? .bgr24 : .rgb24
             return .scaler(try ScalerStage(reader, to: target, dimensions: request.dimensions))
-        default:
-            let isScaled = reader.dimensions != request.dimensions
-            let unpacker = try FrameUnpacker(
-                reader, lumaOnly: request.encoding == .gray, range: isScaled ? nil : request.encoding.range)
-            let chroma = PicturePacker.chroma(for: request, source: unpacker.chroma, isScaled: isScaled)
-            let scaler = try PlanarScaler(
-                from: reader.dimensions, chroma: unpacker.chroma, to: request.dimensions, chroma: chroma)
-            return .planar(unpacker, scaler, try PicturePacker(request, chroma: chroma, range: unpacker.range))
         }
+        let isScaled = size != request.dimensions
+        let unpacker = try FrameUnpacker(
+            reader, lumaOnly: request.encoding == .gray, range: isScaled ? nil : request.encoding.range)
+        let chroma =
+            isFromRGB && isRGB
+            ? .s444 : PicturePacker.chroma(for: request, source: unpacker.chroma, isScaled: isScaled)
+        let scaler = try PlanarScaler(
+            from: size, chroma: unpacker.chroma, to: request.dimensions, chroma: chroma)
+        return .planar(unpacker, scaler, try PicturePacker(request, chroma: chroma, range: unpacker.range))
     }
 
     /// Makes the picture of one frame.

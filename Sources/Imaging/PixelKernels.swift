@@ -64,8 +64,10 @@ enum RangeChange {
         switch self {
         case .toFull:
             for index in 0..<count {
-                let above = Int16(truncatingIfNeeded: max(line[index], 16)) &- 16
-                line[index] = UInt8(truncatingIfNeeded: min(above &+ (above &* 42 &+ 128) &>> 8, 255))
+                // In bytes but for the product: twice as many at a time.
+                let above = max(line[index], 16) &- 16
+                let more = UInt8(truncatingIfNeeded: (UInt16(truncatingIfNeeded: above) &* 42 &+ 128) &>> 8)
+                line[index] = above &+ min(more, 255 &- above)
             }
         case .toLimited:
             for index in 0..<count {

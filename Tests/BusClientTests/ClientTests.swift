@@ -5,8 +5,8 @@ import JSON
 import Synchronization
 import Testing
 
-@Suite struct ClientTests {
-    @Test func saysHelloAndAsks() async throws {
+@Suite(.timeLimit(.minutes(1))) struct ClientTests {
+    @Test func `it says hello and asks`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         #expect(client.greeting.epoch == "e1")
@@ -16,7 +16,7 @@ import Testing
         await client.close()
     }
 
-    @Test func tellsWhereItLooked() async throws {
+    @Test func `without a bus it tells where it looked`() async throws {
         let home = try TemporaryDirectory()
         await #expect(
             throws: ClientError.noBus(lookedAt: [.init(directory: home.path, why: "no bus in it")])
@@ -25,7 +25,7 @@ import Testing
         #expect(sentence.contains("camerabusd") && sentence.contains("/run/camerabus (not there)"))
     }
 
-    @Test func refusalsCarryTheirReason() async throws {
+    @Test func `refusals carry their reason`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let error = await #expect(throws: ClientError.self) { try await client.device("nope") }
@@ -33,7 +33,7 @@ import Testing
         #expect(error?.description == "deviceNotFound: There is no device 'nope'.")
     }
 
-    @Test func answersBringTheirAttachments() async throws {
+    @Test func `answers bring their attachments`() async throws {
         let bus = try FakeBus { request, respond in
             guard request.method == "test.attach" else { return false }
             respond(.result(["attachments": [["name": "a", "bytes": 3]]], attachments: [[1, 2, 3], []]))
@@ -44,7 +44,7 @@ import Testing
         #expect(answer.attachments.map { $0.copied() } == [[1, 2, 3], []])
     }
 
-    @Test func answersFindTheirCallers() async throws {
+    @Test func `answers find their callers`() async throws {
         // The answers come in the order opposite to that of the questions.
         let kept = Mutex<[(Int64, @Sendable (FakeBus.Reply) -> Void)]>([])
         let bus = try FakeBus { request, respond in
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func callsRunOutOfTime() async throws {
+    @Test func `calls run out of time`() async throws {
         let bus = try FakeBus { request, _ in request.method == "test.never" }
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         await #expect(throws: ClientError.timedOut(method: "test.never", milliseconds: 50)) {
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func cancelledCallsEndAtOnce() async throws {
+    @Test func `cancelled calls end at once`() async throws {
         let (asked, continuation) = AsyncStream.makeStream(of: Void.self)
         let bus = try FakeBus { request, _ in
             guard request.method == "test.never" else { return false }
@@ -94,7 +94,7 @@ import Testing
         await #expect(throws: ClientError.cancelled) { try await cancelledBefore.value }
     }
 
-    @Test func closingEndsWhatWaits() async throws {
+    @Test func `closing ends what waits`() async throws {
         let (asked, continuation) = AsyncStream.makeStream(of: Void.self)
         let bus = try FakeBus { request, _ in
             guard request.method == "test.never" else { return false }
@@ -112,7 +112,7 @@ import Testing
         await #expect(throws: ClientError.closed) { _ = try await client.watch(["state/"]) }
     }
 
-    @Test func theEndOfTheBusEndsItsCallsAndNewOnesReachTheNextBus() async throws {
+    @Test func `the end of the bus ends its calls, and new ones reach the next bus`() async throws {
         let (asked, continuation) = AsyncStream.makeStream(of: Void.self)
         let bus = try FakeBus { request, _ in
             guard request.method == "test.never" else { return false }
@@ -131,7 +131,7 @@ import Testing
         #expect(bus.requests.filter { $0.method == "bus.hello" }.map(\.isNotification) == [false, true])
     }
 
-    @Test func aBusThatIsGoneIsToldAsSuch() async throws {
+    @Test func `a bus that is gone is told as such`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         bus.stop()
@@ -146,7 +146,19 @@ import Testing
         }
     }
 
-    @Test func tooLargeRequestsAreNotSent() async throws {
+    @Test func `a request that was given up does not reach the next bus`() async throws {
+        let bus = try FakeBus()
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        bus.stop()
+        // The first one may still meet the dying connection.
+        _ = try? await client.call("bus.ping", timeout: .milliseconds(50))
+        await #expect(throws: ClientError.self) { try await client.call("test.late", timeout: .milliseconds(50)) }
+        try bus.restart()
+        _ = try await client.call("bus.ping", timeout: .seconds(20))
+        #expect(!bus.requests.contains { $0.method == "test.late" })
+    }
+
+    @Test func `requests that are too large are not sent`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let text = String(repeating: "x", count: BusLimits.maxRequestBytes)

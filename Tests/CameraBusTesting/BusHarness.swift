@@ -43,6 +43,7 @@ public final class BusHarness {
         sharedMemoryBefore = Leaks.sharedMemory()
         let readiness = try Readiness(scratch)
         var environment = Self.inherited()
+        environment["PATH"] = "\(Programs.directory):\(environment["PATH"] ?? "/usr/bin:/bin")"
         environment["CAMERABUS_RUNTIME_DIR"] = directory.path
         self.environment = environment
         environment["NOTIFY_SOCKET"] = readiness.path

@@ -78,6 +78,22 @@ import Testing
             ])
     }
 
+    /// Else the end of a topic, when lost, would show in nothing once another topic has had a message.
+    @Test func latestTellsTopicsThatWentLast() {
+        var store = StateStore(epoch: "e")
+        _ = store.set("state/lock/a", 1)
+        let gone = store.set("state/lock/a", nil)
+        _ = store.set("state/lock/b", 1)
+        #expect(store.latest["state/lock/a/"] == gone?.message["sequence"])
+        _ = store.set("state/lock/a", 2)
+        #expect(store.latest["state/lock/a/"] == 4)
+        for index in 0..<100 {
+            _ = store.set("state/lock/\(index)", 1)
+            _ = store.set("state/lock/\(index)", nil)
+        }
+        #expect(store.latest.object?.keys.count { $0.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 3 } == 2 + 32)
+    }
+
     @Test func memoryIsBounded() {
         for index in 0..<10_000 {
             _ = store.event("event/photo/\(index)", name: "did")

@@ -6,7 +6,7 @@ import Testing
 
 /// A virtual camera, opened, with a format and rate that it takes as they are.
 func openCamera(
-    _ index: Int = 0, _ pixelFormat: PixelFormat = .grey, _ width: Int = 320, _ height: Int = 240, fps: Int = 60
+    _ index: Int = 0, _ pixelFormat: PixelFormat = .nv12, _ width: Int = 320, _ height: Int = 240, fps: Int = 60
 ) throws -> VirtualCamera {
     let camera = VirtualCamera(index: index)
     _ = try camera.open()

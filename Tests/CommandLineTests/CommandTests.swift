@@ -140,7 +140,7 @@ import Testing
         let result = try await program.end()
         #expect(result.status == 3)
         let line = try JSONValue(parsing: String(result.standardOutput.split(separator: "\n")[0]))
-        #expect(line["topic"] == "state/device/cam1/" && line["message"]?["value"]?["x"] == 1)
+        #expect(line["topic"] == "state/device/cam1/" && line["value"]?["x"] == 1)
         #expect(!result.standardOutput.contains("cam10"))
     }
 

@@ -105,4 +105,58 @@ import Testing
         let result = try await program.end()
         #expect(result.status == 143 && result.standardError == "")
     }
+
+    @Test func `a key on the terminal reaches the command once`() async throws {
+        let script = """
+            import os, pty, sys
+            pid, terminal = pty.fork()
+            if pid == 0:
+                os.execv(sys.argv[1], sys.argv[1:])
+            seen, pressed = b"", False
+            while True:
+                try:
+                    data = os.read(terminal, 1000)
+                except OSError:
+                    break
+                if not data:
+                    break
+                seen += data
+                if b"ready" in seen and not pressed:
+                    pressed = True
+                    os.write(terminal, b"\\x03")
+            sys.stdout.write(f"{seen.count(b'caught')} {os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}")
+            """
+        // It goes on for a while after the first, so that a second one would be seen.
+        let command =
+            "trap 'echo caught' INT; echo ready; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do sleep 0.1; done; exit 9"
+        let program = try RunningProgram(
+            "python3", ["-c", script, Programs.path("camerabus"), "lock", "cam0", "--", "sh", "-c", command],
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
+        let result = try await program.end()
+        #expect(result.standardOutput == "1 9", "\(result)")
+    }
+
+    @Test func `a process that the bus can't see renews its lease, and ends when that is refused`() async throws {
+        let bus = try FakeBus { request, respond in
+            switch request.method {
+            case "bus.hello":
+                respond(
+                    .result([
+                        "server": "CameraBus", "version": "0", "epoch": "e1", "you": ["uid": 0, "gid": 0, "pid": 0],
+                    ]))
+            case "device.lock": respond(.result(["lock": "t0ken", "fence": 3, "devices": ["cam0"], "holder": [:]]))
+            case "device.renew": respond(.error(BusError(.lockLost, "It has run out.")))
+            default: return false
+            }
+            return true
+        }
+        let value = (FakeBus.device("cam0").object ?? [:]).merging(["lock": ["id": "l", "fence": 3]]) { $1 }
+        bus.setState("state/device/cam0/", .object(value))
+        let program = try RunningProgram(
+            "camerabus", ["lock", "cam0"],
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
+        let result = try await program.end()
+        #expect(result.status == 1 && result.standardError.contains("lockLost: It has run out."), "\(result)")
+        #expect(bus.requests.first { $0.method == "device.renew" }?.params == ["lock": "t0ken"])
+    }
 }

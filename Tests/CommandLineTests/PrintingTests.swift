@@ -72,14 +72,15 @@ import Testing
 
     @Test func `menus stand below their control, in order`() {
         let control: JSONValue = [
-            "name": "test_pattern", "type": "menu", "minimum": 0, "maximum": 10, "step": 1, "default": 0, "value": 2,
-            "menu": ["0": "Off", "10": "Noise", "2": "Bars"], "flags": ["inactive", "slider"],
+            "name": "test_pattern", "type": "menu", "minimum": 0, "maximum": 10, "step": 1, "defaultValue": 0,
+            "value": 2, "flags": ["inactive", "slider"],
+            "menu": [["index": 0, "name": "Off"], ["index": 2, "name": "Bars"], ["index": 10, "value": 5]],
         ]
         #expect(
             ControlsCommand.table([control]).lines == [
                 "NAME          TYPE  MIN  MAX  STEP  DEFAULT  VALUE  FLAGS",
                 "test_pattern  menu    0   10     1        0      2  inactive, slider", "    0: Off", "    2: Bars",
-                "    10: Noise",
+                "    10: 5",
             ])
     }
 

@@ -167,6 +167,32 @@ private func failure(
         }
     }
 
+    @Test(arguments: [Rendition.Encoding.jpeg, .bgr, .i420])
+    func survivesPicturesWithAnyByteChanged(_ encoding: Rendition.Encoding) throws {
+        let (jpeg, layout) = try TestPicture(size: size).jpeg()
+        let request = PictureRequest(encoding: encoding, dimensions: Dimensions(width: 32, height: 24))
+        let converter = try PictureConverter(from: layout, to: request)
+        let output = PictureBuffer()
+        // The same noise each time (xorshift).
+        var seed: UInt32 = 2_463_534_242
+        func random(_ limit: Int) -> Int {
+            seed ^= seed << 13
+            seed ^= seed >> 17
+            seed ^= seed << 5
+            return Int(seed) % limit
+        }
+        for _ in 0..<400 {
+            var bytes = jpeg
+            for _ in 0...random(4) { bytes[random(bytes.count)] = UInt8(random(256)) }
+            let memory = try GuardedMemory(Array(bytes.prefix(1 + random(2 * bytes.count))))
+            // Made or refused: only never read or written beyond.
+            let count = try? memory.read {
+                try converter.convert([$0], bytesUsed: [memory.bytes.count], into: output)
+            }
+            #expect(output.bytes.count == count ?? 0)
+        }
+    }
+
     @Test func toleratesBytesBetweenPictureAndEnd() throws {
         // As many cameras end their pictures, and with filling behind it.
         let (jpeg, layout) = try TestPicture(size: size).jpeg()

@@ -145,6 +145,15 @@ class FakeBus:
 
         self.do(order)
 
+    def restart_events(self) -> None:
+        """Cuts the connections of all who watch."""
+
+        def order() -> None:
+            self._publishers[""].close(linger=0)
+            self._publishers[""] = self._publisher("events.sock")
+
+        self.do(order)
+
     # Requests
 
     def _answer(self, parts: list[bytes]) -> None:

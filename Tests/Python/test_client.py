@@ -56,16 +56,17 @@ class Calls(BusTestCase):
                 self.client.device("cam0")
 
     def test_formats_and_controls(self) -> None:
-        rates = [{"minFrameDuration": "1/60", "maxFrameDuration": "1/5", "step": None}]
-        row = {"id": "f0", "pixelFormat": "YUYV", "width": 640, "height": 480, "frameRates": rates}
+        rates = [{"minFrameDuration": "1/60", "maxFrameDuration": "1/5", "stepFrameDuration": None, "minFrameRate": 5, "maxFrameRate": 60}]
+        row = {"id": "f0", "pixelFormat": "YUYV", "width": 640, "height": 480, "sizes": None, "frameRates": rates}
         self.bus.methods["device.formats"] = lambda params: {"formats": [row]}
         [format] = self.client.formats("cam0")
-        self.assertEqual(format.frameRates[0].maxFrameRate, 60)
-        self.assertEqual(format.frameRates[0].minFrameRate, 5)
-        knob = {"name": "brightness", "minimum": -5, "maximum": 5, "menu": None, "flags": ["slider"], "value": 1}
+        self.assertEqual((format.frameRates[0].maxFrameRate, format.frameRates[0].minFrameDuration), (60, Fraction(1, 60)))
+        items = [{"index": 0, "name": "off"}, {"index": 3, "value": 50}]
+        knob = {"name": "brightness", "minimum": -5, "maximum": 5, "menu": items, "flags": ["slider"], "value": 1}
         self.bus.methods["device.controls"] = lambda params: {"controls": [knob]}
         control = self.client.controls("cam0")["brightness"]
-        self.assertEqual((control.minimum, control.flags, control.menu), (-5, ("slider",), {}))
+        self.assertEqual((control.minimum, control.flags, control.dimensions), (-5, ("slider",), ()))
+        self.assertEqual([(item.index, item.name, item.value) for item in control.menu], [(0, "off", None), (3, None, 50)])
 
     def test_refusals_are_named_by_their_reason(self) -> None:
         self.bus.refuse("device.lock", "deviceBusy", "cam0 is locked by other.", holder={"pid": 42}, queue=2)
@@ -225,6 +226,16 @@ class Calls(BusTestCase):
             gc.collect()
         self.assertIn(ResourceWarning, [warning.category for warning in caught])
 
+    def test_a_loop_keeps_its_client_alive(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            watch = Client(self.bus.directory).watch("state/")
+            gc.collect()
+            self.bus.set_state("state/bus/", 1)
+            self.assertEqual(next(watch).value, 1)
+            del watch
+            gc.collect()
+
     def test_set_and_configure_send_what_they_are_told(self) -> None:
         answer = {"verdict": "adjusted", "generation": {"cam0": 4}, "applied": {}, "adjusted": [{"path": "p", "asked": 1, "given": 2, "why": "w"}]}
         self.bus.methods["device.configure"] = self.bus.methods["device.set"] = lambda params: answer
@@ -297,6 +308,7 @@ class Finding(unittest.TestCase):
                 camerabus.find_bus(None, {})
             self.assertIn("not a private directory", str(caught.exception))
             (self.home / "camerabus").chmod(0o700)
+            self.assertEqual(camerabus.find_bus(self.home / "camerabus", {}), self.home / "camerabus")
             if not os.path.exists("/run/camerabus/command.sock"):
                 self.assertEqual(camerabus.find_bus(None, {}), self.home / "camerabus")
 

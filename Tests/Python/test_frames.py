@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import unittest
@@ -18,6 +19,8 @@ from camerabus import (
     WorkerCrashed,
     errors,
 )
+from camerabus.steps import run
+from camerabus.subscription import FrameFeed
 from fake_bus import BusTestCase, device_value, frame_header
 
 try:
@@ -82,6 +85,16 @@ class Frames(BusTestCase):
             self.assertEqual(frames.lost["cam0"], sum(frame.lost for frame in seen))
             self.assertGreater(frames.lost["cam0"], 0)
 
+    def test_who_does_not_read_gets_no_backlog(self) -> None:
+        with self.client.frames("cam0", timeout=0.2) as frames:
+            for sequence in range(60):
+                self.bus.send_frame("cam0", sequence, payload=bytes(400_000))
+            with self.assertRaises(BusTimeout):
+                while True:
+                    last = next(frames).sequence
+            # Two here, two at the publisher, and what both have in their hands.
+            self.assertLess(last, 20)
+
     def test_a_hole_is_counted_within_a_stream_only(self) -> None:
         with self.client.frames("cam0") as frames:
             for sequence, stream, lost in ((5, "s1", 0), (6, "s1", 0), (9, "s1", 2), (1, "s2", 0), (3, "s2", 1)):
@@ -99,6 +112,26 @@ class Frames(BusTestCase):
                 self.assertEqual({next(frames).device, next(frames).device}, {"cam0", "cam1"})
                 self.bus.send_frame("cam0", sequence * 10)
             self.assertEqual([frame for frame in frames], [])
+
+    def test_the_next_in_turn_goes_first_even_if_another_has_more(self) -> None:
+        class Endless:
+            def __init__(self, device: str) -> None:
+                self.device, self.sequence = device, 0
+
+            def receive(self) -> list[Part]:
+                self.sequence += 1
+                header = json.dumps(frame_header(self.device, self.sequence)).encode()
+                return [Part(b""), Part(header), Part(bytes(16))]
+
+        class Part(bytes):
+            bytes = property(lambda self: self)
+            buffer = property(memoryview)
+
+        feed = FrameFeed(self.client._open, ["cam0", "cam1", "cam2"], "native", None, 1, True)
+        feed._subscriptions = [Endless(name) for name in ("cam0", "cam1", "cam2")]  # type: ignore[misc]
+        order = [run(feed.next()).device for _ in range(6)]
+        feed._subscriptions.clear()
+        self.assertEqual(order, ["cam0", "cam1", "cam2"] * 2)
 
     def test_a_fast_device_does_not_starve_a_slow_one(self) -> None:
         stop = threading.Event()

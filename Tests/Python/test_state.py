@@ -159,6 +159,12 @@ class Mirroring(BusTestCase):
             self.assertEqual(dict(mirror), {"state/device/cam9/": "fresh"})
             self.assertEqual(mirror.epoch, "e2")
 
+    def test_a_connection_that_was_cut_is_a_loss(self) -> None:
+        with self.client.mirror() as mirror:
+            self.bus.restart_events()
+            self.bus.set_state("state/lock/7/", None, lose=True)
+            mirror.wait(lambda state: "state/lock/7/" not in state, timeout=10)
+
     def test_a_bus_that_contradicts_itself_is_no_endless_loop(self) -> None:
         with self.client.mirror() as mirror:
 

@@ -31,6 +31,12 @@ class Vectors(unittest.TestCase):
                 with self.subTest(f"{name}: {case['name']}"):
                     runner(case)
 
+    def test_every_reason_is_known(self) -> None:
+        for reason in vectors.errors():
+            kind = type(CaptureError.of(reason))
+            self.assertIsNot(kind, CaptureError, reason)
+            self.assertEqual(kind.reason, reason)
+
     def run_device_ids(self, case: dict[str, Any]) -> None:
         self.assertEqual(grammar.is_device(vectors.frame(case["frames"][0])), case["valid"])
 
@@ -129,6 +135,16 @@ class Vectors(unittest.TestCase):
             self.assertEqual(action, step["then"], f"step {number}")
             self.assertEqual(mirror.needs_snapshot, action in ("kept", "resynchronize") or mirror.epoch is None)
         self.assertEqual(mirror.values, case["expect"]["state"])
+
+    def test_a_mirror_does_not_remember_all_that_ever_was(self) -> None:
+        mirror = MirrorState(["state/"])
+        mirror.adopt({"epoch": "e", "sequence": 0, "state": {}})
+        for number in range(1, 1000, 2):
+            topic = f"state/lock/{number}/"
+            self.assertEqual(mirror.receive(topic, {"epoch": "e", "sequence": number, "previous": 0, "value": 1}), "applied")
+            gone = {"epoch": "e", "sequence": number + 1, "previous": number, "value": None}
+            self.assertEqual(mirror.receive(topic, gone), "applied")
+        self.assertLess(len(mirror._last), 100)
 
     def error(self, error: Any) -> dict[str, Any]:
         assert isinstance(error, CaptureError)

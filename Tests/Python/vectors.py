@@ -26,6 +26,12 @@ def frame(value: Any) -> bytes:
     return value["text"].encode() * value["times"]
 
 
+def errors() -> dict[str, Any]:
+    """Protocol/schema/errors.json: the schema of `error.data` by reason."""
+    schema = json.loads((PROTOCOL / "schema" / "errors.json").read_bytes())
+    return {error["reason"]: {"$defs": schema["$defs"], **error["data"]} for error in schema["errors"]}
+
+
 def methods() -> dict[str, Any]:
     """Protocol/schema/methods.json: the methods by name, and `$defs`."""
     schema = json.loads((PROTOCOL / "schema" / "methods.json").read_bytes())

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from types import TracebackType
 from typing import Any, Callable, Iterator, Mapping, Self, Sequence
 
@@ -51,11 +50,6 @@ class Client:
         if self._core is not None:
             self._core.close()
             self._core = None
-
-    def __del__(self) -> None:
-        if getattr(self, "_core", None) is not None:
-            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2)
-            self.close()
 
     @property
     def _open(self) -> Core:

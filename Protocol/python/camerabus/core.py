@@ -8,6 +8,7 @@ import json
 import math
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, Callable, Generic, Mapping, NamedTuple, Sequence, TypeVar
 
@@ -223,3 +224,10 @@ class Core:
         while self._free:
             self._free.pop().close()
         self.context.destroy(linger=0)
+
+    def __del__(self) -> None:
+        # Not the client's affair: whoever iterates over Client().frames(…) has only this left.
+        context = getattr(self, "context", None)
+        if context is not None and not context.closed:
+            warnings.warn(f"the camerabus client '{self.name}' was not closed", ResourceWarning, stacklevel=2)
+            self.close()

@@ -21,10 +21,12 @@ def find_bus(runtime_dir: str | os.PathLike[str] | None = None, environ: Mapping
     What is named is taken strictly: `runtime_dir`, else `$CAMERABUS_RUNTIME_DIR`. Else it is the first of
     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` in which somebody listens.
     """
+    environ = os.environ if environ is None else environ
+    is_named = bool(runtime_dir or environ.get("CAMERABUS_RUNTIME_DIR"))
     seen = []
-    for directory in candidates(runtime_dir, os.environ if environ is None else environ):
+    for directory in candidates(runtime_dir, environ):
         # Anybody may make a directory in /tmp: one that nobody named must be ours, lest another's poses as the bus.
-        is_anyones = directory == _temporary() and directory.exists() and not _is_private(directory)
+        is_anyones = not is_named and directory == _temporary() and os.path.lexists(directory) and not _is_private(directory)
         problem = "not a private directory of this user" if is_anyones else why_not(directory)
         if problem is None:
             return directory

@@ -21,7 +21,7 @@ from .sequences import Continuity
 from .steps import Socket, Steps, Wait, deadline, is_over
 from .values import Event
 
-SILENCE = 5.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
+SILENCE = 3.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
 Message = list[zmq.Frame]
 
 

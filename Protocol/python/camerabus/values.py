@@ -140,35 +140,54 @@ class FrameRateRange:
 
     minFrameDuration: Fraction = field(default=Fraction(0), metadata={"read": _fraction})
     maxFrameDuration: Fraction = field(default=Fraction(0), metadata={"read": _fraction})
-    step: Fraction | None = _duration()
+    #: Only multiples of this above the shortest; None: any, or just one.
+    stepFrameDuration: Fraction | None = _duration()
+    #: The same in frames a second.
+    minFrameRate: float = 0.0
+    maxFrameRate: float = 0.0
     raw: Mapping[str, Any] = _raw()
 
-    @property
-    def maxFrameRate(self) -> float:
-        """Frames a second; 0 if the device doesn't tell."""
-        return float(1 / self.minFrameDuration) if self.minFrameDuration else 0.0
 
-    @property
-    def minFrameRate(self) -> float:
-        """Frames a second; 0 if the device doesn't tell."""
-        return float(1 / self.maxFrameDuration) if self.maxFrameDuration else 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The sizes of a format that has more than one, in pixels."""
+
+    minWidth: int = 0
+    maxWidth: int = 0
+    stepWidth: int = 1
+    minHeight: int = 0
+    maxHeight: int = 0
+    stepHeight: int = 1
+    raw: Mapping[str, Any] = _raw()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """One row of a device's format table."""
+    """One row of a device's format table; `width` and `height` are the largest where `sizes` gives a range."""
 
     id: str = ""
     pixelFormat: str = ""
+    title: str = ""
     width: int = 0
     height: int = 0
+    sizes: Sizes | None = _of(Sizes)
     frameRates: tuple[FrameRateRange, ...] = _tuple(lambda value: read(FrameRateRange, value))
     raw: Mapping[str, Any] = _raw()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MenuItem:
+    """What a menu control can be set to, by `index` or by `name`; in an integer menu the item is a `value`."""
+
+    index: int = 0
+    name: str | None = None
+    value: int | None = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """A knob of a device, with its range and its value."""
+    """A knob of a device, with its range and its value (None where it can't be read)."""
 
     name: str = ""
     title: str = ""
@@ -177,8 +196,9 @@ class Control:
     minimum: int | None = None
     maximum: int | None = None
     step: int | None = None
-    default: int | None = None
-    menu: Mapping[str, Any] = _map()
+    defaultValue: int | None = None
+    menu: tuple[MenuItem, ...] = _tuple(lambda value: read(MenuItem, value))
+    dimensions: tuple[int, ...] = _tuple()
     flags: tuple[str, ...] = _tuple()
     category: str = ""
     value: Any = None

@@ -8,7 +8,7 @@ with Client() as client:
     try:
         with client.lock(camera, wait=5, note="example"):
             format = max(client.formats(camera), key=lambda each: (each.width <= 1280, each.width * each.height))
-            controls = {name: control.default for name, control in client.controls(camera).items() if name == "brightness"}
+            controls = {name: control.defaultValue for name, control in client.controls(camera).items() if name == "brightness"}
             result = client.configure(camera, activeFormat=format.id, frameRate=30, controls=controls, mode="nearest")
     except DeviceBusy as busy:
         sys.exit(f"{camera} is locked by process {busy.holder['pid']}")

@@ -36,11 +36,10 @@ struct ControlsCommand: BusCommand {
             table.add(
                 Describing.plain(control["name"]), Describing.plain(control["type"]),
                 Describing.plain(control["minimum"]), Describing.plain(control["maximum"]),
-                Describing.plain(control["step"]), Describing.plain(control["default"]),
+                Describing.plain(control["step"]), Describing.plain(control["defaultValue"]),
                 Describing.plain(control["value"]), flags.joined(separator: ", "))
-            let menu = control["menu"]?.object ?? [:]
-            for index in menu.keys.sorted(by: { (Int64($0) ?? 0) < (Int64($1) ?? 0) }) {
-                table.note("\(index): \(Describing.plain(menu[index]))")
+            for item in control["menu"]?.array ?? [] {
+                table.note("\(Describing.plain(item["index"])): \(Describing.plain(item["name"] ?? item["value"]))")
             }
         }
         return table

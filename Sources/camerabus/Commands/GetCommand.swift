@@ -14,7 +14,8 @@ struct GetCommand: BusCommand {
 
             EXAMPLES:
               camerabus get cam0 brightness
-              camerabus get cam0 > saved; xargs camerabus set cam0 < saved
+              camerabus get cam0 --settable > saved
+              xargs -d '\\n' camerabus set cam0 < saved
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -25,9 +26,13 @@ struct GetCommand: BusCommand {
     @Argument(help: "The controls' names (default: all).")
     var controls: [String] = []
 
+    @Flag(help: "Leave out what can't be set as things are: read-only, inactive, grabbed and disabled controls.")
+    var settable = false
+
     func run(_ client: Client) async throws {
-        let values = try Self.choose(
-            controls, of: try await client.controls(device, timeout: timeout), device: device)
+        var known = try await client.controls(device, timeout: timeout)
+        if settable { known.removeAll { !Self.isSettable($0) } }
+        let values = try Self.choose(controls, of: known, device: device)
         if options.json {
             return try Output.json(.object(Dictionary(values.map { ($0.name, $0.value) }) { first, _ in first }))
         }
@@ -53,6 +58,11 @@ struct GetCommand: BusCommand {
             chosen.append(control)
         }
         return chosen
+    }
+
+    static func isSettable(_ control: JSONValue) -> Bool {
+        let obstacles: Set = ["read-only", "inactive", "grabbed", "disabled"]
+        return obstacles.isDisjoint(with: control["flags"]?.array?.compactMap(\.string) ?? [])
     }
 
     /// The value as ``ControlAssignment`` reads it back.

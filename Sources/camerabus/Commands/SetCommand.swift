@@ -44,7 +44,7 @@ struct SetCommand: BusCommand {
     }
 
     static func duplicate(_ assignments: [ControlAssignment]) -> String? {
-        var seen: Swift.Set<String> = []
+        var seen: Set<String> = []
         return assignments.first { !seen.insert($0.name).inserted }?.name
     }
 }

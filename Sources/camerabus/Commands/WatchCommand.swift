@@ -9,12 +9,12 @@ struct WatchCommand: BusCommand {
             State that matches is shown as it is first, then every change. Ends by Ctrl-C, or with status 3 when not even the bus's heartbeat \
             comes for as long as --timeout says.
 
-            With --json: {"topic": …, "message": {…}} per line.
+            With --json: the message per line, with "topic" beside its members: state has "value", an event "event".
 
             EXAMPLES:
               camerabus watch
               camerabus watch state/device/cam0 event/lock
-              camerabus watch state/lock --json | jq -c '.message.value'
+              camerabus watch state/lock --json | jq -c '.topic, .value.holder'
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -43,7 +43,8 @@ struct WatchCommand: BusCommand {
             while left > 0 {
                 let message = try await messages.next()
                 if options.json {
-                    try Output.json(["topic": .string(message.topic), "message": message.json])
+                    let members = message.json.object ?? ["message": message.json]
+                    try Output.json(.object(members.merging(["topic": .string(message.topic)]) { $1 }))
                 } else {
                     try Output.line("\(message.topic) \(Self.content(message.json))")
                 }

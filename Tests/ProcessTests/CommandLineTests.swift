@@ -1,0 +1,193 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+
+/// What a newcomer types, with the programs that they have.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct Shell {
+    @Test func `the cameras are there to be seen`() async throws {
+        let bus = try await BusHarness(virtual: 2)
+        let devices = try await bus.run("camerabus", ["devices"])
+        #expect(devices.status == 0)
+        let lines = devices.standardOutput.split(separator: "\n")
+        #expect(lines.count == 3 && lines[1].hasPrefix("cam0 ") && lines[2].hasPrefix("cam1 "))
+        let formats = try await bus.run("camerabus", ["formats", "cam0"])
+        #expect(formats.standardOutput.contains("1280x720") && formats.standardOutput.contains("MJPG"))
+        let controls = try await bus.run("camerabus", ["controls", "cam0"])
+        #expect(controls.standardOutput.contains("brightness") && controls.standardOutput.contains("    1: 50 Hz"))
+        let status = try await bus.run("camerabus", ["status", "--json"])
+        let json = try JSONValue(parsing: status.standardOutput)
+        #expect(json["devices"]?.array?.count == 2 && json["bus"]?["server"] == "CameraBus")
+        // Each prints the answer as the bus gives it.
+        for (command, method) in [("formats", "device.formats"), ("controls", "device.controls")] {
+            let printed = try await bus.run("camerabus", [command, "cam0", "--json"])
+            let answer = try await bus.run("camerabus", ["call", method, "{\"device\": \"cam0\"}", "--json"])
+            #expect(
+                try JSONValue(parsing: printed.standardOutput)[command]
+                    == JSONValue(parsing: answer.standardOutput)[command])
+        }
+        try await bus.stop()
+    }
+
+    @Test func `a command under a lock changes the format`() async throws {
+        let bus = try await BusHarness(virtual: 2)
+        let script = "camerabus format cam0 1280x720 --fps 15 && camerabus set cam0 brightness=20 && camerabus locks"
+        let result = try await bus.run("camerabus", ["lock", "cam0", "--", "sh", "-c", script])
+        #expect(result.status == 0, "\(result)")
+        #expect(result.standardOutput.hasPrefix("cam0: YUYV 1280x720 at 15 frames/s\nbrightness=20\nDEVICES"))
+        #expect(result.standardOutput.contains("camerabus (pid "))
+        #expect(try await bus.run("camerabus", ["get", "cam0", "brightness"]).standardOutput == "20\n")
+        let shown = try await bus.run("camerabus", ["format", "cam0", "--json"])
+        let format = try JSONValue(parsing: shown.standardOutput)
+        #expect(format["activeFormat"]?["width"] == 1280 && format["frameDuration"] == "1/15")
+        #expect(try await bus.run("camerabus", ["locks"]).standardError == "Nothing is locked.\n")
+        try await bus.stop()
+    }
+
+    @Test func `format and set work without a lock of one's own, and say what can't be had`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let nearest = ["format", "cam0", "641x480", "--nearest"]
+        let dry = try await bus.run("camerabus", nearest + ["--dry-run"])
+        #expect(dry.status == 0 && dry.standardOutput.hasPrefix("would be cam0: "))
+        #expect(dry.standardError.hasPrefix("adjusted: "))
+        #expect(try await bus.run("camerabus", ["format", "cam0"]).standardOutput.contains("1280x720"))
+        #expect(try await bus.run("camerabus", nearest).standardOutput.contains("640x480"))
+        #expect(try await bus.run("camerabus", ["format", "cam0"]).standardOutput.contains("640x480"))
+        let refusals = [
+            (["format", "cam0", "641x480"], "formatUnsupported: "),
+            (["format", "cam0", "--fps", "31"], "frameRateUnsupported: "),
+            (["set", "cam0", "brightness=1000000"], "controlOutOfRange: "),
+            (["set", "cam0", "nope=1"], "controlUnsupported: "), (["get", "cam0", "nope"], "controlUnsupported: "),
+            (["formats", "cam9"], "deviceNotFound: "),
+        ]
+        for (arguments, words) in refusals {
+            let result = try await bus.run("camerabus", arguments)
+            #expect(result.status == 1 && result.standardError.hasPrefix(words), "\(arguments): \(result)")
+            #expect(result.standardOutput == "")
+        }
+        let named = try await bus.run(
+            "camerabus", ["set", "cam0", "power_line_frequency=50 Hz", "horizontal_flip=true"])
+        #expect(named.standardOutput == "power_line_frequency=1\nhorizontal_flip=true\n", "\(named)")
+        // What get prints, set takes.
+        let saved = try await bus.run("camerabus", ["get", "cam0", "--settable"]).standardOutput.split(separator: "\n")
+        #expect(saved.contains("power_line_frequency=1") && saved.contains("brightness=0"))
+        #expect(try await bus.run("camerabus", ["set", "cam0"] + saved.map(String.init)).status == 0)
+        try await bus.stop()
+    }
+
+    @Test func `frames become files that Pillow opens, with counters that rise`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let pattern = "\(bus.scratchPath)/f-%02d.jpg"
+        let result = try await bus.run(
+            "camerabus", ["frames", "cam0", "jpeg:640x360@10", "-n", "5", "-o", pattern])
+        #expect(result.status == 0, "\(result)")
+        var counters: [UInt32] = []
+        var files: [String] = []
+        for number in 1...5 {
+            files.append("\(bus.scratchPath)/f-0\(number).jpg")
+            let bytes = try File.read(files[number - 1], limit: 1 << 20)
+            counters.append(try #require(bytes.withUnsafeBytes { PictureCounterReader.read(jpeg: $0) }).counter)
+        }
+        #expect(zip(counters, counters.dropFirst()).allSatisfy { $0 < $1 })
+        let script = """
+            import sys
+            from PIL import Image
+            for path in sys.argv[1:]:
+                with Image.open(path) as picture:
+                    picture.load()
+                    print(picture.format, *picture.size)
+            """
+        let pillow = try await bus.run(bus.python, ["-c", script] + files)
+        #expect(pillow.standardOutput == String(repeating: "JPEG 640 360\n", count: 5), "\(pillow)")
+        try await bus.stop()
+    }
+
+    @Test func `frames go through a pipe, and lines tell of them`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let size = 320 * 240
+        let piped = try await bus.run(
+            "sh", ["-c", "camerabus frames cam0 gray:320x240 -o - | head -c \(3 * size) | wc -c"])
+        #expect(piped.standardOutput.split(separator: " ").joined() == "\(3 * size)\n", "\(piped)")
+        #expect(piped.standardError == "")
+        let lines = try await bus.run("camerabus", ["frames", "cam0", "gray:320x240", "-n", "3", "--json"])
+        let headers = try lines.standardOutput.split(separator: "\n").map { try JSONValue(parsing: String($0)) }
+        #expect(headers.count == 3 && headers.allSatisfy { $0["bytes"] == JSONValue(size) })
+        let tooLarge = try await bus.run("camerabus", ["frames", "cam0", "jpeg:9000x9000"])
+        #expect(tooLarge.status == 1 && tooLarge.standardError.hasPrefix("formatUnsupported: "))
+        try await bus.stop()
+    }
+
+    @Test func `a camera that stalls ends frames with status 4`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let program = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "2"])
+        try await eventually { program.standardOutput.split(separator: "\n").count > 2 }
+        let stall = "{\"device\": \"cam0\", \"fault\": \"stall\"}"
+        let fault = try await bus.run("camerabus", ["call", "fault.inject", "-"], input: Array(stall.utf8))
+        #expect(fault.status == 0, "\(fault)")
+        let result = try await program.end()
+        #expect(result.status == 4)
+        #expect(result.standardError.contains("cam0 has sent nothing for 2 s"), "\(result.standardError)")
+        try await bus.stop()
+    }
+
+    @Test func `two clients fight for a lock, and the loser knows with whom`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let holder = try bus.start("camerabus", ["lock", "cam0"])
+        try await eventually { holder.standardOutput.utf8.count == 33 }
+        let token = String(holder.standardOutput.dropLast())
+        let loser = try await bus.run("camerabus", ["lock", "cam0", "--", "true"])
+        #expect(loser.status == 1)
+        #expect(loser.standardError.hasPrefix("deviceBusy: ") && loser.standardError.contains("\(holder.process.pid)"))
+        let late = try await bus.run("camerabus", ["lock", "cam0", "--wait", "0.1", "--", "true"])
+        #expect(late.status == 1 && late.standardError.hasPrefix("lockTimeout: "))
+        #expect(try await bus.run("camerabus", ["set", "cam0", "brightness=1"]).status == 1)
+        #expect(try await bus.run("camerabus", ["set", "cam0", "brightness=1", "--lock", token]).status == 0)
+        // It waits, and gets it when the holder is killed.
+        let waiting = try bus.start("camerabus", ["lock", "cam0", "--wait", "20", "--", "echo", "mine"])
+        try await eventually { try bus.metric("lock_waits") == 1 }
+        holder.process.send(SIGKILL)
+        let result = try await waiting.end()
+        #expect(result.status == 0 && result.standardOutput == "mine\n")
+        let stale = try await bus.run(
+            "camerabus", ["format", "cam0", "640x480"], environment: ["CAMERABUS_LOCK": token])
+        #expect(stale.status == 1 && stale.standardError.hasPrefix("lockLost: "), "\(stale)")
+        try await bus.stop()
+    }
+
+    @Test func `a lock that an administrator takes over ends its holder`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let holder = try bus.start("camerabus", ["lock", "cam0"])
+        try await eventually { holder.standardOutput.utf8.count == 33 }
+        let taken = try await bus.run("camerabus", ["call", "device.takeOver", "{\"devices\": [\"cam0\"]}"])
+        #expect(taken.status == 0, "\(taken)")
+        let result = try await holder.end()
+        #expect(result.status == 1 && result.standardError.contains("lockLost: "), "\(result)")
+        try await bus.stop()
+    }
+
+    @Test func `watch shows the state and its changes`() async throws {
+        let bus = try await BusHarness(virtual: 2)
+        let watching = try bus.start("camerabus", ["watch", "state/device/cam1", "--json"])
+        try await eventually { !watching.standardOutput.isEmpty }
+        #expect(try await bus.run("camerabus", ["set", "cam1", "brightness=33"]).status == 0)
+        try await eventually { watching.standardOutput.contains("\"brightness\":33") }
+        #expect(!watching.standardOutput.contains("cam0"))
+        watching.process.send(SIGINT)
+        #expect(try await watching.end().status == 130)
+        try await bus.stop()
+    }
+
+    @Test func `without a bus it says how to start one`() async throws {
+        let bus = try await BusHarness(virtual: 0)
+        let elsewhere = ["--runtime-dir", "\(bus.directory.path)-not"]
+        let result = try await bus.run("camerabus", ["devices"] + elsewhere)
+        #expect(result.status == 3 && result.standardError.contains("camerabusd"))
+        kill(bus.pid, SIGSTOP)
+        let stopped = try await bus.run("camerabus", ["devices", "--timeout", "0.5"])
+        kill(bus.pid, SIGCONT)
+        #expect(stopped.status == 4, "\(stopped)")
+        try await bus.stop()
+    }
+}
