@@ -37,7 +37,7 @@ public struct StateStore: Sendable {
 
     /// The topics that went last, the oldest first.
     private var gone: [(topic: String, sequence: UInt64)] = []
-    private static let toldGone = 32
+    static let toldGone = 32
 
     public init(epoch: String) { self.epoch = epoch }
 

@@ -74,7 +74,9 @@ import Testing
         _ = set("state/device/b", nil)
         #expect(
             store.latest == [
-                "state/": 5, "state/device/": 5, "state/device/a/": 1, "state/bus/": 3, "event/": 4, "event/photo/": 4,
+                "state/": 5, "state/device/": 5, "state/device/a/": 1, "state/device/b/": 5, "state/bus/": 3,
+                "event/": 4,
+                "event/photo/": 4,
             ])
     }
 
@@ -101,12 +103,12 @@ import Testing
             if index >= 200 { _ = set("state/lock/\(index - 200)", nil) }
         }
         let latest = store.latest.object ?? [:]
-        #expect(latest.count <= StateStore.toldTopics + StateStore.countedPrefixes)
+        #expect(latest.count <= StateStore.toldTopics + StateStore.toldGone + StateStore.countedPrefixes)
         #expect(latest["state/lock/9999/"] != nil)
         // The newest event topics are remembered, the oldest are not.
         #expect(store.event("event/photo/9999", name: "did").message["previous"] != 0)
         #expect(store.event("event/photo/0", name: "did").message["previous"] == 0)
         for index in 0..<1000 { _ = set("a\(index)/b/c", 1) }
-        #expect((store.latest.object ?? [:]).count <= StateStore.toldTopics + StateStore.countedPrefixes)
+        #expect((store.latest.object ?? [:]).count <= StateStore.toldTopics + StateStore.toldGone + StateStore.countedPrefixes)
     }
 }
