@@ -109,6 +109,8 @@ import Testing
         #expect(store.event("event/photo/9999", name: "did").message["previous"] != 0)
         #expect(store.event("event/photo/0", name: "did").message["previous"] == 0)
         for index in 0..<1000 { _ = set("a\(index)/b/c", 1) }
-        #expect((store.latest.object ?? [:]).count <= StateStore.toldTopics + StateStore.toldGone + StateStore.countedPrefixes)
+        #expect(
+            (store.latest.object ?? [:]).count <= StateStore.toldTopics + StateStore.toldGone
+                + StateStore.countedPrefixes)
     }
 }
