@@ -104,8 +104,10 @@ public final class Coordinator {
                 context,
                 .init(
                     kind: .extendedPublish, path: directory.eventsSocket, mode: mode, group: group,
-                    sendHighWaterMark: 1000, receiveHighWaterMark: 1000, maximumMessageBytes: 4096,
+                    sendHighWaterMark: 1000, receiveHighWaterMark: 1000, maximumMessageBytes: 1024,
                     authenticationDomain: "events", welcome: Array("welcome/".utf8)))
+            // Every unsubscription is told, so that those of a connection can be counted.
+            try eventServer.socket.set(.xpubVerboser, 1)
             connections.add(eventServer)
             events = EventSocket(loop, eventServer, epoch: epoch)
             locks = try LockDesk(
@@ -139,6 +141,7 @@ public final class Coordinator {
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
             if !isStopping { publish(worker) }
         }
+        connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
         publishBus()
