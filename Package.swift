@@ -69,7 +69,7 @@ let package = Package(
 
         // Media
         swift("CaptureSources", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux"]),
-        swift("Imaging", ["CaptureCore", "FFmpeg", "TurboJPEG"]),
+        swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
 
         // Services
         swift("BusClient", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ"]),
@@ -120,9 +120,8 @@ let package = Package(
         tests(
             "WorkerTests",
             [
-                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker",
-                "ZeroMQ",
-                logging,
+                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO",
+                "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
     ]

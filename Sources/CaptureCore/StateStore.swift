@@ -35,6 +35,10 @@ public struct StateStore: Sendable {
     private var events: [String: UInt64] = [:]
     private var newest: [String: UInt64] = [:]
 
+    /// The topics that went last, the oldest first.
+    private var gone: [(topic: String, sequence: UInt64)] = []
+    static let toldGone = 32
+
     public init(epoch: String) { self.epoch = epoch }
 
     /// Takes a value, and says what to publish; nil if it is what it was.
@@ -50,7 +54,15 @@ public struct StateStore: Sendable {
         advance(topic)
         let entry = Entry(value: value ?? .null, sequence: sequence, previous: before?.sequence ?? 0)
         state[topic] = value == nil ? nil : entry
+        remember(topic, isGone: value == nil)
         return publication(topic, entry)
+    }
+
+    private mutating func remember(_ topic: String, isGone: Bool) {
+        gone.removeAll { $0.topic == topic }
+        guard isGone else { return }
+        gone.append((topic, sequence))
+        if gone.count > Self.toldGone { gone.removeFirst() }
     }
 
     /// Something happened.
@@ -86,7 +98,8 @@ public struct StateStore: Sendable {
 
     /// For the heartbeat: the newest sequence under prefixes of topics, so that a client notices when the last message was lost.
     ///
-    /// Told are the first one and the first two segments (`state/`, `state/device/`), and the topics that were set last, whole.
+    /// Told are the first one and the first two segments (`state/`, `state/device/`), and the topics that were set last or
+    /// went last, whole.
     public var latest: JSONValue {
         var told = newest
         if state.count <= Self.toldTopics {
@@ -95,6 +108,8 @@ public struct StateStore: Sendable {
             let newest = state.sorted { $0.value.sequence > $1.value.sequence }.prefix(Self.toldTopics)
             for (topic, entry) in newest { told[topic] = entry.sequence }
         }
+        // Without these the end of a topic, when lost, would show in nothing once another topic has had a message.
+        for (topic, sequence) in gone { told[topic] = sequence }
         return .object(told.mapValues { JSONValue($0) })
     }
 

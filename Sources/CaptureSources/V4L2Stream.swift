@@ -33,9 +33,9 @@ public final class V4L2Stream: FrameStream {
             filled = next
         } catch { throw SourceError(error, .dequeuing) }
         let slot = slots[filled.index]
-        for (index, region) in slot.regions.enumerated() {
+        for index in slot.regions.indices {
             let picture = queue.filled(plane: index, of: filled.index)
-            if picture.lowerBound > 0, let start = region.baseAddress {
+            if picture.lowerBound > 0, let start = slot.regions[index].baseAddress {
                 // The layout has no room for a header before the picture that may differ from frame to frame. Devices with one are rare.
                 memmove(start, start + picture.lowerBound, picture.count)
             }

@@ -72,7 +72,10 @@ public final class Coordinator {
             directory = try RuntimeDirectory.server(
                 flag: options.runtimeDirectory ?? configuration.runtimeDirectory, environment: environment,
                 uid: CurrentProcess.uid)
-            group = CurrentProcess.uid == 0 ? CurrentProcess.groupID(named: configuration.group) : nil
+            // The group of the system service: ours to give away as root, or when we are in it ourselves.
+            group = CurrentProcess.groupID(named: configuration.group).flatMap { group in
+                CurrentProcess.uid == 0 || CurrentProcess.isMember(of: group) ? group : nil
+            }
             try Self.makeDirectories(directory, group: group)
             lock = try Self.takeLock(directory)
             signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])

@@ -38,6 +38,14 @@ public enum CurrentProcess {
         return Int(clamping: limit.rlim_cur)
     }
 
+    /// Whether the process has that group, as its own or beside it.
+    public static func isMember(of group: UInt32) -> Bool {
+        if getegid() == group { return true }
+        var groups = [gid_t](repeating: 0, count: 1024)
+        let count = getgroups(Int32(groups.count), &groups)
+        return count > 0 && groups.prefix(Int(count)).contains(group)
+    }
+
     /// The group's number; nil when there is no group of that name.
     public static func groupID(named name: String) -> UInt32? {
         var entry = group()

@@ -43,6 +43,8 @@ final class CoordinatorLink {
         try socket.set(.receiveHighWaterMark, Self.maximumReports)
         try socket.setMaximumMessageBytes(BusLimits.maxMessageBytes)
         try socket.set(.reconnectInterval, 100)
+        // The last words of a process that fails are waited for, but not for long.
+        try socket.set(.linger, 200)
         let endpoint = "inproc://monitor/coordinator"
         try socket.startMonitor(at: endpoint, events: [.handshakeSucceeded, .disconnected])
         monitor = try Socket(context, .pair)

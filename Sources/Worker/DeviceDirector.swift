@@ -178,6 +178,10 @@ final class DeviceDirector {
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)"])
         perform(life.started(at: MonotonicClock.now()))
+        if run.payloadPlan == nil {
+            run.onLost?(
+                SourceError(.failed, operation: "start", message: "the frames' layout lies outside of their memory"))
+        }
     }
 
     private func stop() {

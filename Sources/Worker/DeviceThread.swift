@@ -75,14 +75,20 @@ final class DeviceThread<Device> {
     /// Since when a call has been taking suspiciously long (monotonic nanoseconds).
     private(set) var busySince: Int64?
 
-    private static var busyTime: Int64 { 500_000_000 }
-    private static var hangTime: Int64 { 10_000_000_000 }
+    private let busyTime: Int64
+    private let hangTime: Int64
 
     /// - Parameters:
     ///   - device: from here on used on the thread only.
     ///   - clock: tells when each call of the device begins and ends.
-    init(_ loop: Loop, device: Device, clock: CallClock) throws(SystemError) {
+    ///   - busyTime: nanoseconds after which a call is told.
+    ///   - hangTime: nanoseconds after which a call is given up.
+    init(
+        _ loop: Loop, device: Device, clock: CallClock, busyTime: Int64 = 500_000_000, hangTime: Int64 = 10_000_000_000
+    ) throws(SystemError) {
         self.loop = loop
+        self.busyTime = busyTime
+        self.hangTime = hangTime
         self.clock = clock
         let exchange = try Exchange(device)
         self.exchange = exchange
@@ -135,7 +141,7 @@ final class DeviceThread<Device> {
     }
 
     private func watch(from start: Int64) {
-        timer = loop.schedule(at: start + (busySince == start ? Self.hangTime : Self.busyTime)) { [weak self] in
+        timer = loop.schedule(at: start + (busySince == start ? hangTime : busyTime)) { [weak self] in
             self?.judge()
         }
     }
@@ -144,10 +150,10 @@ final class DeviceThread<Device> {
         let now = MonotonicClock.now()
         // Between two calls of one job there is no call: then the next one begins about now.
         let start = clock.busySince ?? now
-        if now - start >= Self.hangTime {
+        if now - start >= hangTime {
             onHang?()
         } else {
-            tell(now - start >= Self.busyTime ? start : nil)
+            tell(now - start >= busyTime ? start : nil)
             watch(from: start)
         }
     }

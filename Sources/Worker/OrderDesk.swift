@@ -29,7 +29,8 @@ final class OrderDesk {
     private var queue: [Item] = []
     private var isBusy = false
     private var transactions: [String: Transaction] = [:]
-    private var highestFence: UInt64 = 0
+    /// Orders that would change something under a lower fence are refused.
+    private(set) var highestFence: UInt64 = 0
     private var highestAppliedFence: UInt64 = 0
     /// The fence of the lock that keeps the device open.
     private(set) var lockFence: UInt64?

@@ -13,6 +13,8 @@ struct DeviceStatus {
     var busySince: Int64?
     var error: BusError?
     var committed: CommittedConfiguration?
+    /// The highest that was seen: orders with a lower one are refused.
+    var fence: UInt64 = 0
 
     /// What is not known, or not now, is null.
     var json: JSONValue {
@@ -26,7 +28,7 @@ struct DeviceStatus {
             "generation": JSONValue(generation), "controls": configuration?.json["controls"] ?? [:],
             "asOf": (snapshot?.asOf).map(JSONValue.integer) ?? .null,
             "busySince": busySince.map(JSONValue.integer) ?? .null, "error": error?.headerJSON ?? .null,
-            "committed": committed?.json ?? .null,
+            "committed": committed?.json ?? .null, "fence": JSONValue(fence),
         ]
     }
 }

@@ -28,6 +28,8 @@ public final class Worker {
     private var table: SubscriptionTable
     private let heartbeatTopic = Topic.heartbeat.bytes
     private var ending: WorkerEnding?
+    /// Why it can't go on.
+    private var lastWords: BusError?
     private var lockReminder: Loop.Token?
 
     /// How long an end in order may take, milliseconds.
@@ -129,15 +131,12 @@ public final class Worker {
     private func connect() {
         socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
         socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
-        errors.onFailure = { [weak self] error in self?.fail("errors can't be sent", "\(error)") }
-        frames.onFailure = { [weak self] error in self?.fail("frames can't be sent", "\(error)") }
+        errors.onFailure = { [weak self] error in self?.fail(.failed, "errors can't be sent: \(error)") }
+        frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in self?.status?.touch() }
         director.onOpened = { [weak self] in self?.tellDescription() }
         thread.onBusy = { [weak self] in self?.status?.touch() }
-        thread.onHang = { [weak self] in
-            self?.logger.critical("the driver has hung in a call for 10 s")
-            self?.end(.deviceHangs, now: true)
-        }
+        thread.onHang = { [weak self] in self?.fail(.deviceHangs, "the driver has hung in a call for too long") }
         desk.onChange = { [weak self] in
             guard let self else { return }
             frames.generation = desk.generation
@@ -182,7 +181,7 @@ public final class Worker {
         do {
             try socket.publish(topic: topic, header)
         } catch {
-            fail("nothing can be published", "\(error)")
+            fail(.failed, "nothing can be published: \(error)")
         }
     }
 
@@ -217,7 +216,9 @@ public final class Worker {
     private var currentStatus: DeviceStatus {
         DeviceStatus(
             isOpen: director.isOpen, stream: director.stream?.id, snapshot: director.snapshot,
-            generation: desk.generation, busySince: thread.busySince, error: director.error, committed: desk.committed)
+            generation: desk.generation, busySince: thread.busySince, error: lastWords ?? director.error,
+            committed: desk.committed,
+            fence: desk.highestFence)
     }
 
     // MARK: Once a second
@@ -262,9 +263,12 @@ public final class Worker {
 
     // MARK: The end
 
-    private func fail(_ what: String, _ error: String) {
-        logger.critical("\(what)", metadata: ["error": "\(error)"])
-        end(.failed, now: true)
+    // Its last words: in the log, and to the coordinator.
+    private func fail(_ ending: WorkerEnding, _ why: String) {
+        logger.critical("\(why)")
+        lastWords = BusError(.workerCrashed, "The worker of \(options.device) ends: \(why).")
+        status?.tell()
+        end(ending, now: true)
     }
 
     private func end(_ ending: WorkerEnding, now: Bool = false) {

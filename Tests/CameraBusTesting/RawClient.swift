@@ -13,11 +13,14 @@ public final class RawClient {
     public let socket: Socket
     private var lastID: Int64 = 0
 
-    /// - Parameter kind: `.dealer` or `.request`, to command.sock; `.subscribe`, to the path given.
-    public init(_ kind: Socket.Kind = .dealer, path: String) throws {
+    /// - Parameters:
+    ///   - kind: `.dealer` or `.request`, to command.sock; `.subscribe`, to the path given.
+    ///   - topics: what to subscribe to before it connects.
+    public init(_ kind: Socket.Kind = .dealer, path: String, topics: [String] = []) throws {
         context = try Context()
         socket = try Socket(context, kind)
         if kind == .subscribe { try socket.set(.receiveHighWaterMark, 1000) }
+        for topic in topics { try socket.subscribe(topic) }
         try socket.connect("ipc://\(path)")
     }
 

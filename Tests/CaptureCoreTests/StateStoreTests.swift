@@ -74,8 +74,26 @@ import Testing
         _ = set("state/device/b", nil)
         #expect(
             store.latest == [
-                "state/": 5, "state/device/": 5, "state/device/a/": 1, "state/bus/": 3, "event/": 4, "event/photo/": 4,
+                "state/": 5, "state/device/": 5, "state/device/a/": 1, "state/device/b/": 5, "state/bus/": 3,
+                "event/": 4,
+                "event/photo/": 4,
             ])
+    }
+
+    /// Else the end of a topic, when lost, would show in nothing once another topic has had a message.
+    @Test func latestTellsTopicsThatWentLast() {
+        var store = StateStore(epoch: "e")
+        _ = store.set("state/lock/a", 1)
+        let gone = store.set("state/lock/a", nil)
+        _ = store.set("state/lock/b", 1)
+        #expect(store.latest["state/lock/a/"] == gone?.message["sequence"])
+        _ = store.set("state/lock/a", 2)
+        #expect(store.latest["state/lock/a/"] == 4)
+        for index in 0..<100 {
+            _ = store.set("state/lock/\(index)", 1)
+            _ = store.set("state/lock/\(index)", nil)
+        }
+        #expect(store.latest.object?.keys.count { $0.utf8.count(where: { $0 == UInt8(ascii: "/") }) == 3 } == 2 + 32)
     }
 
     @Test func memoryIsBounded() {
@@ -85,12 +103,14 @@ import Testing
             if index >= 200 { _ = set("state/lock/\(index - 200)", nil) }
         }
         let latest = store.latest.object ?? [:]
-        #expect(latest.count <= StateStore.toldTopics + StateStore.countedPrefixes)
+        #expect(latest.count <= StateStore.toldTopics + StateStore.toldGone + StateStore.countedPrefixes)
         #expect(latest["state/lock/9999/"] != nil)
         // The newest event topics are remembered, the oldest are not.
         #expect(store.event("event/photo/9999", name: "did").message["previous"] != 0)
         #expect(store.event("event/photo/0", name: "did").message["previous"] == 0)
         for index in 0..<1000 { _ = set("a\(index)/b/c", 1) }
-        #expect((store.latest.object ?? [:]).count <= StateStore.toldTopics + StateStore.countedPrefixes)
+        #expect(
+            (store.latest.object ?? [:]).count <= StateStore.toldTopics + StateStore.toldGone
+                + StateStore.countedPrefixes)
     }
 }

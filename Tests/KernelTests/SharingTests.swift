@@ -63,19 +63,27 @@ extension KernelTests {
             _ = try nextFrame(try test.camera.startStreaming())
         }
 
-        /// The last device, so that the others keep their places.
-        @Test(.enabled(if: KernelRing.topology != nil))
-        func disconnectedDeviceComesBack() throws {
-            let identity = try #require(KernelRing.identities.last)
-            let camera = V4L2Camera(identity)
+        /// As if unplugged: everything says so, until the last handle is gone, with which vivid plugs it in again.
+        @Test func disconnectedDeviceComesBack() throws {
+            let camera = V4L2Camera(try #require(KernelRing.identities.last))
+            defer { camera.close() }
             _ = try camera.open()
-            let stream = try camera.startStreaming()
-            _ = try nextFrame(stream)
-            try camera.setControl("disconnect", to: .boolean(true))
-            let error = #expect(throws: SourceError.self) { while true { _ = try nextFrame(stream) } }
+            do {
+                let stream = try camera.startStreaming()
+                let slot = try nextFrame(stream)
+                try camera.setControl("disconnect", to: .boolean(true))
+                for error in [
+                    #expect(throws: SourceError.self) { while true { _ = try nextFrame(stream) } },
+                    #expect(throws: SourceError.self) { try stream.enqueue(slot) },
+                    #expect(throws: SourceError.self) { try camera.stopStreaming() },
+                    #expect(throws: SourceError.self) { _ = try camera.activeFormat() },
+                ] { #expect(error?.kind == .disconnected) }
+            }
+            // The first attempt finds the lost handle, the second needs none.
+            let error = #expect(throws: SourceError.self) { _ = try camera.open() }
             #expect(error?.kind == .disconnected)
-            #expect(throws: SourceError.self) { try camera.stopStreaming() }
-            camera.close()
+            _ = try camera.open()
+            _ = try nextFrame(try camera.startStreaming())
         }
     }
 }

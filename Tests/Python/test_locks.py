@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import threading
 from typing import Any
+from unittest import mock
+
+import zmq
 
 from camerabus import BusTimeout, Client, DeviceBusy, LockLost
-from fake_bus import NO_REPLY, BusTestCase, Refusal
+from fake_bus import NO_REPLY, BusTestCase
 
 ANSWER = {"verdict": "valid", "generation": {}, "applied": {}, "adjusted": []}
 
@@ -47,6 +49,13 @@ class Locks(BusTestCase):
             self.client.set("cam0", brightness=1)
             self.client.set("cam1", brightness=1)
         self.assertEqual([params["lock"] for params in self.bus.asked("device.set")], ["token-1", "token-2"])
+
+    def test_the_inner_lock_is_used_when_the_outer_was_taken_over(self) -> None:
+        with self.assertRaises(LockLost), self.client.lock("cam0"):
+            self.bus.locks.clear()
+            with self.client.lock("cam0"):
+                self.client.set("cam0", brightness=1)
+        self.assertEqual(self.bus.asked("device.set")[0]["lock"], "token-2")
 
     def test_a_lock_may_be_held_and_handed_over_by_hand(self) -> None:
         lock = self.client.lock("cam0")
@@ -156,6 +165,21 @@ class GivenUp(BusTestCase):
 
         self.bus.methods["device.lock"] = lock
         with self.assertRaises(KeyboardInterrupt):
+            self.client.lock("cam0", timeout=60)
+        self.assertEqual(len(self.bus.asked("bus.cancel")), 1)
+
+    def test_so_does_ctrl_c_while_it_waits(self) -> None:
+        self.bus.methods["bus.cancel"] = lambda params: {"cancelled": True}
+        asked = threading.Event()
+        poll = zmq.Poller.poll
+
+        def interrupted(poller: zmq.Poller, timeout: float | None = None) -> Any:
+            if threading.current_thread() is threading.main_thread() and not asked.is_set() and self.bus.asked("device.lock"):
+                asked.set()
+                raise KeyboardInterrupt
+            return poll(poller, 1 if threading.current_thread() is threading.main_thread() else timeout)
+
+        with mock.patch.object(zmq.Poller, "poll", interrupted), self.assertRaises(KeyboardInterrupt):
             self.client.lock("cam0", timeout=60)
         self.assertEqual(len(self.bus.asked("bus.cancel")), 1)
 

@@ -136,6 +136,16 @@ class Vectors(unittest.TestCase):
             self.assertEqual(mirror.needs_snapshot, action in ("kept", "resynchronize") or mirror.epoch is None)
         self.assertEqual(mirror.values, case["expect"]["state"])
 
+    def test_a_mirror_does_not_remember_all_that_ever_was(self) -> None:
+        mirror = MirrorState(["state/"])
+        mirror.adopt({"epoch": "e", "sequence": 0, "state": {}})
+        for number in range(1, 1000, 2):
+            topic = f"state/lock/{number}/"
+            self.assertEqual(mirror.receive(topic, {"epoch": "e", "sequence": number, "previous": 0, "value": 1}), "applied")
+            gone = {"epoch": "e", "sequence": number + 1, "previous": number, "value": None}
+            self.assertEqual(mirror.receive(topic, gone), "applied")
+        self.assertLess(len(mirror._last), 100)
+
     def error(self, error: Any) -> dict[str, Any]:
         assert isinstance(error, CaptureError)
         return {"reason": error.reason, "message": error.message, "data": error.data}

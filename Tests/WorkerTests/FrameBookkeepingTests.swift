@@ -96,7 +96,7 @@ struct FrameBookkeepingTests {
             buffer.copyBytes(from: region)
             return buffer
         }
-        defer { buffers.forEach { $0.deallocate() } }
+        defer { for buffer in buffers { buffer.deallocate() } }
         payload.withUnsafeMutableBytes {
             plan.copy(buffers.map { UnsafeRawBufferPointer($0) }, bytesUsed: bytesUsed, into: $0)
         }

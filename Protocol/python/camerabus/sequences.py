@@ -54,6 +54,7 @@ class MirrorState:
     whose `latest` is not known call for a new snapshot; what comes until that is there is kept, and applied after it.
     """
 
+    GONE = 64  # topics whose end is remembered; a heartbeat tells at most 32 of them
     KEPT = 1024  # while a snapshot is awaited; more of them cost one more snapshot
 
     def __init__(self, subscriptions: Sequence[str]) -> None:
@@ -68,6 +69,7 @@ class MirrorState:
         self._floor = 0
         # The newest sequence applied, by topic and by each path above it.
         self._last: dict[str, int] = {}
+        self._gone: list[str] = []
         self._kept: list[tuple[str, Mapping[str, Any]]] = []
 
     def receive(self, topic: str, message: Mapping[str, Any]) -> str:
@@ -105,6 +107,7 @@ class MirrorState:
             return False
         self.epoch, self.sequence, self._floor, self.needs_snapshot = epoch, sequence, sequence, False
         self._last.clear()
+        self._gone.clear()
         fresh = {topic: value for topic, value in state.items() if topic.startswith(self.subscriptions)}
         for topic in sorted({*self.values, *fresh}):
             self._put(topic, fresh.get(topic))
@@ -134,7 +137,10 @@ class MirrorState:
             path += segment + "/"
             self._last[path] = sequence
         if value is None:
-            del self._last[topic]  # one that comes back begins with a `previous` of 0
+            # One that comes back begins with a `previous` of 0, so those that went first can be forgotten.
+            self._gone.append(topic)
+            if len(self._gone) > self.GONE and (oldest := self._gone.pop(0)) not in self.values:
+                self._last.pop(oldest, None)
         self.sequence = sequence
         self._put(topic, value)
 
