@@ -81,6 +81,29 @@ struct WorkerTests {
         #expect(again.header["sequence"] == 0)
     }
 
+    @Test("a topic that comes back within the stream goes on counting")
+    func comesBack() throws {
+        let worker = try WorkerFixture(bench)
+        let other = try worker.subscriber("frame/cam0/native/")
+        _ = try other.next { $0.topic == "frame/cam0/native/" }
+        let topic = "frame/cam0/native@50/"
+        let subscriber = try worker.subscriber(topic)
+        let before = try FrameHeader(
+            try subscriber.next { $0.topic == topic && $0.header["sequence"]?.integer ?? 0 > 10 }.header)
+        try subscriber.unsubscribe(topic)
+        _ = try worker.coordinator.wait("one rendition") {
+            if case .alive(let counters) = $0 { counters["renditions"]?.object?.count == 1 } else { false }
+        }
+        try subscriber.subscribe(topic)
+        let after = try FrameHeader(
+            try subscriber.next {
+                $0.topic == topic && $0.header["captureSequence"]?.integer ?? 0 > Int64(before.captureSequence) + 50
+            }
+            .header)
+        #expect(after.stream == before.stream)
+        #expect(after.sequence > before.sequence)
+    }
+
     @Test("a subscriber that is gone without a word ends the stream as well")
     func goneSubscriber() throws {
         let worker = try WorkerFixture(bench)
