@@ -25,6 +25,14 @@ public struct WorkerOrder: Hashable, Sendable {
         case fault(JSONValue)
         /// Ends the process in order.
         case stop
+
+        /// Takes something back or closes it. There are never more of these than of what they end, so they count against no limit.
+        public var endsTransaction: Bool {
+            switch self {
+            case .rollBack, .finish, .unlock, .lock, .stop: true
+            default: false
+            }
+        }
     }
 
     public var number: UInt64

@@ -1,5 +1,6 @@
 public import CaptureCore
 import Glibc
+import LinuxIO
 package import Video4Linux
 
 /// The running queue of a V4L2 device.
@@ -46,7 +47,7 @@ public final class V4L2Stream: FrameStream {
         timestampSource = V4L2Stream.source(flags: filled.flags)
         if timestampSource == .dequeue || filled.timestamp <= 0 {
             timestampSource = .dequeue
-            slot.monotonicTime = V4L2Stream.now()
+            slot.monotonicTime = MonotonicClock.now()
         } else {
             slot.monotonicTime = filled.timestamp
         }
@@ -60,11 +61,5 @@ public final class V4L2Stream: FrameStream {
     private static func source(flags: UInt32) -> TimestampSource {
         guard V4L2BufferQueue.isMonotonic(flags: flags) else { return .dequeue }
         return V4L2BufferQueue.isStartOfExposure(flags: flags) ? .startOfExposure : .endOfFrame
-    }
-
-    private static func now() -> Int64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 }

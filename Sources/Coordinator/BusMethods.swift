@@ -3,6 +3,7 @@ import BusServer
 import CaptureCore
 import JSON
 import LinuxIO
+import ZeroMQ
 
 /// `bus.*`
 extension Coordinator {
@@ -63,6 +64,7 @@ extension Coordinator {
             "requests_refused_total": JSONValue(commands?.refusals ?? 0),
             "replies_dropped_total": JSONValue(commands?.droppedReplies ?? 0),
             "connections": JSONValue(connections.count), "connections_refused_total": JSONValue(connections.refused),
+            "connections_turned_away_total": JSONValue(Context.connectionsTurnedAway),
             "locks": JSONValue(locks.table.locks.count), "lock_waits": JSONValue(locks.table.waitingTickets.count),
         ]
         for (id, worker) in fleet.workers {

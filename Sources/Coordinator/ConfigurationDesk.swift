@@ -121,14 +121,7 @@ final class ConfigurationDesk {
         }
         switch outcome {
         case .success(let results): run.completion(.success(reply(run.batch, results)))
-        case .failure(var error, let device, let rolledBack, let notRolledBack):
-            error.data["device"] = .string(device)
-            if !rolledBack.isEmpty { error.data["rolledBack"] = JSONValue(rolledBack) }
-            if !notRolledBack.isEmpty {
-                error.data["notRolledBack"] = JSONValue(notRolledBack)
-                error.message += " Not put back: \(notRolledBack.joined(separator: ", "))."
-            }
-            run.completion(.failure(error))
+        case .failure(let error, _, _, _): run.completion(.failure(outcome.error ?? error))
         }
         startThoseThatCan()
     }

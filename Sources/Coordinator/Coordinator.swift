@@ -59,6 +59,10 @@ public final class Coordinator {
     private let service: ServiceManager
     private let discovery: Discovery
     private var hasToldReady = false
+    /// The cameras that were found last.
+    private var knownHardware: [DeviceIdentity] = []
+    /// When processes that have let go of their last connection lose what they hold.
+    private var graces: [ConnectionGuard.Peer: Loop.Token] = [:]
 
     /// Takes the runtime directory and opens the sockets.
     public init(_ options: Options, logger: Logger) throws(StartError) {
@@ -104,7 +108,7 @@ public final class Coordinator {
                     authenticationDomain: "events", welcome: Array("welcome/".utf8)))
             connections.add(eventServer)
             events = EventSocket(loop, eventServer, epoch: epoch)
-            locks = LockDesk(
+            locks = try LockDesk(
                 loop, events: events, file: StateFile(path: directory.stateFile), logger: logger)
             let program = try Self.workerProgram(options)
             fleet = DeviceFleet(
@@ -214,7 +218,12 @@ public final class Coordinator {
     /// Starts a worker for each device that is wanted and there.
     private func discoverDevices() {
         guard options.usesHardware, configuration.usesHardware else { return setDevices(hardware: []) }
-        discovery.run { [weak self] in self?.setDevices(hardware: $0) }
+        discovery.run { [weak self] found in
+            guard let self else { return }
+            // What can't be searched for is not therefore gone.
+            if let found { knownHardware = found }
+            setDevices(hardware: knownHardware)
+        }
     }
 
     private func setDevices(hardware: [DeviceIdentity]) {
@@ -282,7 +291,9 @@ public final class Coordinator {
 
     // A process that has let go of its last connection can't be told of anything any more; it gets a moment to come back.
     private func lastConnectionClosed(_ peer: ConnectionGuard.Peer) {
-        loop.schedule(afterMilliseconds: 5000) { [weak self] in
+        loop.cancel(graces[peer])
+        graces[peer] = loop.schedule(afterMilliseconds: 5000) { [weak self] in
+            self?.graces[peer] = nil
             guard let self, let startTime = peer.startTime, connections.peer(pid: peer.pid)?.startTime != startTime
             else {
                 return

@@ -24,11 +24,10 @@ extension Coordinator {
     }
 
     func controls(_ call: Call, _ respond: @escaping Responder) {
-        withWorker(call, respond) { [weak self] worker in
+        withWorker(call, respond) { worker in
             worker.whenReady(withinMilliseconds: Self.patience) {
                 guard worker.isRunning else { return respond(.failure(Self.notReady(worker))) }
-                _ = self
-                worker.order(.readControls, completion: respond)
+                worker.readControls(respond)
             }
         }
     }

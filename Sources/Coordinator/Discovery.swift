@@ -10,7 +10,6 @@ final class Discovery {
     private let loop: Loop
     private let program: String
     private let logger: Logger
-    private var child: ChildProcess?
 
     /// How long the search may take, milliseconds.
     private static let limit: Int64 = 10_000
@@ -21,24 +20,30 @@ final class Discovery {
         self.logger = logger
     }
 
-    /// Calls the body with the cameras found, which are none when the search fails: that is logged.
-    func run(_ body: @escaping ([DeviceIdentity]) -> Void) {
+    /// Calls the body with the cameras found; nil when the search fails, which is logged.
+    func run(_ body: @escaping ([DeviceIdentity]?) -> Void) {
         let output: ProcessOutput
         do {
             output = try ProcessOutput(program: program, arguments: ["--list"])
         } catch {
             logger.error("cameras can't be searched for", metadata: ["error": "\(error)"])
-            return body([])
+            return body(nil)
         }
         var token: Loop.Token?
         var timer: Loop.Token?
         let finish: () -> Void = { [loop, logger] in
             loop.cancel(token)
             loop.cancel(timer)
+            // A driver may keep even a killed process for as long as it likes: it is reaped when it ends, and not waited for.
+            var ending: Loop.Token?
+            ending = loop.watch(.descriptor(output.process.rawValue)) {
+                output.reap()
+                loop.cancel(ending)
+            }
             let parsed = output.bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }
             guard output.isComplete, let list = parsed?.array else {
                 logger.error("the search for cameras gave no list")
-                return body([])
+                return body(nil)
             }
             body(list.compactMap { try? DeviceIdentity(json: $0) })
         }

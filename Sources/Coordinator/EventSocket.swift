@@ -28,6 +28,7 @@ final class EventSocket {
 
     /// Publishes a new value; nil: the thing is gone. Nothing is sent when it is what it was.
     func set(_ path: String, _ value: JSONValue?) {
+        if value == nil { resent["\(path)/"] = nil }
         if let publication = store.set(path, value) { publish(publication) }
     }
 

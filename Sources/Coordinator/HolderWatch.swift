@@ -31,7 +31,8 @@ final class HolderWatch {
         guard let process = try? ProcessDescriptor(pid: pid), ProcessTable.startTime(of: pid) == startTime else {
             return false
         }
-        if let old = watched.removeValue(forKey: pid) { loop.cancel(old.token) }
+        // Another process has the number: the one before it has ended, and its descriptor's turn has not come yet.
+        ended(pid)
         let token = loop.watch(.descriptor(process.rawValue)) { [weak self] in self?.ended(pid) }
         watched[pid] = Watched(process: process, startTime: startTime, token: token, uses: 1)
         return true

@@ -42,18 +42,24 @@ final class LockDesk {
     private var pending: [UInt64: Pending] = [:]
     private var lastTicket: UInt64 = 0
     private var timer: Loop.Token?
+    /// What the file holds.
+    private var saved: [Lock]?
+    private var savedFence: UInt64 = 0
     /// Told of each device whose lock began or ended.
     var onChange: ((_ device: String, _ lock: Lock?, _ fence: UInt64) -> Void)?
+
+    /// A coordinator that starts after a crash gives out higher fences than any that was given out before.
+    private static let fencesAhead: UInt64 = 64
 
     /// How long a lock lasts whose holder is a process that can't be watched from here.
     static let leaseOfUnknownProcess: Int64 = 10_000_000_000
 
-    init(_ loop: Loop, events: EventSocket, file: StateFile, logger: Logger) {
+    init(_ loop: Loop, events: EventSocket, file: StateFile, logger: Logger) throws(StateFile.Damaged) {
         self.loop = loop
         self.events = events
         self.file = file
         self.logger = logger
-        table = LockTable(fence: file.savedFence())
+        table = LockTable(fence: try file.savedFence())
         holders = HolderWatch(loop)
         holders.onEnd = { [weak self] pid, startTime in
             self?.holderEnded(pid: pid, startTime: startTime, cause: .holderExited)
@@ -86,6 +92,8 @@ final class LockDesk {
         perform(takingOver ? table.takeOver(request, at: now) : table.request(request, at: now))
         return ticket
     }
+
+    func isWaiting(_ ticket: UInt64) -> Bool { pending[ticket] != nil }
 
     /// Gives up a request that waits; harmless otherwise.
     func cancel(_ ticket: UInt64) { perform(table.cancel(ticket: ticket, at: MonotonicClock.now())) }
@@ -170,10 +178,15 @@ final class LockDesk {
         events.set("state/lock/\(lock.id)", lock.json)
     }
 
+    /// Writes what has changed; what only lasts for a call needs no writing, since fences are set aside ahead.
     @discardableResult
     private func save() -> Bool {
+        let lasting = table.locks.filter { !$0.isTransient }
+        if lasting == saved, table.fence < savedFence { return true }
+        let ahead = table.fence + Self.fencesAhead
         do {
-            try file.save(table, epoch: events.store.epoch)
+            try file.save(lasting, fence: ahead, epoch: events.store.epoch)
+            (saved, savedFence) = (lasting, ahead)
             return true
         } catch {
             logger.error("locks can't be written to the disk", metadata: ["error": "\(error)"])

@@ -13,7 +13,9 @@ extension Coordinator {
             wish.lease = call.duration("lease")
             wish.note = call.string("note")
             let ticket = locks.request(wish) { result in respond(result.map(Self.lockResult).mapError { $0 }) }
-            if let key = call.key { cancellations[key] = { [weak self] in self?.locks.cancel(ticket) } }
+            if let key = call.key, locks.isWaiting(ticket) {
+                cancellations[key] = { [weak self] in self?.locks.cancel(ticket) }
+            }
         } catch {
             respond(.failure(error))
         }
@@ -122,7 +124,12 @@ extension Coordinator {
     private func holder(_ caller: Caller) -> LockHolder {
         let peer = caller.peer
         // The start time is that of the process whose connection this is, so that another one under its number can't inherit.
-        let startTime = connections.peer(pid: peer.pid)?.startTime
+        var startTime = connections.peer(pid: peer.pid)?.startTime
+        if startTime == nil, peer.pid != 0 {
+            // Its connection may be among those that have not been counted yet.
+            connections.update()
+            startTime = connections.peer(pid: peer.pid)?.startTime ?? ProcessTable.startTime(of: peer.pid)
+        }
         let name = clientNames[caller.connection] ?? ProcessTable.name(of: peer.pid) ?? "unknown"
         return LockHolder(uid: peer.uid, gid: peer.gid, pid: peer.pid, startTime: startTime, name: name)
     }

@@ -1,4 +1,5 @@
 import CaptureCore
+import Glibc
 import JSON
 import LinuxIO
 
@@ -15,21 +16,40 @@ struct StateFile {
     }
 
     /// Writes it so that a crash at any moment leaves either the old state or the new.
-    func save(_ table: LockTable, epoch: String) throws(SystemError) {
+    func save(_ locks: [Lock], fence: UInt64, epoch: String) throws(SystemError) {
         let document: JSONValue = [
-            "version": 1, "boot": .string(bootID), "epoch": .string(epoch), "fence": JSONValue(table.fence),
-            "locks": .array(table.locks.filter { !$0.isTransient }.map(Self.json)),
+            "version": 1, "boot": .string(bootID), "epoch": .string(epoch), "fence": JSONValue(fence),
+            "locks": .array(locks.map(Self.json)),
         ]
         try File.replace(path, with: document.serialized + [UInt8(ascii: "\n")], mode: 0o600)
     }
 
-    /// The highest fence that was ever given out here, so that a new coordinator's are higher; 0 when nothing is known.
-    func savedFence() -> UInt64 {
-        guard let bytes = try? File.read(path, limit: 4 << 20),
-            let document = bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }),
-            let fence = document["fence"]?.integer
-        else { return 0 }
-        return UInt64(exactly: fence) ?? 0
+    /// The file is there and can't be read: nobody knows then which fences were given out.
+    struct Damaged: Error, CustomStringConvertible {
+        let path: String
+        let why: String
+
+        var description: String {
+            "\(path) can't be read (\(why)); when no camerabus-worker runs any more, remove it"
+        }
+    }
+
+    /// A fence that no lock here has ever had a higher one than; 0 when there were none.
+    func savedFence() throws(Damaged) -> UInt64 {
+        do {
+            let bytes = try File.read(path, limit: 4 << 20)
+            let document = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
+            guard let fence = document["fence"]?.integer.flatMap({ UInt64(exactly: $0) }) else {
+                throw Damaged(path: path, why: "it has no fence")
+            }
+            return fence
+        } catch let error as SystemError where error.code == ENOENT {
+            return 0
+        } catch let error as Damaged {
+            throw error
+        } catch {
+            throw Damaged(path: path, why: "\(error)")
+        }
     }
 
     private static func json(_ lock: Lock) -> JSONValue {

@@ -59,13 +59,18 @@ final class Worker {
     private var restartTimer: Loop.Token?
     private var silenceTimer: Loop.Token?
     private var orders: [UInt64: Order] = [:]
-    private var readiness: [() -> Void] = []
+    private var readiness: [UInt64: (timer: Loop.Token, body: () -> Void)] = [:]
+    private var lastWaiter: UInt64 = 0
+    private var controlReaders: [(Result<JSONValue, BusError>) -> Void] = []
+    private var isReadingControls = false
     private var lastOrder: UInt64 = 0
 
     /// A worker that has said nothing for so long hangs, and is killed. A driver may hold its device thread for 10 s, but never its loop.
     private static let silenceLimit: Int64 = 10_000
     /// Orders that may wait at the same time.
     private static let maximumOrders = 256
+    /// Requests that may wait for the worker to be ready, and for the controls to be read.
+    private static let maximumReaders = 64
     /// How long an order may take, milliseconds: longer than the 10 s after which a worker with a stuck driver ends itself.
     private static let orderLimit: Int64 = 12_000
 
@@ -251,7 +256,7 @@ final class Worker {
         completion: @escaping (Result<JSONValue, BusError>) -> Void = { _ in }
     ) {
         guard state == .running, let connection else { return completion(.failure(crashed)) }
-        guard orders.count < Self.maximumOrders else {
+        guard action.endsTransaction || orders.count < Self.maximumOrders else {
             return completion(
                 .failure(
                     BusError(
@@ -270,27 +275,51 @@ final class Worker {
         orders[number] = Order(completion: completion, timer: timer)
     }
 
+    /// Reads the controls; those who ask while they are being read share the next reading.
+    func readControls(_ completion: @escaping (Result<JSONValue, BusError>) -> Void) {
+        guard controlReaders.count < Self.maximumReaders else { return completion(.failure(tooMany("controlReaders"))) }
+        controlReaders.append(completion)
+        readControlsIfIdle()
+    }
+
+    private func readControlsIfIdle() {
+        guard !isReadingControls, !controlReaders.isEmpty else { return }
+        isReadingControls = true
+        let readers = controlReaders
+        controlReaders = []
+        order(.readControls) { [weak self] result in
+            self?.isReadingControls = false
+            for reader in readers { reader(result) }
+            self?.readControlsIfIdle()
+        }
+    }
+
+    private func tooMany(_ limit: String) -> BusError {
+        BusError(
+            .limitExceeded, "Too many commands wait for \(device.id); wait for their answers.",
+            ["limit": .string(limit), "maximum": JSONValue(Self.maximumReaders)])
+    }
+
     /// Calls the body when the worker runs and has described its device, or after so many milliseconds in any case.
     func whenReady(withinMilliseconds limit: Int64, _ body: @escaping () -> Void) {
-        if state == .running, description != nil { return body() }
-        var isDone = false
-        let once: () -> Void = {
-            guard !isDone else { return }
-            isDone = true
-            body()
+        // Beyond the limit nobody waits: the body finds the worker as it is.
+        guard state != .running || description == nil, readiness.count < Self.maximumReaders else { return body() }
+        lastWaiter += 1
+        let number = lastWaiter
+        let timer = loop.schedule(afterMilliseconds: limit) { [weak self] in
+            self?.readiness.removeValue(forKey: number)?.body()
         }
-        let timer = loop.schedule(afterMilliseconds: limit, once)
-        readiness.append { [loop] in
-            loop.cancel(timer)
-            once()
-        }
+        readiness[number] = (timer, body)
     }
 
     /// To be called after each change: lets those go on who wait for the worker to be ready.
     func tellIfReady() {
         guard state == .running, description != nil, !readiness.isEmpty else { return }
         let waiting = readiness
-        readiness = []
-        for body in waiting { body() }
+        readiness = [:]
+        for number in waiting.keys.sorted() {
+            loop.cancel(waiting[number]?.timer)
+            waiting[number]?.body()
+        }
     }
 }

@@ -93,13 +93,6 @@ public struct ChildProcess: Sendable {
         return signal == 0 ? .exited((status >> 8) & 0xFF) : .signalled(signal)
     }
 
-    /// Waits for its end and reaps it; for a process that was killed.
-    func waitForEnd() {
-        var item = pollfd(fd: process.rawValue, events: Int16(POLLIN), revents: 0)
-        while poll(&item, 1, -1) == -1, errno == EINTR {}
-        _ = reap()
-    }
-
     private static func currentEnvironment() -> [UnsafeMutablePointer<CChar>?] {
         var result: [UnsafeMutablePointer<CChar>?] = []
         var entry = clinux_environment()

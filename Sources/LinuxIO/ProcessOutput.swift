@@ -25,8 +25,14 @@ public final class ProcessOutput {
 
     deinit {
         child.process.send(SIGKILL)
-        child.waitForEnd()
+        _ = child.reap()
     }
+
+    /// The process, readable when it has ended; then ``reap()`` is due.
+    public var process: ProcessDescriptor { child.process }
+
+    /// Lets the kernel forget the process, if it has ended.
+    public func reap() { _ = child.reap() }
 
     /// Takes what there is, without waiting.
     ///

@@ -83,7 +83,8 @@ final class OrderDesk {
                 reply(order.number, .success([:]))
                 onStop?()
             default:
-                guard queue.count < Self.maximumQueue else {
+                // What ends a transaction is always taken: refused, it would leave its traces for good.
+                guard order.action.endsTransaction || queue.count < Self.maximumQueue else {
                     throw BusError(
                         .limitExceeded, "Too many orders wait for \(device); wait for their answers.",
                         ["limit": "orders", "maximum": JSONValue(Self.maximumQueue)])

@@ -66,6 +66,8 @@ public final class Worker {
             throw error.isWouldBlock ? .deviceTaken(lockPath) : .failed("\(error)")
         }
         CurrentProcess.raiseDescriptorLimit()
+        // For the device and what a stream needs.
+        Context.reserveDescriptors(64)
         table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
         do {
             loop = try Loop()
