@@ -106,7 +106,7 @@ import Testing
         bus.setState("state/device/cam9/", FakeBus.device("cam9"))
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let error = await #expect(throws: ClientError.self) {
-            _ = try await client.frames("cam9", timeout: .milliseconds(200))
+            _ = try await client.frames("cam9", timeout: .seconds(2))
         }
         #expect(error?.description.contains("cam9") == true)
         guard case .silent? = error else {
@@ -137,5 +137,37 @@ import Testing
         let header = FakeBus.header("cam0", "gray", stream: "s2", sequence: 7)
         bus.publishFrame("cam0", "gray", header: header, payload: [1, 2, 3, 4])
         #expect(try await frames.next().header.stream == "s2")
+    }
+
+    @Test func `who is cancelled waits no longer`() async throws {
+        let bus = try FakeBus()
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let frames = try await client.frames("cam0", "gray")
+        let before = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return try await frames.next()
+        }
+        await #expect(throws: ClientError.cancelled) { _ = try await before.value }
+        let meanwhile = Task { try await frames.next() }
+        meanwhile.cancel()
+        await #expect(throws: ClientError.cancelled) { _ = try await meanwhile.value }
+        // And it can be asked again.
+        bus.publishFrame("cam0", "gray", header: FakeBus.header("cam0", "gray", sequence: 0), payload: [1, 2, 3, 4])
+        #expect(try await frames.next().header.sequence == 0)
+    }
+
+    @Test func `a subscription is not in force before the publisher says so`() async throws {
+        let bus = try FakeBus()
+        bus.acknowledges = false
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let error = await #expect(throws: ClientError.self) {
+            _ = try await client.frames("cam0", "gray", timeout: .seconds(2))
+        }
+        #expect(error?.description.contains("does not take up our subscriptions") == true)
+        // An answer that was lost is asked for again.
+        let waiting = Task { try await client.frames("cam0", "gray", timeout: .seconds(20)) }
+        try await eventually { bus.subscriptions.contains { $0.hasPrefix("ack/") } }
+        bus.acknowledges = true
+        _ = try await waiting.value
     }
 }

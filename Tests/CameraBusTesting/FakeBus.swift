@@ -61,6 +61,12 @@ public final class FakeBus: Sendable {
 
     // MARK: What it does
 
+    /// Whether subscriptions to `ack/` topics are answered.
+    public var acknowledges: Bool {
+        get { core.store.withLock(\.acknowledges) }
+        set { core.store.withLock { $0.acknowledges = newValue } }
+    }
+
     /// Changes state and publishes it, unless `isLost`.
     public func setState(_ topic: String, _ value: JSONValue, isLost: Bool = false) {
         let message = core.store.withLock { store in

@@ -13,6 +13,7 @@ final class FakeBusCore: Sendable {
         var last: [String: Int64] = [:]
         var requests: [Request] = []
         var subscriptions: [String] = []
+        var acknowledges = true
     }
 
     /// Only used on the thread.
@@ -100,14 +101,15 @@ final class FakeBusCore: Sendable {
     private func hear(_ message: [Message], _ publisher: Socket) {
         guard let bytes = message.first?.bytes, let kind = bytes.first else { return }
         let topic = String(decoding: bytes.dropFirst(), as: UTF8.self)
-        store.withLock { store in
+        let acknowledges = store.withLock { store in
             if kind == 1 {
                 store.subscriptions.append(topic)
             } else {
                 store.subscriptions.removeAll { $0 == topic }
             }
+            return store.acknowledges
         }
-        if kind == 1, case .ack? = Topic.parse(Array(topic.utf8)) {
+        if acknowledges, kind == 1, case .ack? = Topic.parse(Array(topic.utf8)) {
             _ = try? publisher.send(frames: [Array(topic.utf8), Announcement.ack])
         }
     }

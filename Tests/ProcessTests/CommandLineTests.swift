@@ -121,14 +121,14 @@ import Testing
 
     @Test func `a camera that stalls ends frames with status 4`() async throws {
         let bus = try await BusHarness(virtual: 1)
-        let program = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "2"])
+        let program = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "3"])
         try await eventually { program.standardOutput.split(separator: "\n").count > 2 }
         let stall = "{\"device\": \"cam0\", \"fault\": \"stall\"}"
         let fault = try await bus.run("camerabus", ["call", "fault.inject", "-"], input: Array(stall.utf8))
         #expect(fault.status == 0, "\(fault)")
         let result = try await program.end()
         #expect(result.status == 4)
-        #expect(result.standardError.contains("cam0 has sent nothing for 2 s"), "\(result.standardError)")
+        #expect(result.standardError.contains("cam0 has sent nothing for 3 s"), "\(result.standardError)")
         try await bus.stop()
     }
 
