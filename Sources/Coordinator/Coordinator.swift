@@ -104,8 +104,10 @@ public final class Coordinator {
                 context,
                 .init(
                     kind: .extendedPublish, path: directory.eventsSocket, mode: mode, group: group,
-                    sendHighWaterMark: 1000, receiveHighWaterMark: 1000, maximumMessageBytes: 4096,
+                    sendHighWaterMark: 1000, receiveHighWaterMark: 1000, maximumMessageBytes: 1024,
                     authenticationDomain: "events", welcome: Array("welcome/".utf8)))
+            // Every unsubscription is told, so that those of a connection can be counted.
+            try eventServer.socket.set(.xpubVerboser, 1)
             connections.add(eventServer)
             events = EventSocket(loop, eventServer, epoch: epoch)
             locks = try LockDesk(
@@ -113,11 +115,7 @@ public final class Coordinator {
             let program = try Self.workerProgram(options)
             fleet = DeviceFleet(
                 loop, workers,
-                launch: Worker.Launch(
-                    program: program, runtimeDirectory: directory,
-                    group: group == nil ? nil : configuration.group, logLevel: configuration.logLevel,
-                    renditions: configuration.renditions, idleCloseMilliseconds: configuration.idleCloseMilliseconds,
-                    connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections),
+                launch: Self.launch(program, directory, hasGroup: group != nil, configuration),
                 logger: logger)
             discovery = Discovery(loop, program: program, logger: logger)
         } catch let error as StartError {
@@ -139,6 +137,7 @@ public final class Coordinator {
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
             if !isStopping { publish(worker) }
         }
+        connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
         publishBus()
@@ -168,6 +167,16 @@ public final class Coordinator {
     }
 
     // MARK: Start
+
+    private static func launch(
+        _ program: String, _ directory: RuntimeDirectory, hasGroup: Bool, _ configuration: Configuration
+    ) -> Worker.Launch {
+        Worker.Launch(
+            program: program, runtimeDirectory: directory, group: hasGroup ? configuration.group : nil,
+            logLevel: configuration.logLevel, renditions: configuration.renditions,
+            idleCloseMilliseconds: configuration.idleCloseMilliseconds,
+            connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections)
+    }
 
     private static func readConfiguration(_ path: String?) throws(StartError) -> Configuration {
         guard let path else { return Configuration() }
@@ -316,6 +325,7 @@ public final class Coordinator {
         defer { service.notify("READY=1") }
         do {
             configuration = try Self.readConfiguration(options.configurationPath)
+            fleet.launch = Self.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             logger.info("configuration read again")
             discoverDevices()

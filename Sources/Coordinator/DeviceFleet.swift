@@ -11,7 +11,8 @@ final class DeviceFleet {
     private let loop: Loop
     private let server: ServerSocket
     private let logger: Logger
-    private let launch: Worker.Launch
+    /// For workers that are started from now on.
+    var launch: Worker.Launch
     private(set) var workers: [String: Worker] = [:]
     /// Workers of devices that were taken away, until they have ended.
     private var leaving: [Worker] = []

@@ -13,6 +13,7 @@ final class EventSocket {
     /// When each topic's current value was last sent again, so that a crowd of subscribers can't multiply the traffic.
     private var resent: [String: Instant] = [:]
     private var overdue: Set<String> = []
+    private var counter = SubscriptionCounter()
     private var overdueTimer: Loop.Token?
 
     private static let resendInterval: Int64 = 100_000_000
@@ -25,6 +26,9 @@ final class EventSocket {
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
         scheduleHeartbeat()
     }
+
+    /// A connection has ended.
+    func closed(_ connection: Int32) { counter.closed(connection) }
 
     /// Publishes a new value; nil: the thing is gone. Nothing is sent when it is what it was.
     func set(_ path: String, _ value: JSONValue?) {
@@ -49,6 +53,12 @@ final class EventSocket {
     private func readSubscriptions() {
         for _ in 0..<64 {
             guard let frames = try? server.socket.receive(), let frame = frames.first?.bytes else { return }
+            let connection = frames.first?.connection
+            if frame.first == 0, let connection { counter.unsubscribed(connection) }
+            if frame.first == 1, let connection, !counter.subscribed(connection) {
+                UnixSocket.shutDown(connection)
+                continue
+            }
             guard frame.first == 1, let prefix = String(validating: frame.dropFirst(), as: UTF8.self) else { continue }
             if case .ack = Topic.parse(prefix.utf8) {
                 send(prefix, [:])

@@ -1,5 +1,6 @@
 import BusProtocol
 import BusServer
+import LinuxIO
 import ZeroMQ
 
 /// The XPUB socket of a device: who subscribes to what comes in, frames go out.
@@ -9,6 +10,7 @@ final class MediaSocket {
     let server: ServerSocket
     private let connections: ConnectionGuard
     private var ledger = SubscriberLedger()
+    private var counter = SubscriptionCounter()
     private let incoming = Message()
     private let outgoing = Message()
     /// Somebody has subscribed to a topic that nobody was subscribed to, or to a barrier.
@@ -23,7 +25,7 @@ final class MediaSocket {
     private static let messagesPerTurn = 64
     private static let barrier = Array("ack/".utf8)
     /// Bytes of a message from a subscriber: a topic, and the byte before it.
-    private static let maximumMessageBytes = 4096
+    private static let maximumMessageBytes = 1024
 
     init(
         _ context: Context, _ loop: Loop, _ connections: ConnectionGuard, path: String, mode: UInt32, group: UInt32?
@@ -44,6 +46,7 @@ final class MediaSocket {
         connections.add(server)
         connections.onClosed = { [weak self] connection in
             guard let self else { return }
+            counter.closed(connection)
             tellGone(ledger.close(connection))
         }
         loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
@@ -87,8 +90,14 @@ final class MediaSocket {
             // A descriptor's number may be a new connection's: the end of the old one comes first.
             connections.update()
             switch (kind, connection) {
-            case (1, let connection?): subscribed(topic, connection)
+            case (1, let connection?):
+                guard counter.subscribed(connection) else {
+                    UnixSocket.shutDown(connection)
+                    continue
+                }
+                subscribed(topic, connection)
             case (0, let connection?):
+                counter.unsubscribed(connection)
                 if ledger.unsubscribe(topic, by: connection) { onUnsubscribe?(topic) }
             case (0, nil): tellGone(ledger.sweep(topic) { connections.isOpen($0) })
             default: break

@@ -105,6 +105,24 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a client that goes on subscribing is cut off, and nobody else`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            for path in [bus.directory.eventsSocket, bus.directory.mediaSocket("cam0")] {
+                let other = try RawClient(.subscribe, path: path, topics: ["heartbeat/"])
+                _ = try other.receive()
+                let before = try memory(bus.pid)
+                let greedy = try RawClient(.subscribe, path: path)
+                for number in 0..<20_000 {
+                    try greedy.socket.subscribe("\(number)/\(String(repeating: "x", count: 500))")
+                }
+                _ = try other.receive()
+                _ = try other.receive()
+                #expect(try memory(bus.pid) - before < 64 << 20)
+                withExtendedLifetime(greedy) {}
+            }
+            try await bus.stop()
+        }
+
         @Test func `five thousand connections end nothing, under a low limit of open files too`() async throws {
             let bus = try await BusHarness(virtual: 1, descriptorLimit: 1024)
             CurrentProcess.raiseDescriptorLimit()

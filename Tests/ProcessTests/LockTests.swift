@@ -111,6 +111,44 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what was granted can't be given up any more`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let lock = try client.call("device.lock", ["devices": "cam0"], key: "granted")["lock"] ?? .null
+            #expect(try client.call("bus.cancel", ["key": "granted"])["cancelled"] == false)
+            try client.call("device.unlock", ["lock": lock])
+            try await bus.stop()
+        }
+
+        @Test func `a flood of questions leaves a device that can be configured`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let floods = try (0..<3).map { _ in try RawClient(path: bus.directory.commandSocket) }
+            let client = try RawClient(path: bus.directory.commandSocket)
+            for round in 0..<40 {
+                for flood in floods { for _ in 0..<25 { try flood.start("device.controls", ["device": "cam0"]) } }
+                let change: JSONValue = ["device": "cam0", "controls": ["brightness": .integer(Int64(round))]]
+                try client.call("device.set", change)
+            }
+            let set = try client.call("device.set", ["device": "cam0", "controls": ["brightness": 7]])
+            #expect(set["applied"]?["cam0"]?["controls"]?["brightness"] == 7)
+            withExtendedLifetime(floods) {}
+            try await bus.stop()
+        }
+
+        @Test func `a damaged state file is told, and not taken for a fresh start`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            try await bus.stop()
+            let other = try TemporaryDirectory()
+            let directory = try RuntimeDirectory("\(other.path)/bus")
+            try PrivateDirectory.make(directory.path, mode: 0o700)
+            try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
+            try File.replace(directory.stateFile, with: Array("{\"fence\":".utf8), mode: 0o600)
+            let result = try await bus.run("camerabusd", ["--runtime-dir", directory.path, "--no-hardware"])
+            #expect(result.status == 1)
+            #expect(result.standardError.contains("state.json can't be read"))
+            other.remove()
+        }
+
         @Test func `a request with a key is carried out once`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
