@@ -150,5 +150,8 @@ import Testing
         #expect(try JSONValue(parsing: result.standardOutput)["device"]?["id"] == "cam0")
         #expect(try await run(bus, "call", "device.get", "[1]").status == 2)
         #expect(try await run(bus, "call", "device.get", "{").status == 2)
+        // Nothing is there to be read.
+        let empty = try await run(bus, "call", "device.get", "-")
+        #expect(empty.status == 2 && empty.standardError.hasPrefix("The parameters are no JSON"))
     }
 }

@@ -1,7 +1,10 @@
 import ArgumentParser
 import BusClient
 import BusProtocol
+import CameraBusTesting
+import Glibc
 import JSON
+import LinuxIO
 import Testing
 
 @testable import camerabus
@@ -104,5 +107,17 @@ import Testing
         #expect(lock.command == ["sh", "-c", "x", "--", "y"])
         #expect((try Camerabus.command(["lock", "a"]) as? LockCommand)?.command == [])
         #expect(throws: (any Error).self) { try Camerabus.command(["lock", "--", "true"]) }
+    }
+
+    @Test func `a signal that comes before the command is handed on to it`() async throws {
+        let relay = SignalRelay()
+        relay.take(SIGTERM, isFromTerminal: false)
+        let child = try relay.start { try ChildProcess(program: "/bin/sleep", arguments: ["600"]) }
+        var ending: ChildProcess.Ending?
+        try await eventually {
+            ending = child.reap()
+            return ending != nil
+        }
+        #expect(ending == .signalled(SIGTERM))
     }
 }

@@ -29,8 +29,14 @@ struct CallCommand: BusCommand {
         help: ArgumentHelp("Its parameters, a JSON object; '-' reads them from standard input.", valueName: "json"))
     var params = "{}"
 
+    func validate() throws {
+        guard params != "-" else { return }
+        do { _ = try Self.object(params) } catch { throw ValidationError(error.description) }
+    }
+
     func run(_ client: Client) async throws {
-        let params = try Self.withLock(client.defaultLock, method, try readParams())
+        let given = try Self.object(params == "-" ? Self.standardInput() : params)
+        let params = try Self.withLock(client.defaultLock, method, given)
         let answer = try await client.request(method, params, timeout: timeout + Self.wait(params))
         try Output.line(options.json ? answer.result.description : answer.result.indented)
         for attachment in answer.result["attachments"]?.array ?? [] {
@@ -38,19 +44,18 @@ struct CallCommand: BusCommand {
         }
     }
 
-    private func readParams() throws -> JSONValue {
-        var text = params
-        if text == "-" {
-            text = String(decoding: try File.read("/dev/stdin", limit: BusLimits.maxRequestBytes), as: UTF8.self)
-        }
-        let value: JSONValue
+    private static func standardInput() throws -> String {
+        String(decoding: try File.read("/dev/stdin", limit: BusLimits.maxRequestBytes), as: UTF8.self)
+    }
+
+    private static func object(_ text: String) throws(Failure) -> JSONValue {
         do throws(JSONError) {
-            value = try JSONValue(parsing: text)
+            let value = try JSONValue(parsing: text)
+            if value.object != nil { return value }
         } catch {
-            throw ValidationError("The parameters are no JSON: \(error).")
+            throw Failure(status: ExitStatus.usage, description: "The parameters are no JSON: \(error).")
         }
-        guard value.object != nil else { throw ValidationError("The parameters must be a JSON object.") }
-        return value
+        throw Failure(status: ExitStatus.usage, description: "The parameters must be a JSON object.")
     }
 
     /// Adds the lock that the environment names, for a method that can do without one.

@@ -52,18 +52,11 @@ struct LockCommand: BusCommand {
     }
 
     private func hold(_ lock: DeviceLock, _ keeper: LockKeeper) async throws -> Int32 {
-        if options.json {
-            try Output.json([
-                "lock": .string(lock.token), "fence": .integer(lock.fence), "devices": JSONValue(lock.devices),
-            ])
-        } else {
-            try Output.line(lock.token)
-            Output.note("Locked: \(lock.devices.joined(separator: ", ")). Ctrl-C unlocks.")
-        }
         let (signals, continuation) = AsyncStream.makeStream(of: Int32.self)
         let stop: Signals.Handler = { signal, _ in continuation.yield(signal) }
         return try await Signals.handled(by: stop) {
-            try await withThrowingTaskGroup(of: Int32.self) { group in
+            try tell(lock)
+            return try await withThrowingTaskGroup(of: Int32.self) { group in
                 group.addTask {
                     for await _ in signals { break }
                     return ExitStatus.done
@@ -75,28 +68,40 @@ struct LockCommand: BusCommand {
         }
     }
 
+    private func tell(_ lock: DeviceLock) throws {
+        if options.json {
+            return try Output.json([
+                "lock": .string(lock.token), "fence": .integer(lock.fence), "devices": JSONValue(lock.devices),
+            ])
+        }
+        try Output.line(lock.token)
+        Output.note("Locked: \(lock.devices.joined(separator: ", ")). Ctrl-C unlocks.")
+    }
+
     private func runCommand(_ lock: DeviceLock, _ keeper: LockKeeper, _ client: Client) async throws -> Int32 {
         setenv("CAMERABUS_LOCK", lock.token, 1)
         setenv("CAMERABUS_RUNTIME_DIR", client.directory.path, 1)
-        let child: ChildProcess
-        do throws(SystemError) {
-            child = try ChildProcess(
-                program: command[0], arguments: Array(command.dropFirst()), searchesPath: true, standardInput: 0)
-        } catch {
-            let status = error.code == ENOENT ? ExitStatus.commandNotFound : ExitStatus.cannotExecute
-            throw Failure(status: status, description: "\(command[0]): \(String(cString: strerror(error.code)))")
-        }
-        let warning = Task {
-            if let loss = try? await keeper.loss() { Output.note("\(loss)") }
-        }
-        defer { warning.cancel() }
-        // A key pressed on the terminal has reached the command already.
-        let handOn: Signals.Handler = { signal, isFromTerminal in
-            if !isFromTerminal { child.process.send(signal) }
-        }
-        switch try await Signals.handled(by: handOn, { try await child.ended() }) {
-        case .exited(let status): return status
-        case .signalled(let signal): return 128 + signal
+        let relay = SignalRelay()
+        return try await Signals.handled(by: relay.take) {
+            let child: ChildProcess
+            do throws(SystemError) {
+                child = try relay.start { () throws(SystemError) in
+                    try ChildProcess(
+                        program: command[0], arguments: Array(command.dropFirst()), searchesPath: true,
+                        standardInput: 0)
+                }
+            } catch {
+                let status = error.code == ENOENT ? ExitStatus.commandNotFound : ExitStatus.cannotExecute
+                throw Failure(status: status, description: "\(command[0]): \(String(cString: strerror(error.code)))")
+            }
+            let warning = Task {
+                if let loss = try? await keeper.loss() { Output.note("\(loss)") }
+            }
+            defer { warning.cancel() }
+            switch try await child.ended() {
+            case .exited(let status): return status
+            case .signalled(let signal): return 128 + signal
+            }
         }
     }
 }
