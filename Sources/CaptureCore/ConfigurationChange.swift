@@ -107,9 +107,16 @@ public struct ConfigurationChange: Hashable, Sendable {
         self.controls = controls
     }
 
+    /// Where a member stands in the request, as errors and adjustments name it: `changes[0].controls.gain`.
+    ///
+    /// - Parameter change: where the change stands: `changes[0]`; empty: its members are those of `params`.
+    public static func path(of member: String, in change: String) -> String {
+        change.isEmpty ? member : "\(change).\(member)"
+    }
+
     /// Reads {device, activeFormat?, frameRate?, controls?}; unknown members are refused by name.
     ///
-    /// - Parameter path: where it stands: `changes[0]`.
+    /// - Parameter path: where it stands: `changes[0]`; empty: its members are those of `params`.
     public static func parse(_ json: JSONValue, path: String) throws(BusError) -> Self {
         var reader = try MemberReader(json, path: path)
         var change = Self(device: try reader.string("device"))

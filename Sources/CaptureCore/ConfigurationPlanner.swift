@@ -41,7 +41,9 @@ public struct ConfigurationPlanner: Sendable {
             if let why = choice.adjusted {
                 let given = selection.json(id: choice.format.id)
                 plan.adjustments.append(
-                    Adjustment(path: "\(path).activeFormat", asked: request.json, given: given, why: why))
+                    Adjustment(
+                        path: ConfigurationChange.path(of: "activeFormat", in: path), asked: request.json, given: given,
+                        why: why))
             }
         }
         try planRate(change, formats, path, current, mode, into: &plan)
@@ -148,7 +150,8 @@ public struct ConfigurationPlanner: Sendable {
             let given = match.duration ?? current.frameDuration
             plan.adjustments.append(
                 Adjustment(
-                    path: "\(path).frameRate", asked: request.json, given: given?.json ?? .null,
+                    path: ConfigurationChange.path(of: "frameRate", in: path), asked: request.json,
+                    given: given?.json ?? .null,
                     why: ranges.isEmpty ? "The driver doesn't let the rate be chosen." : "This format has no such rate."
                 ))
             return
@@ -159,7 +162,7 @@ public struct ConfigurationPlanner: Sendable {
         if let given = match.duration, match.distance > 0 {
             plan.adjustments.append(
                 Adjustment(
-                    path: "\(path).frameRate", asked: present.json, given: given.json,
+                    path: ConfigurationChange.path(of: "frameRate", in: path), asked: present.json, given: given.json,
                     why: "The new format doesn't have the rate that was set."))
         }
     }
@@ -196,7 +199,7 @@ public struct ConfigurationPlanner: Sendable {
                 throw BusError(
                     .controlReadOnly, "\(control.name) can only be read.", ["control": .string(control.name)])
             }
-            let controlPath = "\(path).controls.\(control.name)"
+            let controlPath = ConfigurationChange.path(of: "controls.\(control.name)", in: path)
             let input = ControlInput(control: control, path: controlPath, mode: mode)
             let (value, adjusted) = try input.value(of: json)
             values[control.id] = value

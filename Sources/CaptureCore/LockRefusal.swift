@@ -27,7 +27,7 @@ extension LockTable {
             case .busy(let device, let holder, let queue):
                 return BusError(
                     .deviceBusy,
-                    "\(device) is locked by \(holder.told); ask with wait to queue for it.",
+                    "\(device) is locked by \(holder.told); device.lock with wait queues for it.",
                     ["device": .string(device), "holder": holder.json, "queue": JSONValue(queue)])
             case .timeout(let device, let holder, let queue):
                 let whose = holder.map { "is still locked by \($0.told)" } ?? "did not become free in time"

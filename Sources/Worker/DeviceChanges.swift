@@ -63,7 +63,9 @@ extension DeviceKeeper {
         if let wanted = plan.format, wanted != now.configuration.format {
             let given = try translating { () throws(SourceError) in try source.tryFormat(wanted) }
             if given != wanted {
-                try accept(given, for: wanted, mode, "\(path).activeFormat", now.description, &plan.adjustments)
+                try accept(
+                    given, for: wanted, mode, ConfigurationChange.path(of: "activeFormat", in: path), now.description,
+                    &plan.adjustments)
                 plan.format = given
                 plan.formatID = now.description.formatID(of: given)
             }
@@ -128,7 +130,8 @@ extension DeviceKeeper {
             let given = try translating { () throws(SourceError) in try source.setFormat(wanted) }
             if given != wanted {
                 try accept(
-                    given, for: wanted, change.mode, "\(change.path).activeFormat", before.description, &adjustments)
+                    given, for: wanted, change.mode, ConfigurationChange.path(of: "activeFormat", in: change.path),
+                    before.description, &adjustments)
             }
         }
         // A format that was set brings a rate of its own, so a planned one is set also where it was set before.
@@ -147,7 +150,9 @@ extension DeviceKeeper {
                 ["device": .string(device), "ranges": .array(ranges.map(\.json)), "nearest": given.json])
         }
         adjustments.append(
-            Adjustment(path: "\(change.path).frameRate", asked: wanted.json, given: given.json, why: why))
+            Adjustment(
+                path: ConfigurationChange.path(of: "frameRate", in: change.path), asked: wanted.json, given: given.json,
+                why: why))
     }
 
     private func setControls(_ change: PreparedChange, _ description: DeviceDescription) throws(BusError) {
@@ -176,7 +181,8 @@ extension DeviceKeeper {
             }
             adjustments.append(
                 Adjustment(
-                    path: "\(change.path).controls.\(wanted.name)", asked: wanted.value.json, given: given.json,
+                    path: ConfigurationChange.path(of: "controls.\(wanted.name)", in: change.path),
+                    asked: wanted.value.json, given: given.json,
                     why: why))
         }
     }

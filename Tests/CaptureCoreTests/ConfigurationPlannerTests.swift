@@ -68,6 +68,15 @@ import Testing
         #expect(try plan(#"{"activeFormat":{"width":1280,"height":720}}"#, current: current).formatID == "f1")
     }
 
+    /// `device.set` has its controls in `params` itself.
+    @Test func aPathBeginsWithoutADotWhereTheChangeIsTheWholeRequest() throws {
+        let planner = ConfigurationPlanner(description: SampleDevice.description)
+        let change = ConfigurationChange(device: "cam0", frameRate: .rate(20), controls: ["brightness": "5"])
+        #expect(throws: BusError.invalidParams("controls.brightness", "must be an integer, not string")) {
+            try planner.plan(change, path: "", current: SampleDevice.current, mode: .nearest)
+        }
+    }
+
     @Test func steppedSizes() throws {
         let plan = try plan(#"{"activeFormat":{"width":800,"height":600}}"#)
         #expect(plan.format == selection(.nv12, 800, 600) && plan.formatID == "f5")

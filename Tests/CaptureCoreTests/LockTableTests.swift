@@ -50,6 +50,8 @@ import Testing
         #expect(error.reason == .deviceBusy)
         #expect(error.data["holder"] == ["uid": 1000, "gid": 1000, "pid": 1, "name": "p1"])
         #expect(error.data["queue"] == 1 && error.data["device"] == "a")
+        // device.set, which has no wait, is refused with the same sentence.
+        #expect(error.message.contains("device.lock with wait"))
     }
 
     @Test func aFreeDevicePromisedToAnEarlierWaiterIsRefused() {
