@@ -141,9 +141,17 @@ extension MethodTable {
             feature: .locks, errors: [.deviceNotFound]),
     ]
 
-    private static let changeErrors: [BusError.Reason] = [
-        .deviceNotFound, .deviceBusy, .lockLost, .formatUnsupported, .frameRateUnsupported, .controlUnsupported,
-        .controlOutOfRange, .controlReadOnly, .controlBusy, .deviceDisconnected, .deviceInUse, .workerCrashed,
+    // device.configure needs a lock, so that nobody else can have one: it is never answered deviceBusy.
+    private static let configureErrors: [BusError.Reason] =
+        [.lockRequired, .lockLost, .deviceNotFound, .formatUnsupported, .frameRateUnsupported] + controlErrors
+
+    // With a lock that does not cover the device: lockRequired. Without one: deviceBusy.
+    private static let setErrors: [BusError.Reason] =
+        [.deviceNotFound, .deviceBusy, .lockRequired, .lockLost] + controlErrors
+
+    private static let controlErrors: [BusError.Reason] = [
+        .controlUnsupported, .controlOutOfRange, .controlReadOnly, .controlBusy, .deviceDisconnected, .deviceInUse,
+        .workerCrashed,
     ]
 
     private static let configuration = [
@@ -159,14 +167,14 @@ extension MethodTable {
                     .choice(["exact", "nearest"]).described("exact, the default, refuses what can't be had just so.")),
                 .optional("dryRun", .boolean.described("Only says what would come of it.")),
             ]),
-            result: .reference("ConfigureResult"), feature: .configure, errors: [.lockRequired] + changeErrors),
+            result: .reference("ConfigureResult"), feature: .configure, errors: configureErrors),
         Method(
             "device.set", "Changes controls of one device, under the lock given or one for just this call.",
             params: .object([
                 .required("device", .reference("DeviceID")), .required("controls", .reference("ControlValues")),
                 .optional("lock", .reference("LockToken")),
             ]),
-            result: .reference("ConfigureResult"), feature: .configure, errors: changeErrors),
+            result: .reference("ConfigureResult"), feature: .configure, errors: setErrors),
     ]
 
     private static let faults = [

@@ -3,7 +3,9 @@ extension Schema {
     public static let definitions: [String: Schema] = [
         // What clients send
         "DeviceID": .string(minLength: 1, maxLength: 128)
-            .described("The id of a device, as device.list gives it: 1 to 32 of a-z, 0-9 and '-'."),
+            .described(
+                "The id of a device, as device.list gives it: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 128, is no device's: deviceNotFound."
+            ),
         "Devices": .anyOf([
             .array(of: .reference("DeviceID"), min: 1, max: BusLimits.maxDevicesPerLock), .reference("DeviceID"),
         ]).described("One or more devices, each once; a bare string is one."),
@@ -26,8 +28,12 @@ extension Schema {
         "FrameRateWish": .anyOf([
             .number(min: 0.000001, max: 1_000_000), .reference("FrameDuration"),
             .object([
-                .optional("minFrameDuration", .reference("FrameDuration")),
+                .required("minFrameDuration", .reference("FrameDuration")),
                 .optional("maxFrameDuration", .reference("FrameDuration")),
+            ]),
+            .object([
+                .optional("minFrameDuration", .reference("FrameDuration")),
+                .required("maxFrameDuration", .reference("FrameDuration")),
             ]),
         ]).described(
             "Frames a second (a number), or exactly as frame duration (a string), or any rate between two frame durations."
@@ -73,7 +79,7 @@ extension Schema {
                 .required("minFrameRate", .number(min: 0)), .required("maxFrameRate", .number(min: 0)),
             ], additional: true
         ).described(
-            "From the shortest frame duration (the highest rate) to the longest; stepFrameDuration: only multiples of it above the shortest. The rates are the same in frames a second."
+            "From the shortest frame duration (the highest rate) to the longest; with stepFrameDuration only the shortest plus whole multiples of it. The rates are the same in frames a second."
         ),
         "Format": .object(
             [

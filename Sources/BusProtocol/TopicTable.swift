@@ -136,7 +136,7 @@ extension TopicTable {
                 .object(
                     [
                         .required("reason", .string(minLength: 1)), .required("message", .string()),
-                        .required("data", .object([], additional: true)),
+                        .optional("data", .object([], additional: true)),
                     ], additional: true)),
         ], additional: true
     ).described("No picture follows: this is why.")
