@@ -355,7 +355,7 @@ import Testing
                 #expect(row?.frameRates.contains { $0.nearest(to: duration) == duration } == true, comment)
             }
             if mode == .exact {
-                #expect(plan.adjustments.allSatisfy { change.frameRate == nil && $0.path == ".frameRate" }, comment)
+                #expect(plan.adjustments.allSatisfy { change.frameRate == nil && $0.path == "frameRate" }, comment)
             }
             guard let row else { continue }
             var again = change

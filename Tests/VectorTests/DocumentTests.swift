@@ -58,10 +58,7 @@ import Testing
                 Issue.record("\(method.name) takes no object")
                 continue
             }
-            // The lock is not enforced by the schema, but by the method, with a reason of its own.
-            let expected = properties.map {
-                $0.isRequired || $0.name == "lock" && method.name == "device.configure" ? $0.name : "\($0.name)?"
-            }
+            let expected = properties.map { $0.isRequired ? $0.name : "\($0.name)?" }
             #expect(Set(names) == Set(expected), "\(heading)")
         }
     }
