@@ -100,6 +100,9 @@ final class TemporaryFolder {
         let output = try ProcessOutput(program: "/bin/sh", arguments: ["-c", "printf 12345"])
         var item = pollfd(fd: output.rawValue, events: Int16(POLLIN), revents: 0)
         repeat { poll(&item, 1, 10_000) } while !output.read()
+        var ending = pollfd(fd: output.process.rawValue, events: Int16(POLLIN), revents: 0)
+        #expect(poll(&ending, 1, 10_000) == 1)
+        output.reap()
         #expect(output.isComplete)
         #expect(output.bytes == Array("12345".utf8))
     }
