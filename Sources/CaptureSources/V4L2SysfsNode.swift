@@ -1,4 +1,5 @@
 import Glibc
+import LinuxIO
 
 /// A video node as the kernel shows it in sysfs, without opening it.
 package struct V4L2SysfsNode: Hashable, Sendable {
@@ -44,7 +45,7 @@ package struct V4L2SysfsNode: Hashable, Sendable {
     /// All nodes, `video2` before `video10`. Empty without V4L2.
     package static func all(sysfs: String) -> [V4L2SysfsNode] {
         let directory = sysfs + "/class/video4linux"
-        return entries(of: directory)
+        return (Directory.names(directory) ?? [])
             .compactMap { entry -> (Int, String)? in
                 guard entry.hasPrefix("video"), let number = Int(entry.dropFirst(5)) else { return nil }
                 return (number, entry)
@@ -76,17 +77,6 @@ package struct V4L2SysfsNode: Hashable, Sendable {
             path = path[..<slash]
         }
         return nil
-    }
-
-    private static func entries(of directory: String) -> [String] {
-        guard let stream = opendir(directory) else { return [] }
-        defer { closedir(stream) }
-        var names: [String] = []
-        while let entry = readdir(stream) {
-            names.append(
-                withUnsafeBytes(of: entry.pointee.d_name) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) })
-        }
-        return names
     }
 
     private static func resolve(_ path: String) -> String? {

@@ -131,3 +131,19 @@ final class TemporaryFolder {
         }
     }
 }
+
+@Suite struct Holders {
+    @Test func `who has a device's node open is found, under whatever name, until it is closed`() throws {
+        // A node that no other test opens.
+        let path = "/dev/full"
+        #expect(!ProcessTable.holders(of: path).processes.contains { $0.pid == CurrentProcess.pid })
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        try #require(descriptor >= 0)
+        let holder = try #require(ProcessTable.holders(of: path).processes.first { $0.pid == CurrentProcess.pid })
+        #expect(holder.uid == CurrentProcess.uid && holder.name == ProcessTable.name(of: CurrentProcess.pid))
+        close(descriptor)
+        #expect(!ProcessTable.holders(of: path).processes.contains { $0.pid == CurrentProcess.pid })
+        #expect(ProcessTable.holders(of: "/dev/no-such-node").processes.isEmpty)
+        #expect(ProcessTable.holders(of: "/proc/self/exe").processes.isEmpty)
+    }
+}
