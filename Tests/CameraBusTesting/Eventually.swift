@@ -2,11 +2,12 @@
 ///
 /// - Parameter isolation: the caller's, so that the condition may use what is not sendable.
 public func eventually(
-    by deadline: Deadline = .usual, isolation: isolated (any Actor)? = #isolation,
+    by deadline: Deadline = .usual, isolation: isolated (any Actor)? = #isolation, file: String = #fileID,
+    line: Int = #line,
     _ condition: () async throws -> Bool
 ) async throws {
     while try await !condition() {
-        if deadline.hasPassed { throw TestingError("What was waited for has not come about.") }
+        if deadline.hasPassed { throw TestingError("What was waited for has not come about (\(file):\(line)).") }
         // Leaves the machine to those who are waited for.
         try await Task.sleep(for: .milliseconds(10))
     }

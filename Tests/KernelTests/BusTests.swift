@@ -13,7 +13,7 @@ extension KernelTests {
             let client = try RawClient(path: bus.directory.commandSocket)
             var devices: [JSONValue] = []
             // Emulated processors take their time to load the programs.
-            try await eventually(by: .after(seconds: 90)) {
+            try await eventually(by: .after(seconds: 240)) {
                 devices = try client.call("device.list")["devices"]?.array ?? []
                 return devices.count == KernelRing.identities.count
                     && devices.allSatisfy {
