@@ -146,7 +146,9 @@ final class DeviceDirector {
             case .failure(let failure):
                 failed("stream can't be started", failure)
                 let reopen = failure.kind == .disconnected || failure.kind == .failed
-                perform(life.startFailed(reopen: reopen, at: MonotonicClock.now()))
+                perform(
+                    life.startFailed(
+                        reopen: reopen, isInUse: failure.kind == .inUse, at: MonotonicClock.now()))
             }
         }
     }
@@ -165,7 +167,7 @@ final class DeviceDirector {
             guard let self else { return }
             if !hasFrame, frame != nil {
                 hasFrame = true
-                life.firstFrame()
+                life.firstFrame(at: MonotonicClock.now())
             }
             frames.deliver(frame)
         }

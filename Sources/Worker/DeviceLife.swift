@@ -43,10 +43,15 @@ struct DeviceLife {
     /// The opened device is of no use any more: it was lost, or refuses to start.
     private var mustReopen = false
     private var failures = 0
+    /// When the running stream's first frame came.
+    private var firstFrameTime: Int64?
     private var retryTime: Int64?
     private var idleSince: Int64?
 
+    private static let firstBackOff: Int64 = 1_000_000_000
     private static let longestBackOff: Int64 = 10_000_000_000
+    /// A stream that ran for so long has its past forgiven.
+    private static let health: Int64 = 10_000_000_000
 
     /// - Parameter idleTime: nanoseconds that the device stays open when nobody wants it any more.
     init(idleTime: Int64) { self.idleTime = idleTime }
@@ -96,19 +101,19 @@ struct DeviceLife {
         return next(now)
     }
 
-    /// - Parameter reopen: the device has to be closed and opened before the next try.
-    mutating func startFailed(reopen: Bool, at now: Int64) -> [Action] {
+    /// - Parameters:
+    ///   - reopen: the device has to be closed and opened before the next try.
+    ///   - isInUse: another program streams from it, and will do so a moment later too.
+    mutating func startFailed(reopen: Bool, isInUse: Bool = false, at now: Int64) -> [Action] {
         phase = .open
+        if isInUse { failures = max(1, failures) }
         mustReopen = reopen
         backOff(now)
         return next(now)
     }
 
-    /// The first frame of a stream has come: the device works.
-    mutating func firstFrame() {
-        failures = 0
-        retryTime = nil
-    }
+    /// The first frame of a stream has come.
+    mutating func firstFrame(at now: Int64) { firstFrameTime = now }
 
     /// The stream has failed.
     mutating func lost(at now: Int64) -> [Action] {
@@ -137,8 +142,11 @@ struct DeviceLife {
         return next(now)
     }
 
+    // What failed once is tried again at once; what goes on failing, later and later.
     private mutating func backOff(_ now: Int64) {
-        let delay = min(1_000_000_000 << Int64(min(failures, 10)), Self.longestBackOff)
+        if let firstFrameTime, now - firstFrameTime >= Self.health { failures = 0 }
+        firstFrameTime = nil
+        let delay = failures == 0 ? 0 : min(Self.firstBackOff << Int64(min(failures - 1, 10)), Self.longestBackOff)
         failures += 1
         retryTime = now + delay
     }

@@ -45,11 +45,12 @@ struct DeviceLifeTests {
         #expect(life.opened(at: 12) == [.wake(at: 12 + 2 * Self.second)])
     }
 
-    @Test("a failed opening is tried again after 1, 2, 4, 8, 10, 10 seconds, as long as it is wanted")
+    @Test("a failed opening is tried again at once, then after 1, 2, 4, 8, 10, 10 seconds, as long as it is wanted")
     mutating func backOff() {
         closed()
         var now: Int64 = 10
         #expect(life.demand(isLocked: false, wantsFrames: true, at: now) == [.open])
+        #expect(life.openFailed(at: now) == [.open])
         for delay: Int64 in [1, 2, 4, 8, 10, 10] {
             #expect(life.openFailed(at: now) == [.wake(at: now + delay * Self.second)])
             #expect(life.wake(at: now + 1) == [.wake(at: now + delay * Self.second)])
@@ -63,29 +64,30 @@ struct DeviceLifeTests {
     @Test("a device that was never opened is tried again though nobody asks")
     mutating func probeAgain() {
         #expect(life.begin(at: 0) == [.open])
+        #expect(life.openFailed(at: 0) == [.open])
         #expect(life.openFailed(at: 0) == [.wake(at: Self.second)])
         #expect(life.wake(at: Self.second) == [.open])
     }
 
-    @Test("a lost stream is stopped, the device closed and opened anew; the delay grows until a frame comes")
+    @Test("a lost stream is stopped, the device closed and opened anew: at once, and later if it is lost again soon")
     mutating func lost() {
         streaming(from: 10)
         #expect(life.lost(at: 20) == [.stop])
         #expect(life.stopped(at: 21) == [.close])
-        #expect(life.closed(at: 22) == [.wake(at: 20 + Self.second)])
-        #expect(life.wake(at: 20 + Self.second) == [.open])
+        #expect(life.closed(at: 22) == [.open])
         #expect(life.opened(at: 2 * Self.second) == [.start])
         #expect(life.started(at: 2 * Self.second) == [])
+        life.firstFrame(at: 2 * Self.second)
         #expect(life.lost(at: 3 * Self.second) == [.stop])
         #expect(life.stopped(at: 3 * Self.second) == [.close])
-        #expect(life.closed(at: 3 * Self.second) == [.wake(at: 5 * Self.second)])
-        #expect(life.wake(at: 5 * Self.second) == [.open])
+        #expect(life.closed(at: 3 * Self.second) == [.wake(at: 4 * Self.second)])
+        #expect(life.wake(at: 4 * Self.second) == [.open])
         #expect(life.opened(at: 5 * Self.second) == [.start])
         #expect(life.started(at: 5 * Self.second) == [])
-        life.firstFrame()
-        #expect(life.lost(at: 6 * Self.second) == [.stop])
-        #expect(life.stopped(at: 6 * Self.second) == [.close])
-        #expect(life.closed(at: 6 * Self.second) == [.wake(at: 7 * Self.second)])
+        life.firstFrame(at: 5 * Self.second)
+        #expect(life.lost(at: 15 * Self.second) == [.stop])
+        #expect(life.stopped(at: 15 * Self.second) == [.close])
+        #expect(life.closed(at: 15 * Self.second) == [.open])
     }
 
     @Test("a device in use by another program stays open and is asked to start again")
@@ -93,9 +95,18 @@ struct DeviceLifeTests {
         closed()
         #expect(life.demand(isLocked: false, wantsFrames: true, at: 10) == [.open])
         #expect(life.opened(at: 11) == [.start])
-        #expect(life.startFailed(reopen: false, at: 12) == [.wake(at: 12 + Self.second)])
+        #expect(life.startFailed(reopen: false, isInUse: true, at: 12) == [.wake(at: 12 + Self.second)])
         #expect(life.wake(at: 12 + Self.second) == [.start])
         #expect(life.startFailed(reopen: true, at: 2 * Self.second) == [.close])
+    }
+
+    @Test("a start that failed for another reason is tried again at once")
+    mutating func failedStart() {
+        closed()
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: 10) == [.open])
+        #expect(life.opened(at: 11) == [.start])
+        #expect(life.startFailed(reopen: false, at: 12) == [.start])
+        #expect(life.startFailed(reopen: false, at: 13) == [.wake(at: 13 + Self.second)])
     }
 
     @Test("an order opens a closed device, and does not wait for a retry that is due later")
@@ -107,6 +118,7 @@ struct DeviceLifeTests {
         #expect(life.wake(at: 12 + 2 * Self.second) == [.close])
         #expect(life.closed(at: 13) == [])
         #expect(life.demand(isLocked: true, wantsFrames: false, at: 20) == [.open])
+        #expect(life.openFailed(at: 20) == [.open])
         #expect(life.openFailed(at: 21) == [.wake(at: 21 + Self.second)])
         #expect(life.hold(.open, at: 22) == [.open])
         #expect(life.openFailed(at: 23) == [.refused, .wake(at: 23 + 2 * Self.second)])
