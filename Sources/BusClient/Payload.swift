@@ -4,21 +4,17 @@ import ZeroMQ
 public final class Payload: @unchecked Sendable {
     // libzmq counts references to the content atomically, and nobody writes to it after it was received.
     private let message: Message
-    private let content: UnsafeRawBufferPointer
 
-    init(_ message: Message) {
-        self.message = message
-        content = message.bytes
-    }
+    init(_ message: Message) { self.message = message }
 
     /// How many bytes there are.
-    public var count: Int { content.count }
+    public var count: Int { message.count }
 
     /// Calls the body with the bytes, which are valid until it returns.
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try withExtendedLifetime(message) { () throws(Failure) in try body(content) }
+        try message.withUnsafeBytes(body)
     }
 
     /// A copy of the bytes.

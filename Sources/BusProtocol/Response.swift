@@ -36,7 +36,7 @@ public struct Reply: Hashable, Sendable {
     /// Reads the JSON frame of a reply; unknown members are ignored.
     ///
     /// - Throws: `internalError` when it is no JSON-RPC response: then this is no CameraBus.
-    public init(parsing bytes: UnsafeRawBufferPointer) throws(BusError) {
+    public init(parsing bytes: some Collection<UInt8>) throws(BusError) {
         let document: JSONValue
         do {
             document = try JSONValue(parsing: bytes)
@@ -51,14 +51,6 @@ public struct Reply: Hashable, Sendable {
         case (nil, let error?): self.init(id: id, result: .failure(BusError(wire: error)))
         default: throw BusError(.internalError, "The bus answered with neither or both of result and error.")
         }
-    }
-
-    /// Reads the JSON frame of a reply.
-    public init(parsing bytes: [UInt8]) throws(BusError) {
-        let result = bytes.withUnsafeBytes { bytes in
-            Result { () throws(BusError) in try Reply(parsing: bytes) }
-        }
-        self = try result.get()
     }
 }
 

@@ -28,6 +28,20 @@ extension JSONValue {
     }
 
     /// Reads one JSON document; see ``init(parsing:maximumDepth:)-(UnsafeRawBufferPointer,_)``.
+    public init(parsing bytes: some Collection<UInt8>, maximumDepth: Int = 64) throws(JSONError) {
+        let result = bytes.withContiguousStorageIfAvailable { bytes in
+            Result { () throws(JSONError) in
+                try JSONValue(parsing: UnsafeRawBufferPointer(bytes), maximumDepth: maximumDepth)
+            }
+        }
+        guard let result else {
+            self = try JSONValue(parsing: Array(bytes), maximumDepth: maximumDepth)
+            return
+        }
+        self = try result.get()
+    }
+
+    /// Reads one JSON document; see ``init(parsing:maximumDepth:)-(UnsafeRawBufferPointer,_)``.
     public init(parsing text: String, maximumDepth: Int = 64) throws(JSONError) {
         var text = text
         let result = text.withUTF8 { bytes in

@@ -163,7 +163,7 @@ final class FrameDesk {
         guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed),
             (try? native.allocate(count: count)) != nil
         else { return false }
-        plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: native.mutableBytes)
+        native.withUnsafeMutableBytes { plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: $0) }
         return true
     }
 

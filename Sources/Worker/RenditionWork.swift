@@ -67,7 +67,7 @@ final class RenditionWork: @unchecked Sendable {
         guard let job else { return }
         do {
             try payload.allocate(count: try converter.convert(job.regions, bytesUsed: job.bytesUsed, into: buffer))
-            payload.mutableBytes.copyMemory(from: buffer.bytes)
+            payload.withUnsafeMutableBytes { $0.copyMemory(from: buffer.bytes) }
             outcome = .made
         } catch {
             outcome = .failed("\(error)")

@@ -34,14 +34,25 @@ public final class Message {
         zmq_msg_init(&message)
     }
 
-    /// The bytes, valid as long as the message lives and is not changed.
-    public var bytes: UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message))
+    /// The bytes, which keep the message.
+    public var bytes: MessageBytes { MessageBytes(self) }
+
+    /// Calls the body with the bytes, which are valid until it returns.
+    public func withUnsafeBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withExtendedLifetime(self) { () throws(Failure) in
+            try body(UnsafeRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message)))
+        }
     }
 
-    /// The bytes, to be filled after ``allocate(count:)`` and before the message is sent or shared.
-    public var mutableBytes: UnsafeMutableRawBufferPointer {
-        UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message))
+    /// Calls the body with the bytes, to be filled after ``allocate(count:)`` and before the message is sent or shared.
+    public func withUnsafeMutableBytes<Result, Failure: Error>(
+        _ body: (UnsafeMutableRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try withExtendedLifetime(self) { () throws(Failure) in
+            try body(UnsafeMutableRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message)))
+        }
     }
 
     public var count: Int { zmq_msg_size(&message) }

@@ -215,10 +215,12 @@ public struct MonitorEvent: Sendable {
 
     /// nil for messages of kinds that are not known here.
     public init?(_ frames: [Message]) {
-        guard let bytes = frames.first?.bytes, bytes.count >= 6,
-            let kind = Kind(rawValue: Int32(bytes.loadUnaligned(as: UInt16.self)))
-        else { return nil }
+        guard let frame = frames.first, frame.count >= 6 else { return nil }
+        let (code, value) = frame.withUnsafeBytes { bytes in
+            (bytes.loadUnaligned(as: UInt16.self), bytes.loadUnaligned(fromByteOffset: 2, as: Int32.self))
+        }
+        guard let kind = Kind(rawValue: Int32(code)) else { return nil }
         self.kind = kind
-        value = bytes.loadUnaligned(fromByteOffset: 2, as: Int32.self)
+        self.value = value
     }
 }

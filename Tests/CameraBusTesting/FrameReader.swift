@@ -9,7 +9,7 @@ public struct FrameReader {
         public let header: JSONValue
         public let payload: Message
 
-        public var bytes: UnsafeRawBufferPointer { payload.bytes }
+        public var bytes: MessageBytes { payload.bytes }
         public var stream: String { header["stream"]?.string ?? "" }
         public var sequence: Int64 { header["sequence"]?.integer ?? -1 }
         public var captureSequence: UInt64 {
@@ -22,7 +22,7 @@ public struct FrameReader {
                 let height = header["height"]?.integer
             else { return nil }
             if format == "MJPG" || format == "JPEG" || format == "jpeg" {
-                return PictureCounterReader.read(jpeg: payload.bytes)
+                return payload.withUnsafeBytes { PictureCounterReader.read(jpeg: $0) }
             }
             guard let pixelFormat = PixelFormat(format) else { return nil }
             let planes = (header["planes"]?.array ?? []).map { plane in
@@ -33,7 +33,7 @@ public struct FrameReader {
             let layout = FrameLayout(
                 pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(width), height: Int(height)), planes: planes
             )
-            return PictureCounterReader.read(payload.bytes, layout)
+            return payload.withUnsafeBytes { PictureCounterReader.read($0, layout) }
         }
     }
 
