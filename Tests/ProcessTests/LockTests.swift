@@ -135,20 +135,6 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a damaged state file is told, and not taken for a fresh start`() async throws {
-            let bus = try await BusHarness(virtual: 0)
-            try await bus.stop()
-            let other = try TemporaryDirectory()
-            let directory = try RuntimeDirectory("\(other.path)/bus")
-            try PrivateDirectory.make(directory.path, mode: 0o700)
-            try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
-            try File.replace(directory.stateFile, with: Array("{\"fence\":".utf8), mode: 0o600)
-            let result = try await bus.run("camerabusd", ["--runtime-dir", directory.path, "--no-hardware"])
-            #expect(result.status == 1)
-            #expect(result.standardError.contains("state.json can't be read"))
-            other.remove()
-        }
-
         @Test func `a request with a key is carried out once`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
