@@ -135,7 +135,8 @@ final class OrderDesk {
 
     private func takeBackAbandoned(_ id: String) {
         logger.warning("a change is taken back: the coordinator left it unfinished")
-        queue.append(.abandon(transaction: id))
+        // Before anything that the next coordinator asks for.
+        queue.insert(.abandon(transaction: id), at: 0)
     }
 
     /// The lock that kept the device open is not known any more.
