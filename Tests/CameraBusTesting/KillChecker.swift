@@ -183,24 +183,51 @@ public enum KillChecker {
 
     // MARK: Frames, epochs
 
+    /// Frames that were lost while, or right after, the machine stood still: no death is to blame for those.
+    public static func excusedLosses(_ history: KillHistory) -> Int { losses(history).filter(\.isExcused).count }
+
     private static func frames(_ history: KillHistory) -> [Violation] {
-        var violations: [Violation] = []
+        losses(history).filter { !$0.isExcused }.map(\.violation)
+    }
+
+    private struct Loss {
+        var violation: Violation
+        var isExcused: Bool
+    }
+
+    /// A stall shorter than this costs no frame.
+    private static let shortestStall: Int64 = 20_000_000
+    /// How long after a stall its frames still crowd together.
+    private static let aftermath: Int64 = 250_000_000
+
+    private static func losses(_ history: KillHistory) -> [Loss] {
+        let stalls = history.stalls.filter { $0.until - $0.from >= shortestStall }
+        var losses: [Loss] = []
         var last: [String: KillHistory.Frame] = [:]
         for frame in history.frames {
             if let before = last[frame.device] {
+                let isNext =
+                    frame.captureSequence == before.captureSequence &+ 1 && frame.sequence == before.sequence &+ 1
                 if before.stream != frame.stream {
-                    violations.append(.streamBroken(device: frame.device, after: before.captureSequence))
-                } else if frame.captureSequence != before.captureSequence &+ 1 || frame.sequence != before.sequence &+ 1
-                {
-                    violations.append(
-                        .frameLost(
-                            device: frame.device, after: before.captureSequence, next: frame.captureSequence,
-                            isTaken: frame.sequence != before.sequence &+ 1))
+                    // Nothing excuses that.
+                    losses.append(
+                        Loss(
+                            violation: .streamBroken(device: frame.device, after: before.captureSequence),
+                            isExcused: false))
+                } else if !isNext {
+                    losses.append(
+                        Loss(
+                            violation: .frameLost(
+                                device: frame.device, after: before.captureSequence, next: frame.captureSequence,
+                                isTaken: frame.sequence != before.sequence &+ 1),
+                            isExcused: stalls.contains {
+                                $0.from <= frame.time && $0.until + aftermath >= before.time
+                            }))
                 }
             }
             last[frame.device] = frame
         }
-        return violations
+        return losses
     }
 
     private static func epochs(_ history: KillHistory) -> [Violation] {

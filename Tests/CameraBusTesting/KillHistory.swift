@@ -117,12 +117,26 @@ public struct KillHistory: Sendable {
         public var captureSequence: UInt64
         /// The topic's own count.
         public var sequence: UInt64
+        /// When it came.
+        public var time: Int64
 
-        public init(device: String, stream: String, captureSequence: UInt64, sequence: UInt64) {
+        public init(device: String, stream: String, captureSequence: UInt64, sequence: UInt64, time: Int64) {
             self.device = device
             self.stream = stream
             self.captureSequence = captureSequence
             self.sequence = sequence
+            self.time = time
+        }
+    }
+
+    /// A time in which the machine ran nobody, as a thread saw that only wakes, looks at the clock and sleeps again.
+    public struct Stall: Sendable, Hashable {
+        public var from: Int64
+        public var until: Int64
+
+        public init(from: Int64, until: Int64) {
+            self.from = from
+            self.until = until
         }
     }
 
@@ -133,6 +147,7 @@ public struct KillHistory: Sendable {
     public var pairs: [PairReading] = []
     public var vainWaits: [VainWait] = []
     public var frames: [Frame] = []
+    public var stalls: [Stall] = []
     /// The epochs that clients saw, in the order in which the coordinators were started.
     public var epochs: [String] = []
     /// Errors that nothing of this explains.
@@ -148,6 +163,7 @@ public struct KillHistory: Sendable {
         pairs += other.pairs
         vainWaits += other.vainWaits
         frames += other.frames
+        stalls += other.stalls
         epochs += other.epochs
         surprises += other.surprises
     }

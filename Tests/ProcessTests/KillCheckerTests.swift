@@ -26,7 +26,9 @@ import Testing
     }
 
     private func frame(_ number: UInt64, _ sequence: UInt64? = nil, stream: String = "s") -> KillHistory.Frame {
-        .init(device: "cam0", stream: stream, captureSequence: number, sequence: sequence ?? number)
+        .init(
+            device: "cam0", stream: stream, captureSequence: number, sequence: sequence ?? number,
+            time: Int64(number) * 1_000_000_000)
     }
 
     private func violations(_ make: (inout KillHistory) -> Void) -> [Violation] {
@@ -136,6 +138,19 @@ import Testing
             ])
         #expect(
             violations { $0.frames = [frame(4), frame(0, stream: "t")] } == [.streamBroken(device: "cam0", after: 4)])
+    }
+
+    @Test func `a frame that is lost when the machine stands still`() {
+        var history = KillHistory()
+        history.frames = [frame(0), frame(2, 1), frame(4, 2), frame(0, stream: "t")]
+        history.stalls = [
+            .init(from: 500_000_000, until: 600_000_000), .init(from: 3_000_000_000, until: 3_010_000_000),
+        ]
+        #expect(KillChecker.excusedLosses(history) == 1)
+        #expect(
+            KillChecker.violations(history) == [
+                .frameLost(device: "cam0", after: 2, next: 4, isTaken: false), .streamBroken(device: "cam0", after: 4),
+            ])
     }
 
     @Test func `an epoch that comes again, and what nobody expected`() {

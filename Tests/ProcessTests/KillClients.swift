@@ -1,6 +1,7 @@
 import BusClient
 import BusProtocol
 import CameraBusTesting
+import Glibc
 import JSON
 import LinuxIO
 import Synchronization
@@ -254,6 +255,29 @@ struct KillClient {
     }
 }
 
+/// Sees when the machine runs nobody: by a thread that wakes every few milliseconds, or doesn't.
+final class StallWatcher: Sendable {
+    private let thread: NamedThread
+    private static let interval: Int64 = 5_000_000
+
+    init(_ recorder: KillRecorder) throws {
+        thread = try NamedThread(name: "stall-watcher") {
+            var last = MonotonicClock.now()
+            while !recorder.isStopped {
+                poll(nil, 0, Int32(Self.interval / 1_000_000))
+                let now = MonotonicClock.now()
+                if now - last > 3 * Self.interval {
+                    let stall = KillHistory.Stall(from: last, until: now)
+                    recorder.record { $0.stalls.append(stall) }
+                }
+                last = now
+            }
+        }
+    }
+
+    func join() { thread.join() }
+}
+
 /// Keeps every frame's number of several cameras.
 final class FrameWatcher: Sendable {
     private let thread: NamedThread
@@ -277,7 +301,9 @@ final class FrameWatcher: Sendable {
                     else { continue }
                     recorder.record {
                         $0.frames.append(
-                            .init(device: device, stream: stream, captureSequence: number, sequence: sequence))
+                            .init(
+                                device: device, stream: stream, captureSequence: number, sequence: sequence,
+                                time: MonotonicClock.now()))
                     }
                     if seen.insert(device).inserted, seen.count == devices.count { continuation.yield(true) }
                 }
