@@ -19,8 +19,8 @@ public enum KillChecker {
         case halfBatch(client: String, values: [Int64])
         /// Somebody waited and was not served.
         case starved(client: String, devices: [String], milliseconds: Int64)
-        /// `isTaken`: the camera gave it, and the topic has it; the subscriber got none.
-        case frameLost(device: String, after: UInt64, next: UInt64, isTaken: Bool)
+        /// `isTaken`: the camera gave it, and the topic has it; the subscriber got none. `pause`: how long nothing came.
+        case frameLost(device: String, after: UInt64, next: UInt64, isTaken: Bool, pause: Int64)
         case streamBroken(device: String, after: UInt64)
         /// Two coordinators had one epoch.
         case epochAgain(String)
@@ -42,8 +42,9 @@ public enum KillChecker {
             case .halfBatch(let client, let values): "\(client) found a batch half made: \(values)"
             case .starved(let client, let devices, let time):
                 "\(client) waited \(time) ms for \(devices) and was not served"
-            case .frameLost(let device, let after, let next, let isTaken):
-                "\(device): frame \(next) came after \(after), lost \(isTaken ? "on the way" : "at the camera")"
+            case .frameLost(let device, let after, let next, let isTaken, let pause):
+                "\(device): frame \(next) came after \(after), lost \(isTaken ? "on the way" : "at the camera"), "
+                    + "after \(pause / 1_000_000) ms"
             case .streamBroken(let device, let after): "\(device): the stream broke after frame \(after)"
             case .epochAgain(let epoch): "the epoch \(epoch) came again"
             case .surprise(let what): what
@@ -219,7 +220,7 @@ public enum KillChecker {
                         Loss(
                             violation: .frameLost(
                                 device: frame.device, after: before.captureSequence, next: frame.captureSequence,
-                                isTaken: frame.sequence != before.sequence &+ 1),
+                                isTaken: frame.sequence != before.sequence &+ 1, pause: frame.time - before.time),
                             isExcused: stalls.contains {
                                 $0.from <= frame.time && $0.until + aftermath >= before.time
                             }))

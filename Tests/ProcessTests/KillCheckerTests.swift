@@ -130,11 +130,11 @@ import Testing
     @Test func `a frame that is lost, and a stream that breaks`() {
         #expect(
             violations { $0.frames = [frame(0), frame(2, 1)] } == [
-                .frameLost(device: "cam0", after: 0, next: 2, isTaken: false)
+                .frameLost(device: "cam0", after: 0, next: 2, isTaken: false, pause: 2_000_000_000)
             ])
         #expect(
             violations { $0.frames = [frame(0), frame(2)] } == [
-                .frameLost(device: "cam0", after: 0, next: 2, isTaken: true)
+                .frameLost(device: "cam0", after: 0, next: 2, isTaken: true, pause: 2_000_000_000)
             ])
         #expect(
             violations { $0.frames = [frame(4), frame(0, stream: "t")] } == [.streamBroken(device: "cam0", after: 4)])
@@ -149,7 +149,8 @@ import Testing
         #expect(KillChecker.excusedLosses(history) == 1)
         #expect(
             KillChecker.violations(history) == [
-                .frameLost(device: "cam0", after: 2, next: 4, isTaken: false), .streamBroken(device: "cam0", after: 4),
+                .frameLost(device: "cam0", after: 2, next: 4, isTaken: false, pause: 2_000_000_000),
+                .streamBroken(device: "cam0", after: 4),
             ])
     }
 

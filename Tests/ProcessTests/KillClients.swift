@@ -73,7 +73,15 @@ struct KillClient {
             let devices = choices[dice.below(choices.count)]
             guard let (lock, asked) = await lock(devices) else { continue }
             let from = now
-            if devices.count > 1 { await readPair(devices) }
+            if devices.count > 1 {
+                await readPair(devices)
+                // One right after the other, so that many a kill meets the moment in which both devices are told.
+                for _ in 0..<dice.below(80) where !recorder.isStopped {
+                    if await change(lock) { continue }
+                    await readPair(devices)
+                    await read(devices)
+                }
+            }
             await change(lock)
             if dice.chance(30) { await read(devices) }
             await pause(dice.chance(20) ? 80...300 : 0...30)
@@ -180,7 +188,9 @@ struct KillClient {
         }
     }
 
-    private func change(_ lock: DeviceLock) async {
+    /// - Returns: false when no answer came.
+    @discardableResult
+    private func change(_ lock: DeviceLock) async -> Bool {
         let value = recorder.nextValue()
         var controls: [String: JSONValue] = [Self.counter: .integer(value)]
         if lock.devices.count > 1 { controls[Self.pair] = .integer(value % 129) }
@@ -198,10 +208,12 @@ struct KillClient {
                         devices: lock.devices, value: value, sent: sent, answered: answered, generations: generations))
                 $0.proofs.append(.init(token: lock.token, sent: sent, answered: answered, isHeld: true))
             }
+            return true
         } catch {
             refused(error, lock, sent)
-            guard error.reason != .lockLost else { return }
+            guard error.reason != .lockLost else { return false }
             recorder.record { $0.commits.append(.init(devices: lock.devices, value: value, sent: sent)) }
+            return false
         }
     }
 

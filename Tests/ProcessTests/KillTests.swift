@@ -59,7 +59,7 @@ extension ProcessTests {
                 let controls: JSONValue = ["auto_exposure": 1, "saturation": 0]
                 let changes = Self.cameras.map { device in
                     JSONValue.object([
-                        "device": .string(device), "activeFormat": format, "frameRate": 15, "controls": controls,
+                        "device": .string(device), "activeFormat": format, "frameRate": 5, "controls": controls,
                     ])
                 }
                 _ = try await client.configure(changes, lock: lock.token)
@@ -135,7 +135,8 @@ extension ProcessTests {
                     + "\(history.holds.count) locks, \(answered) changes acknowledged, "
                     + "\(history.commits.count - answered) left in doubt, \(history.readings.count) readings, "
                     + "\(history.pairs.count) pairs, \(history.frames.count) frames, "
-                    + "\(history.epochs.count) epochs seen; the machine stood still \(history.stalls.count) times, which cost "
+                    + "\(history.epochs.count) epochs seen; the machine stood still \(history.stalls.count) times, "
+                    + "\((history.stalls.map { $0.until - $0.from }.max() ?? 0) / 1_000_000) ms at most, which cost "
                     + "\(KillChecker.excusedLosses(history)) gaps")
             for violation in violations.prefix(20) { print("kill test: \(violation)") }
             #expect(violations.isEmpty, "\(violations.count) violations, seed \(Self.seed): \(violations.prefix(5))")
