@@ -75,13 +75,12 @@ extension ProcessTests {
             try await eventually { holder.standardOutput == "locked\n" }
             try await bus.killCoordinator()
             holder.process.send(SIGSTOP)
+            let began = MonotonicClock.now()
             try await bus.startCoordinator()
             // Its connection is libzmq's affair, whose thread is stopped as well; so it never comes.
             let client = try RawClient(path: bus.directory.commandSocket)
-            let began = MonotonicClock.now()
-            #expect(try client.refusal("device.lock", ["devices": "cam0"])?.reason == .deviceBusy)
             _ = try client.call("device.lock", ["devices": "cam0", "wait": 15_000], within: 20)
-            #expect(MonotonicClock.now() - began > 3_000_000_000)
+            #expect(MonotonicClock.now() - began > 5_000_000_000)
             holder.process.send(SIGKILL)
             try await bus.stop()
         }
