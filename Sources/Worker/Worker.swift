@@ -24,6 +24,9 @@ public final class Worker {
     private let director: DeviceDirector
     private let link: CoordinatorLink
     private let desk: OrderDesk
+    private let users: DeviceUsers
+    /// Where the device was found at the start.
+    private let node: String?
     private var status: StatusBoard?
     private var table: SubscriptionTable
     private let heartbeatTopic = Topic.heartbeat.bytes
@@ -94,6 +97,8 @@ public final class Worker {
                 hello: .hello(
                     device: options.device, uniqueID: source.identity.uniqueID, mediaPath: mediaPath),
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
+            users = try DeviceUsers(loop)
+            node = source.identity.node
             desk = OrderDesk(
                 device: options.device, director, thread, committed: committed, logger: logger,
                 reply: { [link] number, result in link.send(.reply(order: number, result)) })
@@ -146,6 +151,7 @@ public final class Worker {
             status?.touch()
         }
         desk.onStop = { [weak self] in self?.end(.inOrder) }
+        desk.onWho = { [weak self] in self?.tellUsers($0) }
         link.onOrder = { [weak self] order in self?.received(order) }
         link.onConnected = { [weak self] in self?.connected() }
         link.onDisconnected = { [weak self] in self?.desk.abandon() }
@@ -221,6 +227,18 @@ public final class Worker {
             generation: desk.generation, busySince: thread.busySince, error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence)
+    }
+
+    private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
+        let subscribers = DeviceUsers.subscribers(socket.subscriptions, device: options.device)
+        let identity = director.snapshot?.description.identity
+        if !users.look(node: identity?.node ?? node, subscribers: subscribers, { answer(.success($0)) }) {
+            answer(
+                .failure(
+                    BusError(
+                        .limitExceeded, "Too many look who uses \(options.device); ask again in a moment.",
+                        ["limit": "userReaders"])))
+        }
     }
 
     // MARK: Once a second
