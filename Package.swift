@@ -116,7 +116,8 @@ let package = Package(
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
-            "KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
+            "KernelTests",
+            ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(
