@@ -7,7 +7,7 @@ struct WhoCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "who", abstract: "Shows who holds or streams a device, also programs beside the bus.",
         discussion: """
-            WHAT is locked (who may configure it), waits (for the lock), streams (a client and the renditions that it subscribes to), \
+            WHAT is locked (who may configure it), waits (for the lock), streams (a client and the renditions that it subscribes to, at most 16 of each process), \
             foreign (a program beside the bus that has the device's node open), or free.
 
             Without a device: all of them. A node may be named instead of an id: it is looked for on the bus, and without a bus in \
