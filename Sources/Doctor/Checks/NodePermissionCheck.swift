@@ -36,9 +36,7 @@ struct NodePermissionCheck: Check {
                 "node-without-group", node.path,
                 meaning: "\(state): only root may open it. A rule of udev should give it to the group video.",
                 remedy: facts.udev.isRunning
-                    ? "printf 'SUBSYSTEM==\"video4linux\", GROUP=\"video\", MODE=\"0660\"\\n' | sudo tee "
-                        + "/etc/udev/rules.d/70-camerabus.rules && sudo udevadm control --reload && "
-                        + "sudo udevadm trigger --subsystem-match=video4linux"
+                    ? UdevCheck.installingRule
                     : "sudo chgrp video \(node.path) && sudo chmod 0660 \(node.path)")
         }
         if opener.isUser, let name = facts.user.name, facts.groups[group]?.members.contains(name) == true {

@@ -151,8 +151,12 @@ public struct UdevFacts: Hashable, Sendable {
     /// Where our rule is installed.
     public var rule: String?
 
-    public init(isRunning: Bool = false, rule: String? = nil) {
+    /// This is a container, whose devices come from outside.
+    public var isContainer = false
+
+    public init(isRunning: Bool = false, rule: String? = nil, isContainer: Bool = false) {
         self.isRunning = isRunning
         self.rule = rule
+        self.isContainer = isContainer
     }
 }

@@ -133,6 +133,8 @@ extension Machine {
     func udevFacts() -> UdevFacts {
         let rule = ["/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib"]
             .map { "\($0)/udev/rules.d/70-camerabus.rules" }.first(where: files.exists)
-        return UdevFacts(isRunning: files.exists("/run/udev/control"), rule: rule)
+        let marks = ["/.dockerenv", "/run/.containerenv", "/run/systemd/container"]
+        return UdevFacts(
+            isRunning: files.exists("/run/udev/control"), rule: rule, isContainer: marks.contains(where: files.exists))
     }
 }

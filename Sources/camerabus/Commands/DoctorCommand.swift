@@ -6,7 +6,7 @@ import JSON
 import LinuxIO
 import ZeroMQ
 
-struct DoctorCommand: BusCommand {
+struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
         abstract: "Says what is wrong with this machine's cameras, permissions, groups and limits, and how to mend it.",
@@ -46,8 +46,6 @@ struct DoctorCommand: BusCommand {
         }
         if count > 0 { throw ExitCode(ExitStatus.refused) }
     }
-
-    func run(_ client: Client) async throws { try await run() }
 
     /// What people read of a check.
     static func lines(_ result: CheckResult) -> [String] {
