@@ -112,7 +112,7 @@ let package = Package(
             ]),
         tests(
             "CommandLineTests",
-            ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "camerabus", arguments]),
+            ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
