@@ -11,11 +11,12 @@ import Testing
     private let tree = FakeTree()
 
     private func facts(
-        uid: UInt32 = 1000, groups: Set<UInt32> = [1000], directories: [String] = [], bus: BusReport = BusReport(),
-        holders: @escaping @Sendable (String) -> ProcessTable.Holders = { _ in .init(processes: [], isComplete: true) }
+        uid: UInt32 = 1000, groups: Set<UInt32> = [1000], directories: [String] = [], bus: BusReport = BusReport()
     ) -> Facts {
-        Machine(root: tree.path, uid: uid, groups: groups, holders: holders)
-            .facts(directories: directories, bus: bus, versions: VersionFacts(program: "1"))
+        Machine(root: tree.path, uid: uid, groups: groups) { nodes in
+            Dictionary(uniqueKeysWithValues: nodes.map { ($0, .init(processes: [], isComplete: true)) })
+        }
+        .facts(directories: directories, bus: bus, versions: VersionFacts(program: "1"))
     }
 
     @Test func `an empty machine has nothing and breaks nothing`() {

@@ -10,13 +10,13 @@ public struct Machine: Sendable {
     /// Who asks: the effective user and groups.
     public var uid: UInt32
     public var groups: Set<UInt32>
-    /// Who has a node open.
-    public var holders: @Sendable (_ node: String) -> ProcessTable.Holders
+    /// Who has each of some nodes open.
+    public var holders: @Sendable (_ nodes: [String]) -> [String: ProcessTable.Holders]
 
     /// - Parameters default to this machine and this process.
     public init(
         root: String = "", uid: UInt32 = CurrentProcess.uid, groups: Set<UInt32> = CurrentProcess.groups,
-        holders: @escaping @Sendable (String) -> ProcessTable.Holders = { ProcessTable.holders(of: $0) }
+        holders: @escaping @Sendable ([String]) -> [String: ProcessTable.Holders] = { ProcessTable.holders(of: $0) }
     ) {
         self.root = root
         self.uid = uid
@@ -47,7 +47,8 @@ public struct Machine: Sendable {
         facts.limits = limitFacts(busPID: bus.isAnswering ? facts.busProcess?.pid : nil)
         facts.space = spaceFacts(directories)
         facts.processHiding = processHiding()
-        for node in facts.nodes { facts.holders[node.path] = holders(files.path(node.path)) }
+        let seen = holders(facts.nodes.map { files.path($0.path) })
+        for node in facts.nodes { facts.holders[node.path] = seen[files.path(node.path)] }
         facts.versions = versions
         facts.versions.kernel = files.text("/proc/sys/kernel/osrelease")
         return facts

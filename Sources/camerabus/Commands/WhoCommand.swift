@@ -38,7 +38,7 @@ struct WhoCommand: BusCommand {
         } catch {
             guard case .noBus = error, isNode || device == nil else { throw error }
             Output.note("No bus runs here; this is what /proc tells.")
-            return try show(try nodes().map { ForeignHolders.usage(node: $0) })
+            return try show(ForeignHolders.usages(nodes: try nodes()))
         }
         try await run(client)
     }
@@ -57,7 +57,7 @@ struct WhoCommand: BusCommand {
                 _ = try await client.device(device, timeout: timeout)
                 return
             }
-            usages = try nodes().map { ForeignHolders.usage(node: $0) }
+            usages = ForeignHolders.usages(nodes: try nodes())
         }
         try show(usages)
     }

@@ -3,13 +3,17 @@ import LinuxIO
 
 /// Foreign processes that have a device open, as this process can see them: root sees more than the bus does.
 enum ForeignHolders {
-    /// What `device.who` would answer of a node that no bus has.
-    static func usage(node: String) -> JSONValue {
-        let holders = ProcessTable.holders(of: node)
-        return [
-            "device": .null, "node": .string(node), "lock": .null, "waiters": [], "subscribers": [],
-            "foreign": .array(holders.processes.map(json)), "complete": .bool(holders.isComplete),
-        ]
+    /// What `device.who` would answer of nodes that no bus has.
+    static func usages(nodes: [String]) -> [JSONValue] {
+        let all = ProcessTable.holders(of: nodes)
+        return nodes.map { node in
+            let holders = all[node]
+            return [
+                "device": .null, "node": .string(node), "lock": .null, "waiters": [], "subscribers": [],
+                "foreign": .array((holders?.processes ?? []).map(json)),
+                "complete": .bool(holders?.isComplete ?? false),
+            ]
+        }
     }
 
     /// An answer of `device.who` with what we can see where the bus couldn't look.
