@@ -36,8 +36,12 @@ final class DeviceUsers {
     private let exchange: Exchange
     private var waiting: [Look] = []
     private var isLooking = false
+    private var nextStart = Int64.min
+    private var timer: Loop.Token?
 
     private static let maximumWaiting = 8
+    /// From one look to the next, nanoseconds: a client that goes on asking costs the machine ten a second.
+    private static let interval: Int64 = 100_000_000
     /// Renditions of one process that are told: one that subscribes to more says nothing by it.
     static let maximumRenditions = 16
 
@@ -59,7 +63,16 @@ final class DeviceUsers {
     }
 
     private func startNext() {
-        guard !isLooking, let next = waiting.first else { return }
+        guard !isLooking, timer == nil, let next = waiting.first else { return }
+        let now = MonotonicClock.now()
+        guard now >= nextStart else {
+            timer = loop.schedule(at: nextStart) { [weak self] in
+                self?.timer = nil
+                self?.startNext()
+            }
+            return
+        }
+        nextStart = now + Self.interval
         isLooking = true
         let (exchange, node, subscribers) = (exchange, next.node, next.subscribers)
         let thread = try? NamedThread(name: "device-users") {
