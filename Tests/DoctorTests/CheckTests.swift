@@ -227,6 +227,15 @@ import Testing
         for id in checks + Self.faults.map(\.id) { #expect(id.wholeMatch(of: /[a-z]+(-[a-z]+)*/) != nil, "\(id)") }
     }
 
+    @Test func `what is put into commands is one word of them`() {
+        #expect("/run/camerabus".shellWord == "/run/camerabus")
+        #expect("".shellWord == "''" && "/a b".shellWord == "'/a b'" && "x'; rm *".shellWord == #"'x'\''; rm *'"#)
+        let facts = Self.without {
+            $0.directories = [DirectoryFact(path: "/tmp/$(reboot)", mode: 0o777, uid: 1000)]
+        }
+        #expect(findings(facts).contains { $0.remedy == "chmod 0700 '/tmp/$(reboot)'" })
+    }
+
     @Test func `a killed bus leaves its socket, and one that hangs is named`() {
         let left = Self.without {
             $0.directories = [DirectoryFact(path: "/tmp/camerabus-1000", uid: 1000, socket: .dead)]

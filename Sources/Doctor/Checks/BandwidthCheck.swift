@@ -28,7 +28,7 @@ struct BandwidthCheck: Check {
                         meaning:
                             "\(names) share one USB 2 bus and are set to \(megabytes(sum)) MB/s together; there is room for about "
                             + "\(megabytes(Self.highSpeedRoom)). The last to start is refused ('No space left on device').",
-                        remedy: "camerabus format \(largest.device) \(largest.size) --pixel MJPG",
+                        remedy: "camerabus format \(largest.device.shellWord) \(largest.size) --pixel MJPG",
                         advice:
                             "Or a lower rate (--fps), or a port of another controller ('lsusb -t' shows which is which)."
                     ))

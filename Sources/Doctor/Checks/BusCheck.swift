@@ -54,7 +54,7 @@ struct BusCheck: Check {
             "bus-left-over", directory.path,
             meaning: "A bus has been killed here: its sockets are left over, and its workers end within 30 s.",
             remedy: facts.service.unit != nil && facts.service.hasSystemd && directory.isSystem
-                ? "sudo systemctl restart camerabusd" : "camerabusd --runtime-dir \(directory.path)",
+                ? "sudo systemctl restart camerabusd" : "camerabusd --runtime-dir \(directory.path.shellWord)",
             advice: "A new bus takes the directory over; nothing has to be removed.")
     }
 

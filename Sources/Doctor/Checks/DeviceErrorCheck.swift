@@ -25,7 +25,7 @@ struct DeviceErrorCheck: Check {
         switch error["reason"]?.string {
         // Who that is, and whose processes have ended, other checks say.
         case "deviceInUse":
-            return Finding("device-in-use", id, meaning: message, remedy: "sudo camerabus who \(id)")
+            return Finding("device-in-use", id, meaning: message, remedy: "sudo camerabus who \(id.shellWord)")
         case "workerCrashed": return nil
         case let reason:
             return Finding(

@@ -15,7 +15,8 @@ struct DiskSpaceCheck: Check {
                 Finding(
                     "disk-full", space.path,
                     meaning: "\(what) left where \(space.path) is: locks that can't be written down are refused.",
-                    remedy: space.free < Self.needed ? "df -h \(space.path)" : "df -i \(space.path)",
+                    remedy: space.free < Self.needed
+                        ? "df -h \(space.path.shellWord)" : "df -i \(space.path.shellWord)",
                     advice: "Remove what is not needed there; a tmpfs grows by 'sudo mount -o remount,size=…'.")
             ]
         }

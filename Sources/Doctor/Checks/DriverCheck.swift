@@ -32,7 +32,7 @@ struct DriverCheck: Check {
                 "driver-blacklisted", names,
                 meaning: "The driver uvcvideo is kept from being loaded by '\(blacklist.line)' in \(blacklist.path).",
                 remedy: isFile
-                    ? "sudo sed -i '/uvcvideo/s/^/# /' \(blacklist.path) && sudo modprobe uvcvideo"
+                    ? "sudo sed -i '/uvcvideo/s/^/# /' \(blacklist.path.shellWord) && sudo modprobe uvcvideo"
                     : "sudo modprobe uvcvideo",
                 advice: isFile
                     ? nil : "For good: take it out of GRUB_CMDLINE_LINUX in /etc/default/grub, then 'sudo update-grub'."

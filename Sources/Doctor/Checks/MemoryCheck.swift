@@ -22,7 +22,7 @@ struct MemoryCheck: Check {
             findings.append(
                 Finding(
                     "memory-limit-low", group, meaning: "The control group may have \(limit >> 20) MiB of memory.",
-                    remedy: "echo 1G | sudo tee /sys/fs/cgroup\(group)/memory.max",
+                    remedy: "echo 1G | sudo tee \("/sys/fs/cgroup\(group)/memory.max".shellWord)",
                     advice: "For a service: MemoryMax= of its unit; for a container: its --memory."))
         }
         if let limit = limits.addressSpace, limit < Self.neededAddressSpace {

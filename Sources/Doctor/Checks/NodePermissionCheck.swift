@@ -24,7 +24,7 @@ struct NodePermissionCheck: Check {
             meaning:
                 "The kernel has this node, and /dev has no file for it: in a container it has to be passed through.",
             remedy: facts.udev.isRunning
-                ? "sudo udevadm trigger --subsystem-match=video4linux" : "docker run --device \(node.path) …",
+                ? "sudo udevadm trigger --subsystem-match=video4linux" : "docker run --device \(node.path.shellWord) …",
             advice: "In a container: the option is that of whatever starts it.")
     }
 
@@ -37,7 +37,7 @@ struct NodePermissionCheck: Check {
                 meaning: "\(state): only root may open it. A rule of udev should give it to the group video.",
                 remedy: facts.udev.isRunning
                     ? UdevCheck.installingRule
-                    : "sudo chgrp video \(node.path) && sudo chmod 0660 \(node.path)")
+                    : "sudo chgrp video \(node.path.shellWord) && sudo chmod 0660 \(node.path.shellWord)")
         }
         if opener.isUser, let name = facts.user.name, facts.groups[group]?.members.contains(name) == true {
             return Finding(

@@ -17,7 +17,7 @@ struct RuntimeDirectoryCheck: Check {
             return [
                 Finding(
                     "runtime-directory-hidden", path, meaning: "You may not even look whether it is there.",
-                    remedy: "namei -l \(path)", advice: "Each directory above it must be open to you (x).")
+                    remedy: "namei -l \(path.shellWord)", advice: "Each directory above it must be open to you (x).")
             ]
         case .link, .other:
             return [
@@ -25,7 +25,7 @@ struct RuntimeDirectoryCheck: Check {
                     "runtime-directory-kind", path,
                     meaning: directory.kind == .link
                         ? "It is a symbolic link; bus and clients only trust a real directory." : "It is no directory.",
-                    remedy: "\(sudo(directory, facts))rm \(path)")
+                    remedy: "\(sudo(directory, facts))rm \(path.shellWord)")
             ]
         case .directory: break
         }
@@ -41,14 +41,14 @@ struct RuntimeDirectoryCheck: Check {
                         + (directory.mode & 0o022 != 0
                             ? "they could put sockets of their own in the place of the bus's."
                             : "who should not can look for its sockets."),
-                    remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path)"))
+                    remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path.shellWord)"))
         } else if directory.mode & 0o700 != 0o700 || (isShared && directory.mode & 0o050 != 0o050) {
             findings.append(
                 Finding(
                     "runtime-directory-mode", path,
                     meaning: "Its mode \(octal(directory.mode)) shuts out those who should get in: "
                         + (isShared ? "the bus, or the members of the group camerabus." : "the bus itself."),
-                    remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path)"))
+                    remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path.shellWord)"))
         }
         if isShared, let group, directory.gid != group {
             findings.append(
@@ -57,7 +57,7 @@ struct RuntimeDirectoryCheck: Check {
                     meaning:
                         "It belongs to the group \(facts.groupName(directory.gid)), so that members of camerabus can't get in.",
                     remedy: facts.service.unit != nil && facts.service.hasSystemd
-                        ? "sudo systemctl restart camerabusd" : "sudo chgrp camerabus \(path)"))
+                        ? "sudo systemctl restart camerabusd" : "sudo chgrp camerabus \(path.shellWord)"))
         }
         return findings
     }
@@ -69,14 +69,14 @@ struct RuntimeDirectoryCheck: Check {
             return Finding(
                 "runtime-directory-owner", path,
                 meaning: "It belongs to uid \(directory.uid), and the bus in it runs as uid \(bus.uid).",
-                remedy: "sudo chown \(bus.uid) \(path)")
+                remedy: "sudo chown \(bus.uid) \(path.shellWord)")
         }
         guard !directory.isSystem, directory.uid != facts.user.uid else { return nil }
         return Finding(
             "runtime-directory-owner", path,
             meaning:
                 "It belongs to uid \(directory.uid), and you are uid \(facts.user.uid): a bus of yours can't use it, and you can't trust one in it.",
-            remedy: "sudo rm -r \(path)", advice: "Look first who made it: 'ls -ld \(path)'.")
+            remedy: "sudo rm -r \(path.shellWord)", advice: "Look first who made it: 'ls -ld \(path)'.")
     }
 
     private func sudo(_ directory: DirectoryFact, _ facts: Facts) -> String {

@@ -13,7 +13,7 @@ struct SettingsCheck: Check {
             return Finding(
                 "settings-not-restored", id,
                 meaning: "\(id) is not as it was last set: \(names.joined(separator: ", ")) could not be put back.",
-                remedy: "camerabus controls \(id)",
+                remedy: "camerabus controls \(id.shellWord)",
                 advice: "Set it again with 'camerabus set' or 'camerabus format', which says what can't be had.")
         }
         return .of(findings, healthy: "as they were last set")

@@ -25,7 +25,7 @@ extension Machine {
     private func socket(_ path: String) -> DirectoryFact.Socket {
         var status = stat()
         guard stat(files.path(path), &status) == 0 else { return errno == EACCES ? .forbidden : .missing }
-        guard access(files.path(path), W_OK) == 0 else { return .forbidden }
+        guard faccessat(AT_FDCWD, files.path(path), W_OK, AT_EACCESS) == 0 else { return .forbidden }
         return UnixSocket.isLive(files.path(path)) ? .live : .dead
     }
 
