@@ -20,7 +20,7 @@ extension ProcessTable {
     public struct Holders: Hashable, Sendable {
         /// In the order of their pids.
         public var processes: [DeviceHolder]
-        /// false: there are processes whose descriptors we may not see (`CAP_SYS_PTRACE`), and one of them may be another holder.
+        /// false: there are processes whose descriptors we may not see, and one of them may be another holder.
         public var isComplete: Bool
 
         public init(processes: [DeviceHolder], isComplete: Bool) {
@@ -47,7 +47,8 @@ extension ProcessTable {
             nodes[node.st_rdev, default: []].append(path)
         }
         guard !nodes.isEmpty else { return result }
-        var isComplete = true
+        // Where processes of others are hidden altogether (hidepid=), the first one is not there either.
+        var isComplete = access("/proc/1", F_OK) == 0
         for entry in Directory.names("/proc") ?? [] {
             guard let pid = Int32(entry) else { continue }
             let directory = "/proc/\(pid)/fd"
@@ -56,7 +57,16 @@ extension ProcessTable {
                 if errno == EACCES || errno == EPERM { isComplete = false }
                 continue
             }
-            let held = Set(descriptors.compactMap { device($0, in: directory) }).compactMap { nodes[$0] }.joined()
+            var devices: Set<dev_t> = []
+            for descriptor in descriptors where Int32(descriptor) != nil {
+                switch device(descriptor, in: directory) {
+                case .device(let number): devices.insert(number)
+                case .other: break
+                // The folder can be open to us, and what is in it not.
+                case .hidden: isComplete = false
+                }
+            }
+            let held = devices.compactMap { nodes[$0] }.joined()
             guard !held.isEmpty, let holder = holder(pid) else { continue }
             for path in held { result[path]?.processes.append(holder) }
         }
@@ -73,16 +83,24 @@ extension ProcessTable {
         return DeviceHolder(pid: pid, uid: process.st_uid, name: name(of: pid) ?? "")
     }
 
-    /// The device that a descriptor is open on; nil when it is none, or not below `/dev`.
-    private static func device(_ descriptor: String, in directory: String) -> dev_t? {
-        guard Int32(descriptor) != nil else { return nil }
+    private enum OpenFile {
+        /// A character device below `/dev`.
+        case device(dev_t)
+        case other
+        /// We may not look.
+        case hidden
+    }
+
+    private static func device(_ descriptor: String, in directory: String) -> OpenFile {
         let path = "\(directory)/\(descriptor)"
         // By its text first: to look at what a link leads to can take for ever, on a file system whose server is gone.
         var target = [UInt8](repeating: 0, count: 512)
         let count = readlink(path, &target, target.count)
-        guard count > 0, target.prefix(count).starts(with: "/dev/".utf8) else { return nil }
+        guard count > 0 else { return errno == EACCES || errno == EPERM ? .hidden : .other }
+        guard target.prefix(count).starts(with: "/dev/".utf8) else { return .other }
         var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFCHR ? status.st_rdev : nil
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFCHR else { return .other }
+        return .device(status.st_rdev)
     }
 }
 

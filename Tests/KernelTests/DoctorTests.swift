@@ -15,12 +15,14 @@ extension KernelTests {
 
         init() throws { scratch = try TemporaryDirectory() }
 
-        private func run(_ program: String, _ arguments: [String], as user: UInt32? = nil) async throws -> ProgramResult
-        {
+        private func run(
+            _ program: String, _ arguments: [String], as user: UInt32? = nil, with options: [String] = []
+        ) async throws -> ProgramResult {
             let environment = ["PATH": "\(Programs.directory):/usr/sbin:/usr/bin:/sbin:/bin"]
             var command = [Programs.path(program)] + arguments
             if let user {
-                command = ["setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups", "--"] + command
+                let identity = ["--reuid", "\(user)", "--regid", "\(user)", "--clear-groups"]
+                command = ["setpriv"] + identity + options + ["--"] + command
             }
             return try await RunningProgram(
                 command[0], Array(command.dropFirst()), environment: environment, scratch: scratch
@@ -92,6 +94,14 @@ extension KernelTests {
             let usage = try JSONValue(parsing: blind.standardOutput)["devices"]?[0]
             #expect(usage?["foreign"] == [] && usage?["complete"] == false, "\(blind)")
             #expect(blind.standardError.contains("sudo camerabus who"))
+            // What the service can be given; one of the two alone is not enough, and does not pass for it.
+            for (capabilities, expected) in [("+dac_read_search", 0), ("+dac_read_search,+sys_ptrace", 1)] {
+                let some = ["--inh-caps", capabilities, "--ambient-caps", capabilities]
+                let result = try await run("camerabus", ["who", node, "--json"], as: nobody, with: some)
+                let usage = try JSONValue(parsing: result.standardOutput)["devices"]?[0]
+                #expect(usage?["foreign"]?.array?.count == expected, "\(capabilities): \(result)")
+                #expect(usage?["complete"] == .bool(expected == 1), "\(capabilities): \(result)")
+            }
             streamer.process.send(SIGKILL)
             _ = try await streamer.end()
             #expect(try await findings()["camera-held"] == nil)
@@ -186,7 +196,10 @@ extension KernelTests {
             let hidden = try await run("mount", ["-o", "remount,hidepid=2", "/proc"])
             #expect(hidden.status == 0, "\(hidden)")
             let (others, root) = (try await findings(as: nobody), try await findings())
+            let who = try await run("camerabus", ["who", try #require(nodes.first), "--json"], as: nobody)
+            let usage = try JSONValue(parsing: who.standardOutput)["devices"]?[0]
             _ = try await run("mount", ["-o", "remount,hidepid=0", "/proc"])
+            #expect(usage?["complete"] == false, "\(who)")
             #expect(others["processes-hidden"] == ["/proc"] && root["processes-hidden"] == nil, "\(others)")
             #expect(try await findings(as: nobody)["processes-hidden"] == nil)
         }

@@ -13,7 +13,7 @@ struct WhoCommand: BusCommand {
             Without a device: all of them. A node may be named instead of an id: it is looked for on the bus, and without a bus in \
             /proc alone.
 
-            Only root, or who has CAP_SYS_PTRACE, can see what other users' programs have open. Where neither the bus nor you can, \
+            Only root (CAP_SYS_PTRACE with CAP_DAC_READ_SEARCH) can see what other users' programs have open. Where neither the bus nor you can, \
             a line says so, and 'sudo camerabus who' sees the rest.
 
             With --json: {"devices": […]}, each as device.who answers.
