@@ -120,7 +120,7 @@ extension KernelTests {
             }
             // A machine that is emulated beside other work may be too slow for the coordinator's patience; then it says so.
             func usage(_ expected: JSONValue) async throws {
-                try await eventually(by: .after(seconds: 90)) {
+                try await eventually(by: .after(seconds: 180)) {
                     let usage = try client.call("device.who", ["device": .string(device)], within: 30)
                     guard usage["complete"] == true else { return false }
                     #expect(usage["node"]?.string == node && usage["foreign"] == expected, "\(usage)")
