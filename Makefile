@@ -12,7 +12,8 @@ SYSCONFDIR ?= /etc
 
 PROGRAMS := camerabus camerabusd camerabus-worker
 BASH_COMPLETIONS := $(DATADIR)/bash-completion/completions
-ZSH_COMPLETIONS := $(DATADIR)/zsh/site-functions
+# Debian's zsh leaves site-functions to /usr/local.
+ZSH_COMPLETIONS := $(DATADIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
 FISH_COMPLETIONS := $(DATADIR)/fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
@@ -54,15 +55,15 @@ install: ## Install what `make build` built, with unit, configuration and comple
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SYSCONFDIR)/camerabus
 	install -m 755 $(PROGRAMS:%=.build/release/%) $(DESTDIR)$(BINDIR)
 	install -d $(DESTDIR)$(LIBDIR)/systemd/system $(DESTDIR)$(LIBDIR)/sysusers.d $(DESTDIR)$(LIBDIR)/tmpfiles.d $(DESTDIR)$(LIBDIR)/udev/rules.d
-	sed 's|@bindir@|$(BINDIR)|; s|@sysconfdir@|$(SYSCONFDIR)|' deploy/camerabusd.service >$(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service
+	umask 022; sed 's|@bindir@|$(BINDIR)|; s|@sysconfdir@|$(SYSCONFDIR)|' deploy/camerabusd.service >$(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service
 	install -m 644 deploy/sysusers.conf $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf
 	install -m 644 deploy/tmpfiles.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
 	install -m 644 deploy/70-camerabus.rules $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	[ -e $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml ] || install -m 644 deploy/camerabus.toml $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml
 	install -d $(DESTDIR)$(BASH_COMPLETIONS) $(DESTDIR)$(ZSH_COMPLETIONS) $(DESTDIR)$(FISH_COMPLETIONS)
-	.build/release/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
-	.build/release/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
-	.build/release/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	umask 022; .build/release/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
+	umask 022; .build/release/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
+	umask 022; .build/release/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
 	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'To start the service now and at each boot:' \
 	    '    systemd-sysusers && systemctl daemon-reload && systemctl enable --now camerabusd' \
 	    'To let somebody use it:' '    usermod -aG camerabus NAME'

@@ -73,6 +73,7 @@ let package = Package(
 
         // Services
         swift("BusClient", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ"]),
+        swift("Doctor", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("BusServer", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ", logging]),
         swift(
             "Coordinator",
@@ -88,7 +89,7 @@ let package = Package(
             ]),
 
         // Executables: parse, build, run.
-        program("camerabus", ["BusClient", "BusProtocol", "JSON", "LinuxIO", arguments]),
+        program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
         program(
             "camerabus-worker",
             ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),
@@ -111,10 +112,12 @@ let package = Package(
             ]),
         tests(
             "CommandLineTests",
-            ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "camerabus", arguments]),
+            ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
+        tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
-            "KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
+            "KernelTests",
+            ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(

@@ -106,6 +106,10 @@ extension MethodTable {
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("controls", .array(of: .reference("Control")))], additional: true),
             errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+        Method(
+            "device.who", "Answers who uses a device: clients of the bus, and programs beside it.",
+            params: .object([.required("device", .reference("DeviceID"))]), result: .reference("Usage"), feature: .who,
+            errors: [.deviceNotFound]),
     ]
 
     private static let locks = [

@@ -62,6 +62,54 @@ extension Schema {
                 .required("pid", .integer(min: 0)), .required("name", .string()),
             ], additional: true
         ).described("The process that holds a lock, and the name that it gave itself in bus.hello, or its program's."),
+        "Process": .object(
+            [
+                .required("uid", .integer(min: 0)), .required("pid", .integer(min: 0)), .required("name", .string()),
+            ], additional: true
+        ).described("A process, and the name that it gave itself in bus.hello, or its program's."),
+        "Usage": .object(
+            [
+                .required("device", .string()), .required("node", Schema.string().orNull),
+                .required(
+                    "lock",
+                    Schema.object(
+                        [
+                            .required("id", .string(minLength: 1)), .required("holder", .reference("Holder")),
+                            .required("fence", .integer(min: 1)), .required("since", .reference("Nanoseconds")),
+                            .required("note", Schema.string().orNull),
+                        ], additional: true
+                    ).orNull),
+                .required(
+                    "waiters",
+                    .array(
+                        of: .object(
+                            [
+                                .required("holder", .reference("Holder")), .required("devices", .array(of: .string())),
+                                .required("note", Schema.string().orNull),
+                            ], additional: true)
+                    ).described("Who waits for a lock, the first in the queue first.")),
+                .required(
+                    "subscribers",
+                    .array(
+                        of: .object(
+                            [
+                                .required("uid", .integer(min: 0)), .required("pid", .integer(min: 0)),
+                                .required("name", .string()),
+                                .required(
+                                    "renditions",
+                                    .array(of: .string()).described("As the client spells them, at most 16.")),
+                            ], additional: true)
+                    ).described("Processes that subscribe to frames.")),
+                .required(
+                    "foreign",
+                    .array(of: .reference("Process")).described(
+                        "Processes beside the bus that have the device's node open.")),
+                .required(
+                    "complete",
+                    .boolean.described(
+                        "False: the bus can't look into some processes, and there may be more foreign ones.")),
+            ], additional: true
+        ).described("Who uses a device."),
         "ActiveFormat": .object(
             [
                 .required("id", Schema.string().orNull.described("null: a format that is not in the table.")),

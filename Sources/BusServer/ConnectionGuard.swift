@@ -49,6 +49,9 @@ public final class ConnectionGuard {
     /// Whether the descriptor is that of a connection.
     public func isOpen(_ descriptor: Int32) -> Bool { peers[descriptor] != nil }
 
+    /// Who is at the other end of that connection; nil when it is none, or has ended.
+    public func peer(of descriptor: Int32) -> Peer? { peers[descriptor] }
+
     /// New limits; connections that are open stay.
     public func setLimits(perUser: Int, total: Int) { ledger.setLimits(perUser: perUser, total: total) }
 

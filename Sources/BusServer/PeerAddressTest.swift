@@ -18,6 +18,11 @@ public enum PeerAddressTest {
         } catch {
             seen = nil
         }
+        try judge(seen)
+    }
+
+    /// - Parameter seen: the property of a message that this process has sent itself.
+    static func judge(_ seen: String?) throws(ServerError) {
         guard let seen, let peer = PeerAddress(zmqPeerAddress: seen), peer.uid == CurrentProcess.uid,
             peer.gid == CurrentProcess.gid, peer.pid == CurrentProcess.pid
         else { throw .peerAddressMissing(libraryVersion: libraryVersion(), seen: seen) }

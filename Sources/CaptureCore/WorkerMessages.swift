@@ -24,6 +24,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case unlock
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
         case readControls
+        /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
+        case who
         /// Makes a virtual device misbehave: {fault, milliseconds?}.
         case fault(JSONValue)
         /// Ends the process in order.
@@ -84,6 +86,7 @@ public struct WorkerOrder: Hashable, Sendable {
         case .lock: members["do"] = "lock"
         case .unlock: members["do"] = "unlock"
         case .readControls: members["do"] = "readControls"
+        case .who: members["do"] = "who"
         case .fault(let fault):
             members["do"] = "fault"
             members["fault"] = fault
@@ -112,6 +115,7 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("lock", _): action = .lock
         case ("unlock", _): action = .unlock
         case ("readControls", _): action = .readControls
+        case ("who", _): action = .who
         case ("fault", _):
             guard let fault = json["fault"] else { return nil }
             action = .fault(fault)

@@ -58,14 +58,12 @@ final class CommandSocket {
     private func read(_ frames: [Message]) {
         guard let routing = frames.first, let last = frames.last else { return }
         let connection = Array(routing.bytes)
-        let length = RequestEnvelope.length(ofFrameSizes: frames.dropFirst().map(\.count))
-        let body = frames.dropFirst(1 + length)
-        let envelopeBytes = frames.dropFirst().prefix(length).reduce(0) { $0 + $1.count }
-        guard length <= BusLimits.maxEnvelopeFrames, envelopeBytes <= BusLimits.maxEnvelopeBytes else {
+        let (received, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
+        guard RequestEnvelope.isAcceptable(received, size: \.count) else {
             refusals += 1
             return
         }
-        let envelope = frames.dropFirst().prefix(length).map { Array($0.bytes) }
+        let envelope = received.map { Array($0.bytes) }
         requests += 1
         guard let peer = last.property("Peer-Address").flatMap(PeerAddress.init(zmqPeerAddress:)) else {
             let error = BusError(.unauthorized, "Your process could not be identified; connect over the Unix socket.")

@@ -48,6 +48,8 @@ public final class Coordinator {
     var joined: [RequestKey: [Responder]] = [:]
     /// What clients called themselves in `bus.hello`, by connection.
     var clientNames = BoundedDictionary<[UInt8], String>(limit: 1024)
+    /// The same by process, which is all that a subscriber is known by.
+    var processNames = BoundedDictionary<ConnectionGuard.Peer, String>(limit: 1024)
     var isStopping = false
 
     private(set) lazy var desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }

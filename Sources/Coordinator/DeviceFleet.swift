@@ -132,7 +132,11 @@ final class DeviceFleet {
     /// Ends all workers; the body is called when the last one has ended, which the kill at the deadline makes sure.
     func stopAll(by deadline: Int64, then body: @escaping () -> Void) {
         whenAllHaveEnded = body
-        for worker in workers.values { worker.stop(by: deadline) }
+        for worker in workers.values {
+            worker.stop(by: deadline)
+            // One that was to be started again in a moment has no end to come.
+            if worker.isGone { ended(worker) }
+        }
         tellIfAllHaveEnded()
     }
 

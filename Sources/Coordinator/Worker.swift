@@ -66,15 +66,15 @@ final class Worker {
     private var orders: [UInt64: Order] = [:]
     private var readiness: [UInt64: (timer: Loop.Token, body: () -> Void)] = [:]
     private var lastWaiter: UInt64 = 0
-    private var controlReaders: [(Result<JSONValue, BusError>) -> Void] = []
-    private var isReadingControls = false
+    private lazy var controls = SharedOrder { [weak self] in self?.order(.readControls, completion: $0) }
+    private lazy var users = SharedOrder { [weak self] in self?.order(.who, completion: $0) }
     private var lastOrder: UInt64 = 0
 
     /// A worker that has said nothing for so long hangs, and is killed. A driver may hold its device thread for 10 s, but never its loop.
     private static let silenceLimit: Int64 = 10_000
     /// Orders that may wait at the same time.
     private static let maximumOrders = 256
-    /// Requests that may wait for the worker to be ready, and for the controls to be read.
+    /// Requests that may wait for the worker to be ready.
     private static let maximumReaders = 64
     /// When the owner of a lock file that names nobody is looked for again, milliseconds.
     private static let ownerInterval: Int64 = 200
@@ -338,28 +338,19 @@ final class Worker {
     }
 
     /// Reads the controls; those who ask while they are being read share the next reading.
-    func readControls(_ completion: @escaping (Result<JSONValue, BusError>) -> Void) {
-        guard controlReaders.count < Self.maximumReaders else { return completion(.failure(tooMany("controlReaders"))) }
-        controlReaders.append(completion)
-        readControlsIfIdle()
+    func readControls(_ completion: @escaping SharedOrder.Completion) {
+        if !controls.ask(completion) { completion(.failure(tooMany("controlReaders"))) }
     }
 
-    private func readControlsIfIdle() {
-        guard !isReadingControls, !controlReaders.isEmpty else { return }
-        isReadingControls = true
-        let readers = controlReaders
-        controlReaders = []
-        order(.readControls) { [weak self] result in
-            self?.isReadingControls = false
-            for reader in readers { reader(result) }
-            self?.readControlsIfIdle()
-        }
+    /// Looks who uses the device, likewise.
+    func readUsers(_ completion: @escaping SharedOrder.Completion) {
+        if !users.ask(completion) { completion(.failure(tooMany("userReaders"))) }
     }
 
     private func tooMany(_ limit: String) -> BusError {
         BusError(
             .limitExceeded, "Too many commands wait for \(device.id); wait for their answers.",
-            ["limit": .string(limit), "maximum": JSONValue(Self.maximumReaders)])
+            ["limit": .string(limit), "maximum": JSONValue(SharedOrder.maximumWaiting)])
     }
 
     /// Calls the body when the worker runs and has described its device, or after so many milliseconds in any case.

@@ -20,7 +20,7 @@ extension ProcessTable {
     public struct Holders: Hashable, Sendable {
         /// In the order of their pids.
         public var processes: [DeviceHolder]
-        /// false: there are processes whose descriptors we may not see (`CAP_SYS_PTRACE`), and one of them may be another holder.
+        /// false: there are processes whose descriptors we may not see, and one of them may be another holder.
         public var isComplete: Bool
 
         public init(processes: [DeviceHolder], isComplete: Bool) {
@@ -33,35 +33,74 @@ extension ProcessTable {
     ///
     /// Nothing is opened. It takes some milliseconds on a machine with many processes: not for a loop's thread.
     public static func holders(of path: String) -> Holders {
-        var result = Holders(processes: [], isComplete: true)
-        var node = stat()
-        guard stat(path, &node) == 0, node.st_mode & S_IFMT == S_IFCHR else { return result }
+        holders(of: [path])[path] ?? Holders(processes: [], isComplete: true)
+    }
+
+    /// The same of several nodes, in one look.
+    public static func holders(of paths: [String]) -> [String: Holders] {
+        var result: [String: Holders] = [:]
+        var nodes: [dev_t: [String]] = [:]
+        for path in paths {
+            result[path] = Holders(processes: [], isComplete: true)
+            var node = stat()
+            guard stat(path, &node) == 0, node.st_mode & S_IFMT == S_IFCHR else { continue }
+            nodes[node.st_rdev, default: []].append(path)
+        }
+        guard !nodes.isEmpty else { return result }
+        // Where processes of others are hidden altogether (hidepid=), the first one is not there either.
+        var isComplete = access("/proc/1", F_OK) == 0
         for entry in Directory.names("/proc") ?? [] {
             guard let pid = Int32(entry) else { continue }
             let directory = "/proc/\(pid)/fd"
             guard let descriptors = Directory.names(directory) else {
                 // A process that has just ended hides nothing.
-                if errno == EACCES || errno == EPERM { result.isComplete = false }
+                if errno == EACCES || errno == EPERM { isComplete = false }
                 continue
             }
-            guard descriptors.contains(where: { isOpen($0, in: directory, device: node.st_rdev) }) else { continue }
-            var process = stat()
-            guard stat("/proc/\(pid)", &process) == 0 else { continue }
-            result.processes.append(DeviceHolder(pid: pid, uid: process.st_uid, name: name(of: pid) ?? ""))
+            var devices: Set<dev_t> = []
+            for descriptor in descriptors where Int32(descriptor) != nil {
+                switch device(descriptor, in: directory) {
+                case .device(let number): devices.insert(number)
+                case .other: break
+                // The folder can be open to us, and what is in it not.
+                case .hidden: isComplete = false
+                }
+            }
+            let held = devices.compactMap { nodes[$0] }.joined()
+            guard !held.isEmpty, let holder = holder(pid) else { continue }
+            for path in held { result[path]?.processes.append(holder) }
         }
-        result.processes.sort { $0.pid < $1.pid }
+        for path in nodes.values.joined() {
+            result[path]?.processes.sort { $0.pid < $1.pid }
+            result[path]?.isComplete = isComplete
+        }
         return result
     }
 
-    private static func isOpen(_ descriptor: String, in directory: String, device: dev_t) -> Bool {
-        guard Int32(descriptor) != nil else { return false }
+    private static func holder(_ pid: Int32) -> DeviceHolder? {
+        var process = stat()
+        guard stat("/proc/\(pid)", &process) == 0 else { return nil }
+        return DeviceHolder(pid: pid, uid: process.st_uid, name: name(of: pid) ?? "")
+    }
+
+    private enum OpenFile {
+        /// A character device below `/dev`.
+        case device(dev_t)
+        case other
+        /// We may not look.
+        case hidden
+    }
+
+    private static func device(_ descriptor: String, in directory: String) -> OpenFile {
         let path = "\(directory)/\(descriptor)"
         // By its text first: to look at what a link leads to can take for ever, on a file system whose server is gone.
         var target = [UInt8](repeating: 0, count: 512)
         let count = readlink(path, &target, target.count)
-        guard count > 0, target.prefix(count).starts(with: "/dev/".utf8) else { return false }
+        guard count > 0 else { return errno == EACCES || errno == EPERM ? .hidden : .other }
+        guard target.prefix(count).starts(with: "/dev/".utf8) else { return .other }
         var status = stat()
-        return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFCHR && status.st_rdev == device
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFCHR else { return .other }
+        return .device(status.st_rdev)
     }
 }
 

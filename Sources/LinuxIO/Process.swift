@@ -46,6 +46,15 @@ public enum CurrentProcess {
         return count > 0 && groups.prefix(Int(count)).contains(group)
     }
 
+    /// Its groups, the own one among them.
+    public static var groups: Set<UInt32> {
+        let count = getgroups(0, nil)
+        guard count > 0 else { return [getegid()] }
+        var groups = [gid_t](repeating: 0, count: Int(count))
+        let filled = getgroups(count, &groups)
+        return Set(groups.prefix(Int(max(0, filled)))).union([getegid()])
+    }
+
     /// The group's number; nil when there is no group of that name.
     public static func groupID(named name: String) -> UInt32? {
         var entry = group()

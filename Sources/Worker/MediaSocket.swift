@@ -55,6 +55,13 @@ final class MediaSocket {
     /// Subscriptions that were not taken in because a connection had too many.
     var ignored: UInt64 { ledger.ignored }
 
+    /// Who is subscribed to what, connection by connection.
+    var subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)] {
+        ledger.subscriptions.compactMap { connection, topics in
+            connections.peer(of: connection).map { ($0, topics) }
+        }
+    }
+
     /// Sends what is small: heartbeats, errors, barriers.
     func publish(topic: [UInt8], _ header: [UInt8]) throws(ZeroMQError) {
         learnWhatWasTaken()

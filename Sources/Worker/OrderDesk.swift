@@ -49,6 +49,8 @@ final class OrderDesk {
     var onChange: (() -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
+    /// Looks who uses the device, and calls its argument once.
+    var onWho: ((@escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
 
     private static let maximumQueue = 64
     private static let maximumTransactions = 8
@@ -89,6 +91,9 @@ final class OrderDesk {
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
+            case .who:
+                // Beside the others: who has a device is asked most when its driver holds everything else up.
+                onWho? { [weak self] result in self?.reply(order.number, result) }
             default:
                 // What ends a transaction is always taken: refused, it would leave its traces for good.
                 guard order.action.endsTransaction || queue.count < Self.maximumQueue else {
@@ -150,7 +155,7 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .fault: return
+        case .finish, .rollBack, .stop, .readControls, .who, .fault: return
         case .apply where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock:
@@ -227,7 +232,7 @@ final class OrderDesk {
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .fault(let json): inject(try VirtualFault(json: json), finish)
-        case .lock, .unlock, .stop: finish(.success([:]))
+        case .lock, .unlock, .stop, .who: finish(.success([:]))
         }
     }
 

@@ -13,6 +13,9 @@ struct SubscriberLedger {
     /// Topics of one connection.
     private static let maximumTopics = 256
 
+    /// What each connection is subscribed to.
+    var subscriptions: [Int32: Set<[UInt8]>] { topics }
+
     /// - Returns: true if it is the topic's first.
     mutating func subscribe(_ topic: [UInt8], by connection: Int32) -> Bool {
         guard topic.count <= BusLimits.maxTopicBytes, topics[connection, default: []].count < Self.maximumTopics else {

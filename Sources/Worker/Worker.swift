@@ -24,6 +24,9 @@ public final class Worker {
     private let director: DeviceDirector
     private let link: CoordinatorLink
     private let desk: OrderDesk
+    private let users: DeviceUsers
+    /// Where the device was found at the start.
+    private let node: String?
     private var status: StatusBoard?
     private var table: SubscriptionTable
     private let heartbeatTopic = Topic.heartbeat.bytes
@@ -98,6 +101,8 @@ public final class Worker {
                         device: options.device, uniqueID: uniqueID, mediaPath: mediaPath, link: link, inDoubt: inDoubt)
                 },
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
+            users = try DeviceUsers(loop)
+            node = source.identity.node
             desk = OrderDesk(
                 device: options.device, director, thread, committed: committed, logger: logger,
                 reply: { [link] number, result in link.send(.reply(order: number, result)) })
@@ -151,6 +156,7 @@ public final class Worker {
         }
         desk.onStop = { [weak self] in self?.end(.inOrder) }
         link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
+        desk.onWho = { [weak self] in self?.tellUsers($0) }
         link.onOrder = { [weak self] order in self?.received(order) }
         link.onConnected = { [weak self] in self?.connected() }
         link.onDisconnected = { [weak self] in self?.desk.abandon() }
@@ -226,6 +232,18 @@ public final class Worker {
             generation: desk.generation, busySince: thread.busySince, error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence)
+    }
+
+    private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
+        let subscribers = DeviceUsers.subscribers(socket.subscriptions, device: options.device)
+        let identity = director.snapshot?.description.identity
+        if !users.look(node: identity?.node ?? node, subscribers: subscribers, { answer(.success($0)) }) {
+            answer(
+                .failure(
+                    BusError(
+                        .limitExceeded, "Too many look who uses \(options.device); ask again in a moment.",
+                        ["limit": "userReaders"])))
+        }
     }
 
     // MARK: Once a second

@@ -11,7 +11,7 @@ struct Camerabus: AsyncParsableCommand {
               0  done
               1  refused by the bus; the reason is printed as 'reason: message'
               2  usage
-              3  no bus to talk to: start one with 'camerabusd'
+              3  no bus to talk to: start one with 'camerabusd'; 'camerabus doctor' says what else is wrong
               4  timed out
               128+N  ended by signal N
 
@@ -20,6 +20,7 @@ struct Camerabus: AsyncParsableCommand {
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
               camerabus watch state/device --json | jq .
+              camerabus who cam0
 
             ENVIRONMENT:
               CAMERABUS_RUNTIME_DIR  where the bus is, unless --runtime-dir says it
@@ -29,7 +30,7 @@ struct Camerabus: AsyncParsableCommand {
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
-            WatchCommand.self, CallCommand.self, CompletionsCommand.self,
+            WatchCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self, CompletionsCommand.self,
         ])
 }
 

@@ -1,10 +1,11 @@
 import BusProtocol
-import BusServer
 import Glibc
 import LinuxIO
 import Logging
 import Testing
 import ZeroMQ
+
+@testable import BusServer
 
 /// What the bus rests on in libzmq, each tried on the library that is linked.
 @Suite(.timeLimit(.minutes(1))) final class DoorTests {
@@ -57,6 +58,42 @@ import ZeroMQ
     @Test func `the self-test passes, so every message names its sender`() throws {
         try PeerAddressTest.run(at: "\(folder)/test.sock")
         #expect(access("\(folder)/test.sock", F_OK) == -1)
+    }
+
+    @Test(arguments: [
+        nil, "", "localhost", "127.0.0.1", "localhost:0:0", "localhost:4294967295:4294967295:0",
+        "localhost:\(CurrentProcess.uid):\(CurrentProcess.gid):1",
+        "localhost:\(CurrentProcess.uid &+ 1):\(CurrentProcess.gid):\(CurrentProcess.pid)",
+        "localhost:\(CurrentProcess.uid):\(CurrentProcess.gid &+ 1):\(CurrentProcess.pid)",
+    ]) func `a library that does not tell the sender, or another one, is refused at the start`(_ seen: String?) {
+        #expect(throws: ServerError.self) { try PeerAddressTest.judge(seen) }
+    }
+
+    @Test func `who can't be named is not let in, whatever the policy says`() throws {
+        var asked = 0
+        let keeper = try Doorkeeper(context, loop) { _, _ in
+            asked += 1
+            return .admit
+        }
+        // Over TCP an address has no user in it: as on ipc with a libzmq that doesn't tell.
+        let router = try Socket(context, .router)
+        try router.setAuthenticationDomain("command")
+        try router.set(.handshakeInterval, 500)
+        try router.startMonitor(at: "inproc://refusals", events: [.handshakeFailedAuthentication])
+        let monitor = try Socket(context, .pair)
+        try monitor.connect("inproc://refusals")
+        let endpoint = try #require(
+            (20_000..<30_000).lazy.map { "tcp://127.0.0.1:\($0)" }.first { (try? router.bind($0)) != nil })
+        var refusals = 0
+        loop.watch(.socket(monitor)) { while (try? monitor.receive()) ?? nil != nil { refusals += 1 } }
+        var received = 0
+        loop.watch(.socket(router)) { while (try? router.receive()) ?? nil != nil { received += 1 } }
+        let dealer = try Socket(context, .dealer)
+        try dealer.connect(endpoint)
+        try dealer.send([1])
+        #expect(try run { refusals > 0 })
+        #expect(asked == 0 && received == 0)
+        withExtendedLifetime((keeper, dealer)) {}
     }
 
     @Test func `the handler sees the peer's address on ipc and lets it in`() throws {
@@ -153,16 +190,57 @@ import ZeroMQ
         withExtendedLifetime((keeper, first, second, third)) {}
     }
 
+    @Test func `a subscriber that is killed takes its subscription with it`() throws {
+        let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
+        let server = try server(.extendedPublish, "s")
+        let guardian = ConnectionGuard(loop, perUser: 10, total: 10, logger: Logger(label: "test"))
+        guardian.add(server)
+        var gone: Int32?
+        guardian.onLastConnectionClosed = { gone = $0.pid }
+        var seen: [[UInt8]] = []
+        loop.watch(.socket(server.socket)) {
+            while let frames = (try? server.socket.receive()) ?? nil { seen.append(Array(frames[0].bytes)) }
+        }
+        // ZMTP 3.0 by hand, so that nothing but Python itself is needed: greeting, READY, a subscription to "x".
+        let script = """
+            import socket, sys
+            peer = socket.socket(socket.AF_UNIX)
+            peer.connect(sys.argv[1])
+            peer.sendall(b"\\xff" + bytes(8) + b"\\x7f\\x03\\x00NULL" + bytes(48))
+            peer.sendall(b"\\x04\\x19\\x05READY\\x0bSocket-Type\\x00\\x00\\x00\\x03SUB")
+            heard = b""
+            while len(heard) < 66: heard += peer.recv(4096)
+            peer.sendall(b"\\x00\\x02\\x01x")
+            while peer.recv(4096): pass
+            """
+        let subscriber = try ChildProcess(
+            program: "python3", arguments: ["-c", script, server.path], searchesPath: true)
+        #expect(try run { seen == [Array("\u{1}x".utf8)] })
+        subscriber.process.send(SIGKILL)
+        #expect(try run { seen.last == Array("\u{0}x".utf8) && gone == subscriber.process.pid })
+        _ = subscriber.reap()
+        withExtendedLifetime(keeper) {}
+    }
+
     @Test func `a request that is too large for the socket ends its sender only`() throws {
         let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
         let server = try server(.router, "s")
+        let guardian = ConnectionGuard(loop, perUser: 10, total: 10, logger: Logger(label: "test"))
+        guardian.add(server)
+        var ended = 0
+        guardian.onClosed = { _ in ended += 1 }
         var received = 0
         loop.watch(.socket(server.socket)) { while (try? server.socket.receive()) ?? nil != nil { received += 1 } }
-        let large = try client(.dealer, "s")
         let small = try client(.dealer, "s")
-        try large.send([UInt8](repeating: 0, count: (1 << 20) + 1))
         try small.send([1])
-        #expect(try run { received == 1 })
+        #expect(try run { received == 1 && guardian.count == 1 })
+        let large = try client(.dealer, "s")
+        try large.send([UInt8](repeating: 0, count: (1 << 20) + 1))
+        #expect(try run { ended == 1 })
+        // The other's connection is the same as before, and what was too large is nowhere.
+        try small.send([2])
+        #expect(try run { received == 2 })
+        #expect(ended == 1)
         withExtendedLifetime((keeper, large, small)) {}
     }
 

@@ -1,4 +1,8 @@
-/// Asks again and again until the condition holds, and fails when it doesn't by the deadline. For what sends no event to wait for.
+/// Asks again and again until the condition holds, and fails when it doesn't by the deadline.
+///
+/// It asks every 10 ms, which is only for what sends no event: what another program has written so far, a counter of
+/// `bus.metrics`, a file. State and frames are waited for by their messages (``BusHarness/wait(for:by:until:)``,
+/// ``FrameReader``), ends of processes by their descriptors (``RunningProgram/end(by:)``).
 ///
 /// - Parameter isolation: the caller's, so that the condition may use what is not sendable.
 public func eventually(

@@ -116,7 +116,7 @@ final class FakeBusCore: Sendable {
 
     private func answer(_ message: [Message]) {
         let frames = message.map { [UInt8]($0.bytes) }
-        let (envelope, body) = RequestEnvelope.split(frames: Array(frames.dropFirst()))
+        let (envelope, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
         guard let bytes = body.first else { return }
         let address = [frames[0]] + envelope
         let request: Request

@@ -69,6 +69,40 @@ import Testing
         #expect(try await run(bus, "devices", "--ids").standardOutput == "cam0\ncam1\n")
     }
 
+    @Test func `bash completes commands, devices and methods`() async throws {
+        let bus = try FakeBus()
+        let script = """
+            eval "$(camerabus completions bash)"
+            try() {
+                COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMPREPLY=()
+                COMP_POINT=${#COMP_LINE}
+                _camerabus camerabus "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+                echo "${COMPREPLY[*]}"
+            }
+            try camerabus doc
+            try camerabus who cam
+            try camerabus call device.who
+            try camerabus frames cam0 jp
+            """
+        let environment = ["PATH": "\(Programs.directory):/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path]
+        let result = try await RunningProgram("bash", ["-c", script], environment: environment, scratch: scratch).end()
+        #expect(result.standardOutput == "doctor\ncam0 cam1\ndevice.who\njpeg\n", "\(result)")
+        for shell in ["zsh", "fish"] where try await find(shell) {
+            let name = "\(scratch.path)/\(shell)"
+            let check = "camerabus completions \(shell) >\(name) && \(shell) -n \(name)"
+            let syntax = try await RunningProgram(
+                "bash", ["-c", check], environment: environment, scratch: scratch
+            ).end()
+            #expect(syntax.status == 0, "\(syntax)")
+        }
+    }
+
+    private func find(_ program: String) async throws -> Bool {
+        try await RunningProgram(
+            "sh", ["-c", "command -v \(program)"], environment: ["PATH": "/usr/bin:/bin"], scratch: scratch
+        ).end().status == 0
+    }
+
     @Test func `frames become files that are never half there`() async throws {
         let bus = try FakeBus()
         let program = try start(bus, ["frames", "cam0", "gray", "-n", "2", "-o", "\(scratch.path)/f-%02d.raw"])

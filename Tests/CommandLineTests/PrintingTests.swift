@@ -1,6 +1,8 @@
 import BusProtocol
 import CameraBusTesting
+import Doctor
 import JSON
+import LinuxIO
 import Testing
 
 @testable import camerabus
@@ -15,6 +17,50 @@ import Testing
             table.lines == [
                 "ID            RATE  STATE", "cam0           7.5  open", "a-longer-one    30", "    0: Bars",
             ])
+    }
+
+    @Test func `who uses a device is told in rows`() {
+        let holder: JSONValue = ["name": "sh", "pid": 12, "uid": 1000]
+        let used: JSONValue = [
+            "device": "cam0", "node": "/dev/video0",
+            "lock": ["holder": holder, "since": .null, "note": "a note"],
+            "waiters": [["holder": holder, "devices": ["cam0"], "note": .null]],
+            "subscribers": [["name": "py\u{1B}[2J", "pid": 7, "uid": 0, "renditions": ["jpeg", "native"]]],
+            "foreign": [["name": "ffmpeg", "pid": 9, "uid": 0]], "complete": true,
+        ]
+        let free: JSONValue = ["device": .null, "node": "/dev/video1", "complete": true]
+        let unseen: JSONValue = ["device": "cam2", "complete": false]
+        #expect(
+            WhoCommand.table([used, free, unseen]).lines == [
+                "DEVICE       WHAT            WHO                    DETAILS",
+                "cam0         locked          sh (pid 12, uid 1000)  for -: a note",
+                "cam0         waits           sh (pid 12, uid 1000)  for the lock",
+                "cam0         streams         py\u{FFFD}[2J (pid 7, uid 0)  jpeg, native",
+                "cam0         foreign         ffmpeg (pid 9, uid 0)  has /dev/video0 open",
+                "/dev/video1  free", "cam2         free, it seems",
+            ])
+    }
+
+    @Test func `what the bus could not see is added, its own worker left out`() {
+        let usage: JSONValue = [
+            "node": "/dev/video0", "foreign": [["pid": 5, "uid": 0, "name": "a"]], "complete": false,
+        ]
+        let seen = ProcessTable.Holders(
+            processes: [5, 6, 7].map { DeviceHolder(pid: $0, uid: 1, name: "x") }, isComplete: true)
+        let merged = ForeignHolders.merged(usage, seen, worker: 6)
+        #expect(merged["foreign"]?.array?.compactMap { $0["pid"]?.integer } == [5, 7])
+        #expect(merged["complete"] == true)
+    }
+
+    @Test func `a check is a line, and its findings stand below with their commands`() {
+        let finding = Finding("a-fault", "/dev/x", meaning: "It is broken.", remedy: "mend it", advice: "Twice.")
+        #expect(
+            DoctorCommand.lines(CheckResult(check: "c", outcome: .faulty([finding], notes: ["n"]))) == [
+                "✗ c: 1 finding", "    a-fault /dev/x", "      It is broken.", "      $ mend it", "      Twice.",
+                "    note: n",
+            ])
+        #expect(DoctorCommand.lines(CheckResult(check: "c", outcome: .healthy("fine"))) == ["✓ c: fine"])
+        #expect(DoctorCommand.lines(CheckResult(check: "c", outcome: .skipped("none"))) == ["– c: none"])
     }
 
     @Test func `names can't steer the terminal`() {

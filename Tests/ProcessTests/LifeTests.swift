@@ -23,6 +23,18 @@ extension ProcessTests {
             for pid in pids { #expect(kill(pid, 0) == -1) }
         }
 
+        @Test func `a worker that waits to be started again leaves nothing behind`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            // The fourth time it is started again after two seconds only.
+            for _ in 1...4 {
+                try await bus.wait(for: "state/device/cam0/") { $0?["worker"]?["state"] == "running" }
+                let pid = try #require(try bus.workerPID("cam0"))
+                kill(pid, SIGKILL)
+                try await bus.wait(for: "state/device/cam0/") { $0?["worker"]?["pid"] != JSONValue(pid) }
+            }
+            try await bus.stop()
+        }
+
         @Test func `bus.shutdown ends it too`() async throws {
             let bus = try await BusHarness(virtual: 1)
             try RawClient(path: bus.directory.commandSocket).call("bus.shutdown")

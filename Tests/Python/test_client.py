@@ -68,6 +68,21 @@ class Calls(BusTestCase):
         self.assertEqual((control.minimum, control.flags, control.dimensions), (-5, ("slider",), ()))
         self.assertEqual([(item.index, item.name, item.value) for item in control.menu], [(0, "off", None), (3, None, 50)])
 
+    def test_who_uses_a_device(self) -> None:
+        holder = {"uid": 1000, "gid": 1000, "pid": 7, "name": "probe"}
+        self.bus.methods["device.who"] = lambda params: {
+            "device": "cam0", "node": "/dev/video0", "lock": {"id": "l", "holder": holder, "fence": 3, "since": 5, "note": "a note"},
+            "waiters": [{"holder": holder, "devices": ["cam0"], "note": None}],
+            "subscribers": [{"uid": 1000, "pid": 7, "name": "probe", "renditions": ["native"]}],
+            "foreign": [{"uid": 0, "pid": 9, "name": "ffmpeg"}], "complete": True,
+        }
+        usage = self.client.who("cam0")
+        self.assertEqual((usage.lock.holder.pid, usage.lock.note, usage.waiters[0].holder.name), (7, "a note", "probe"))
+        self.assertEqual((usage.subscribers[0].renditions, usage.foreign[0].name, usage.complete), (("native",), "ffmpeg", True))
+        self.bus.methods["device.who"] = lambda params: {"device": "cam0"}
+        usage = self.client.who("cam0")
+        self.assertEqual((usage.lock, usage.waiters, usage.subscribers, usage.foreign, usage.complete), (None, (), (), (), False))
+
     def test_refusals_are_named_by_their_reason(self) -> None:
         self.bus.refuse("device.lock", "deviceBusy", "cam0 is locked by other.", holder={"pid": 42}, queue=2)
         with self.assertRaises(DeviceBusy) as caught:

@@ -148,6 +148,12 @@ class Devices(LiveTestCase):
                     self.assertGreaterEqual(rates.maxFrameRate, rates.minFrameRate)
             self.assertTrue(self.client.controls(name))
 
+    def test_who_uses_a_device(self) -> None:
+        with self.client.frames(self.first, rendition="gray:64x0") as frames:
+            next(frames)
+            [subscriber] = [one for one in self.client.who(self.first).subscribers if one.pid == os.getpid()]
+            self.assertEqual((subscriber.uid, subscriber.renditions), (os.getuid(), ("gray:64x0",)))
+
     def test_a_device_that_is_not_there(self) -> None:
         with self.assertRaises(camerabus.DeviceNotFound):
             self.client.device("no-such-device")

@@ -17,7 +17,7 @@ from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameFeed
-from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply
+from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
 class AsyncClient:
@@ -92,6 +92,9 @@ class AsyncClient:
 
     async def controls(self, device: str, *, timeout: float | None = None) -> dict[str, Control]:
         return await self._run(self._open.ask(calls.controls(device), timeout))
+
+    async def who(self, device: str, *, timeout: float | None = None) -> Usage:
+        return await self._run(self._open.ask(calls.who(device), timeout))
 
     def lock(
         self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None

@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence, TypeAlias
 
 from .core import Call
 from .errors import ProtocolError
-from .values import Configuration, Control, Device, Format, Locks, read, read_list
+from .values import Configuration, Control, Device, Format, Locks, Usage, read, read_list
 
 #: `"f3"`, or {pixelFormat?, width, height}.
 FormatWish: TypeAlias = str | Mapping[str, Any]
@@ -38,6 +38,10 @@ def controls(name: str) -> Call[dict[str, Control]]:
 
 def locks() -> Call[Locks]:
     return Call("device.locks", {}, lambda result: read(Locks, result), True)
+
+
+def who(name: str) -> Call[Usage]:
+    return Call("device.who", {"device": name}, lambda result: read(Usage, result), True)
 
 
 def snapshot(prefix: str | None) -> Call[dict[str, Any]]:

@@ -17,7 +17,7 @@ from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .steps import deadline, is_over, run
 from .subscription import EventFeed, FrameFeed
-from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply
+from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
 class Client:
@@ -100,6 +100,10 @@ class Client:
     def controls(self, device: str, *, timeout: float | None = None) -> dict[str, Control]:
         """The device's controls by name, each with its range and value."""
         return run(self._open.ask(calls.controls(device), timeout))
+
+    def who(self, device: str, *, timeout: float | None = None) -> Usage:
+        """Who holds or streams the device: clients of the bus, and programs beside it."""
+        return run(self._open.ask(calls.who(device), timeout))
 
     # Changes
 

@@ -91,6 +91,8 @@ class DeviceLock:
     holder: Holder | None = _of(Holder)
     fence: int = 0
     since: int = 0
+    #: What for; only `who` tells it.
+    note: str | None = None
     raw: Mapping[str, Any] = _raw()
 
 
@@ -166,6 +168,52 @@ class Device:
     lock: DeviceLock | None = _of(DeviceLock)
     worker: Worker | None = _of(Worker)
     error: CaptureError | None = field(default=None, metadata={"read": CaptureError.from_header})
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A program that has a device's node open beside the bus."""
+
+    uid: int = 0
+    pid: int = 0
+    name: str = ""
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscriber:
+    """A program that gets a device's frames; `renditions` are spelled as it spells them, at most 16."""
+
+    uid: int = 0
+    #: 0: a process that the bus can't see.
+    pid: int = 0
+    name: str = ""
+    renditions: tuple[str, ...] = _tuple()
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiter:
+    """A program that waits for a lock on all of `devices`."""
+
+    holder: Holder | None = _of(Holder)
+    devices: tuple[str, ...] = _tuple()
+    note: str | None = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Who uses a device. Unless it is `complete`, there may be more foreign programs, of users that the bus can't look into."""
+
+    device: str = ""
+    node: str | None = None
+    lock: DeviceLock | None = _of(DeviceLock)
+    waiters: tuple[Waiter, ...] = _tuple(lambda value: read(Waiter, value))
+    subscribers: tuple[Subscriber, ...] = _tuple(lambda value: read(Subscriber, value))
+    foreign: tuple[Process, ...] = _tuple(lambda value: read(Process, value))
+    complete: bool = False
     raw: Mapping[str, Any] = _raw()
 
 

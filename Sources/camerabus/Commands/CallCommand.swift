@@ -10,7 +10,8 @@ struct CallCommand: BusCommand {
         commandName: "call", abstract: "Calls any method of the bus and prints its result.",
         discussion: """
             'camerabus call bus.methods' lists the methods with the schemas of what they take and answer. A method that works under a lock \
-            gets $CAMERABUS_LOCK unless 'lock' is among its parameters. The time that a method may 'wait' comes on top of --timeout.
+            gets $CAMERABUS_LOCK unless 'lock' is among its parameters. The time that a method may 'wait' comes on top of --timeout. \
+            A request may have 1 MiB.
 
             With --json the result is one line.
 

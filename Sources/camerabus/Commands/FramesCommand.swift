@@ -10,7 +10,8 @@ struct FramesCommand: BusCommand {
         discussion: """
             RENDITION is 'native', the device's own format, or FORMAT[:WIDTHxHEIGHT][@RATE][;q=QUALITY] with FORMAT one of jpeg, bgr, rgb, \
             gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second, \
-            quality 1 to 100 (80).
+            quality 1 to 100 (80). A device makes 8 different renditions at a time, unless its bus is configured otherwise; a further one \
+            is refused with limitExceeded until one of them is given up.
 
             Only the newest frame is taken: who is slow loses frames and sees the present. What was lost is counted. Without -o a \
             line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \

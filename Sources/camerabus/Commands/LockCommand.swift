@@ -10,7 +10,7 @@ struct LockCommand: BusCommand {
         commandName: "lock", abstract: "Locks devices for configuration while a command runs, or until Ctrl-C.",
         usage: "camerabus lock [<options>] <device> ... [-- <command> ...]",
         discussion: """
-            All of the devices are locked, or none. The command finds the lock in $CAMERABUS_LOCK, which all clients read, and the bus in \
+            All of the devices are locked, or none; 64 at most, and 64 may wait for one. The command finds the lock in $CAMERABUS_LOCK, which all clients read, and the bus in \
             $CAMERABUS_RUNTIME_DIR. SIGINT, SIGTERM and SIGHUP are handed on to it, and the exit status is the command's: 128 + N when signal N ended it, \
             126 or 127 when it can't be started.
 

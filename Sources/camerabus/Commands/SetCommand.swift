@@ -7,7 +7,7 @@ struct SetCommand: BusCommand {
         commandName: "set", abstract: "Changes controls of a device, all of them or none.",
         discussion: """
             A value is an integer (also 0x…), true or false, the number or name of a menu's item, or text; "…" is text in any case, and \
-            1,2,3 is for controls of several numbers. A button is pressed by its name alone.
+            1,2,3 is for controls of several numbers. A button is pressed by its name alone. All of them are set, or none; 256 at most.
 
             The lock is the one of --lock or $CAMERABUS_LOCK; without one the bus takes a lock for just this call, and refuses with \
             deviceBusy while another client has the device locked. What became of the values is printed, as read back.

@@ -6,7 +6,8 @@ struct WatchCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch", abstract: "Prints state and events as they go by.",
         discussion: """
-            State that matches is shown as it is first, then every change. Ends by Ctrl-C, or with status 3 when not even the bus's heartbeat \
+            State that matches is shown as it is first, then every change. A reader that is slow by more than 1000 messages loses some; \
+            "previous" of the next one then says which. Ends by Ctrl-C, or with status 3 when not even the bus's heartbeat \
             comes for as long as --timeout says.
 
             With --json: the message per line, with "topic" beside its members: state has "value", an event "event".

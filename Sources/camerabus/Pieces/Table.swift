@@ -53,7 +53,7 @@ struct Table {
     func print() throws { for line in lines { try Output.line(line) } }
 
     // What other programs call themselves must not steer the terminal.
-    private static func printable(_ text: String) -> String {
+    static func printable(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.map { $0.properties.isControl ? "\u{FFFD}" : $0 }))
     }
 }

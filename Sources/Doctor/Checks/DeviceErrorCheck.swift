@@ -1,0 +1,36 @@
+import JSON
+
+/// What the bus says is wrong with its devices.
+struct DeviceErrorCheck: Check {
+    let id = "device-errors"
+
+    func examine(_ facts: Facts) -> Outcome {
+        guard facts.bus.isAnswering else { return .skipped("no bus answers") }
+        let findings = facts.bus.devices.compactMap(finding)
+        return .of(findings, healthy: "none")
+    }
+
+    private func finding(_ device: JSONValue) -> Finding? {
+        let id = device["id"]?.string ?? "?"
+        if device["connected"] == false {
+            return Finding(
+                "device-disconnected", id, meaning: "\(id) is not plugged in, or has dropped out.",
+                remedy: "sudo dmesg | tail",
+                advice:
+                    "Plug it in: it comes back under the same name with the same settings. If it drops out by itself, try another cable, "
+                    + "port or powered hub.")
+        }
+        guard let error = device["error"], !error.isNull else { return nil }
+        let message = error["message"]?.string ?? ""
+        switch error["reason"]?.string {
+        // Who that is, and whose processes have ended, other checks say.
+        case "deviceInUse":
+            return Finding("device-in-use", id, meaning: message, remedy: "sudo camerabus who \(id.shellWord)")
+        case "workerCrashed": return nil
+        case let reason:
+            return Finding(
+                "device-error", id, meaning: "\(reason ?? "error"): \(message)",
+                remedy: "journalctl -u camerabusd -n 50")
+        }
+    }
+}

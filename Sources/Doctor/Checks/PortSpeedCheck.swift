@@ -1,0 +1,34 @@
+/// Whether cameras run as fast as they can.
+struct PortSpeedCheck: Check {
+    let id = "usb-speed"
+
+    func examine(_ facts: Facts) -> Outcome {
+        let cameras = facts.usbCameras
+        guard !cameras.isEmpty else { return .skipped("no camera is on USB") }
+        var findings: [Finding] = []
+        var notes: [String] = []
+        for camera in cameras where camera.speed < 5000 {
+            if camera.speed < 480 {
+                findings.append(
+                    Finding(
+                        "usb-slow-port", camera.title,
+                        meaning:
+                            "It runs at \(Int(camera.speed)) Mb/s, too slow for pictures: a bad cable, or a hub of USB 1.",
+                        remedy: "lsusb -t", advice: "Try another cable and a port of the machine itself."))
+            } else if camera.isSuperSpeedCapable == true {
+                findings.append(
+                    Finding(
+                        "usb-slow-port", camera.title,
+                        meaning:
+                            "It is a USB 3 camera at USB 2 speed (480 Mb/s), which makes its large formats slow or missing.",
+                        remedy: "lsusb -t",
+                        advice: "Use a USB 3 port (blue, or marked SS) and a USB 3 cable, and push the plug in quickly."
+                    ))
+            } else if camera.isSuperSpeedCapable == nil, camera.version.hasPrefix("2.1") {
+                notes.append("\(camera.title) runs at 480 Mb/s; if it is a USB 3 camera, it is at a USB 2 port.")
+            }
+        }
+        let speeds = Set(cameras.map { "\(Int($0.speed))" }).sorted().joined(separator: ", ")
+        return .of(findings, healthy: "\(speeds) Mb/s", notes: notes)
+    }
+}

@@ -1,0 +1,90 @@
+/// Whether the directory of the bus's sockets belongs to whom it should, and is open to those alone.
+struct RuntimeDirectoryCheck: Check {
+    let id = "runtime-directory"
+
+    func examine(_ facts: Facts) -> Outcome {
+        let present = facts.directories.filter { $0.kind != .missing }
+        guard !present.isEmpty else { return .skipped("there is none yet") }
+        let findings = present.flatMap { self.findings($0, facts) }
+        return .of(findings, healthy: present.map(\.path).joined(separator: ", "))
+    }
+
+    private func findings(_ directory: DirectoryFact, _ facts: Facts) -> [Finding] {
+        let path = directory.path
+        switch directory.kind {
+        case .missing: return []
+        case .hidden:
+            return [
+                Finding(
+                    "runtime-directory-hidden", path, meaning: "You may not even look whether it is there.",
+                    remedy: "namei -l \(path.shellWord)", advice: "Each directory above it must be open to you (x).")
+            ]
+        case .link, .other:
+            return [
+                Finding(
+                    "runtime-directory-kind", path,
+                    meaning: directory.kind == .link
+                        ? "It is a symbolic link; bus and clients only trust a real directory." : "It is no directory.",
+                    remedy: "\(sudo(directory, facts))rm \(path.shellWord)")
+            ]
+        case .directory: break
+        }
+        var findings: [Finding] = []
+        if let finding = owner(directory, facts) { findings.append(finding) }
+        let group = facts.groups["camerabus"]?.gid
+        let isShared = directory.isSystem && group != nil
+        if directory.mode & 0o022 != 0 || directory.mode & 0o007 != 0 {
+            findings.append(
+                Finding(
+                    "runtime-directory-mode", path,
+                    meaning: "It is open to others (mode \(octal(directory.mode))): "
+                        + (directory.mode & 0o022 != 0
+                            ? "they could put sockets of their own in the place of the bus's."
+                            : "who should not can look for its sockets."),
+                    remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path.shellWord)"))
+        } else if directory.mode & 0o700 != 0o700 || (isShared && directory.mode & 0o050 != 0o050) {
+            findings.append(
+                Finding(
+                    "runtime-directory-mode", path,
+                    meaning: "Its mode \(octal(directory.mode)) shuts out those who should get in: "
+                        + (isShared ? "the bus, or the members of the group camerabus." : "the bus itself."),
+                    remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path.shellWord)"))
+        }
+        if isShared, let group, directory.gid != group {
+            findings.append(
+                Finding(
+                    "runtime-directory-group", path,
+                    meaning:
+                        "It belongs to the group \(facts.groupName(directory.gid)), so that members of camerabus can't get in.",
+                    remedy: facts.service.unit != nil && facts.service.hasSystemd
+                        ? "sudo systemctl restart camerabusd" : "sudo chgrp camerabus \(path.shellWord)"))
+        }
+        return findings
+    }
+
+    private func owner(_ directory: DirectoryFact, _ facts: Facts) -> Finding? {
+        let path = directory.path
+        if let bus = facts.busProcess, facts.bus.directory == path, facts.bus.isAnswering {
+            guard directory.uid != bus.uid else { return nil }
+            return Finding(
+                "runtime-directory-owner", path,
+                meaning: "It belongs to uid \(directory.uid), and the bus in it runs as uid \(bus.uid).",
+                remedy: "sudo chown \(bus.uid) \(path.shellWord)")
+        }
+        guard !directory.isSystem, directory.uid != facts.user.uid else { return nil }
+        return Finding(
+            "runtime-directory-owner", path,
+            meaning:
+                "It belongs to uid \(directory.uid), and you are uid \(facts.user.uid): a bus of yours can't use it, and you can't trust one in it.",
+            remedy: "sudo rm -r \(path.shellWord)", advice: "Look first who made it: 'ls -ld \(path)'.")
+    }
+
+    private func sudo(_ directory: DirectoryFact, _ facts: Facts) -> String {
+        directory.uid == facts.user.uid || facts.user.uid == 0 ? "" : "sudo "
+    }
+}
+
+func octal(_ mode: UInt32) -> String {
+    let digits = String(mode & 0o7777, radix: 8)
+    return String(repeating: "0", count: max(0, 4 - digits.count)) + digits
+}

@@ -1,0 +1,15 @@
+/// Looks for what is wrong with this machine's cameras, and with the bus that serves them.
+public enum Checkup {
+    /// All checks, in the order in which people are told: what stands in the way of everything else first.
+    public static let checks: [any Check] = [
+        BusCheck(), RuntimeDirectoryCheck(), GroupCheck(), CameraCheck(), DriverCheck(), NodePermissionCheck(),
+        UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(), BandwidthCheck(),
+        PortSpeedCheck(), USBPowerCheck(), IdentityCheck(), VirtualDriverCheck(), DescriptorLimitCheck(),
+        MemoryCheck(), DiskSpaceCheck(), ProcessVisibilityCheck(), VersionCheck(),
+    ]
+
+    /// What all checks come to.
+    public static func results(_ facts: Facts) -> [CheckResult] {
+        checks.map { CheckResult(check: $0.id, outcome: $0.examine(facts)) }
+    }
+}

@@ -1,0 +1,129 @@
+import ArgumentParser
+import BusClient
+import JSON
+import LinuxIO
+
+struct WhoCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "who", abstract: "Shows who holds or streams a device, also programs beside the bus.",
+        discussion: """
+            WHAT is locked (who may configure it), waits (for the lock), streams (a client and the renditions that it subscribes to, at most 16 of each process), \
+            foreign (a program beside the bus that has the device's node open), or free.
+
+            Without a device: all of them. A node may be named instead of an id: it is looked for on the bus, and without a bus in \
+            /proc alone.
+
+            Only root (CAP_SYS_PTRACE with CAP_DAC_READ_SEARCH) can see what other users' programs have open. Where neither the bus nor you can, \
+            a line says so, and 'sudo camerabus who' sees the rest.
+
+            With --json: {"devices": […]}, each as device.who answers.
+
+            EXAMPLES:
+              camerabus who cam0
+              camerabus who /dev/video0
+              camerabus who --json | jq -r '.devices[].foreign[].pid'
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Argument(
+        help: "The device's id, as 'camerabus devices' lists it, or its node (default: all).",
+        completion: deviceCompletion)
+    var device: String?
+
+    func run() async throws {
+        let client: Client
+        do throws(ClientError) {
+            client = try await options.connect()
+        } catch {
+            guard case .noBus = error, isNode || device == nil else { throw error }
+            Output.note("No bus runs here; this is what /proc tells.")
+            return try show(ForeignHolders.usages(nodes: try nodes()))
+        }
+        try await run(client)
+    }
+
+    func run(_ client: Client) async throws {
+        let devices = try await client.devices(timeout: timeout)
+        var usages: [JSONValue] = []
+        for device in devices where isWanted(device) {
+            guard let id = device["id"]?.string else { continue }
+            let usage = try await client.call("device.who", ["device": .string(id)], timeout: timeout)
+            usages.append(ForeignHolders.completed(usage, worker: device["worker"]?["pid"]?.integer))
+        }
+        if usages.isEmpty, let device {
+            // What the bus doesn't have may still be a node; any other name the bus refuses in its own words.
+            guard isNode else {
+                _ = try await client.device(device, timeout: timeout)
+                return
+            }
+            usages = ForeignHolders.usages(nodes: try nodes())
+        }
+        try show(usages)
+    }
+
+    private var isNode: Bool { device?.hasPrefix("/") == true }
+
+    private func isWanted(_ candidate: JSONValue) -> Bool {
+        guard let device else { return true }
+        guard isNode else { return candidate["id"]?.string == device }
+        return candidate["node"]?.string.map { DeviceNode.isSame($0, device) } ?? false
+    }
+
+    /// The node that is meant, or all of the machine's.
+    private func nodes() throws -> [String] {
+        guard let device else { return DeviceNode.videoNodes() }
+        guard DeviceNode.exists(device) else {
+            throw Failure(status: ExitStatus.refused, description: "\(device) is no device node.")
+        }
+        return [device]
+    }
+
+    private func show(_ usages: [JSONValue]) throws {
+        if options.json {
+            try Output.json(["devices": .array(usages)])
+        } else if usages.isEmpty {
+            Output.note("There are no devices.")
+        } else {
+            try Self.table(usages).print()
+        }
+        if usages.contains(where: { $0["complete"] != true }) {
+            Output.note(
+                CurrentProcess.uid == 0
+                    ? "Some processes can't be looked into, even by root here; one of them may have a device open too."
+                    : "Other users' processes can't be looked into; 'sudo camerabus who' shows whether one of them has a device open."
+            )
+        }
+    }
+
+    static func table(_ usages: [JSONValue]) -> Table {
+        var table = Table("DEVICE", "WHAT", "WHO", "DETAILS")
+        for usage in usages {
+            let name = Describing.plain(usage["device"].flatMap { $0.isNull ? nil : $0 } ?? usage["node"])
+            let rows = rows(usage)
+            if rows.isEmpty { table.add(name, usage["complete"] == true ? "free" : "free, it seems") }
+            for row in rows { table.add(name, row.what, row.who, row.details) }
+        }
+        return table
+    }
+
+    private static func rows(_ usage: JSONValue) -> [(what: String, who: String, details: String)] {
+        var rows: [(what: String, who: String, details: String)] = []
+        if let lock = usage["lock"], !lock.isNull {
+            let note = lock["note"]?.string.map { ": \($0)" } ?? ""
+            rows.append(("locked", Describing.holder(lock["holder"]), "for \(Describing.age(lock["since"]))\(note)"))
+        }
+        for waiter in usage["waiters"]?.array ?? [] {
+            let note = waiter["note"]?.string ?? "for the lock"
+            rows.append(("waits", Describing.holder(waiter["holder"]), note))
+        }
+        for subscriber in usage["subscribers"]?.array ?? [] {
+            let renditions = subscriber["renditions"]?.array?.compactMap(\.string) ?? []
+            rows.append(("streams", Describing.holder(subscriber), renditions.joined(separator: ", ")))
+        }
+        for process in usage["foreign"]?.array ?? [] {
+            rows.append(("foreign", Describing.holder(process), "has \(Describing.plain(usage["node"])) open"))
+        }
+        return rows
+    }
+}

@@ -1,0 +1,62 @@
+import BusClient
+import BusProtocol
+import Doctor
+import JSON
+import LinuxIO
+
+/// Asks the bus, if there is one, what the doctor wants to know of it.
+struct BusInterview {
+    private let options: GlobalOptions
+    private let candidates: [RuntimeDirectory]
+    private let problem: String?
+
+    init(_ options: GlobalOptions) {
+        self.options = options
+        do throws(RuntimeDirectory.PathError) {
+            candidates = try RuntimeDirectory.clientCandidates(
+                flag: options.runtimeDir, environment: CurrentProcess.environment(), uid: CurrentProcess.uid)
+            problem = nil
+        } catch {
+            (candidates, problem) = ([], error.description)
+        }
+    }
+
+    /// - Returns: what came of it, and the runtime directories in question.
+    func hold() async -> (report: BusReport, directories: [String]) {
+        if let problem { return (BusReport(state: .unusable(problem)), []) }
+        let client: Client
+        do throws(ClientError) {
+            client = try await options.connect()
+        } catch {
+            var report = BusReport()
+            if case .noBus = error { return (report, candidates.map(\.path)) }
+            report.state = .unusable(error.description)
+            let place = candidates.first { UnixSocket.isLive($0.commandSocket) }
+            report.directory = place?.path
+            report.pid = place.flatMap { UnixSocket.listener(at: $0.commandSocket)?.pid }
+            return (report, candidates.map(\.path))
+        }
+        return (await ask(client), [client.directory.path])
+    }
+
+    private func ask(_ client: Client) async -> BusReport {
+        var report = BusReport(state: .answered)
+        report.directory = client.directory.path
+        report.version = client.greeting.version
+        report.pid = UnixSocket.listener(at: client.directory.commandSocket)?.pid
+        do throws(ClientError) {
+            report.devices = try await client.devices(timeout: options.timeout.duration)
+        } catch {
+            report.state = .unusable(error.description)
+            return report
+        }
+        guard client.greeting.features.contains(Feature.who.rawValue) else { return report }
+        for device in report.devices {
+            guard let id = device["id"], !(device["node"]?.isNull ?? true) else { continue }
+            // A bus that can't tell of one device may of the others; the machine itself is looked at in any case.
+            let usage = try? await client.call("device.who", ["device": id], timeout: options.timeout.duration)
+            if let usage { report.usages.append(usage) }
+        }
+        return report
+    }
+}

@@ -1,0 +1,332 @@
+import JSON
+import LinuxIO
+import Testing
+
+@testable import Doctor
+
+/// Each check by itself, over a machine that is made up.
+@Suite struct CheckTests {
+    /// A machine of which nothing can be said against: one camera, a bus that serves it, an ordinary user.
+    private static var sound: Facts {
+        var facts = Facts()
+        facts.user = User(uid: 1000, name: "ann", groups: [1000, 44, 990])
+        facts.groups = [
+            "video": GroupFact(gid: 44, members: ["ann", "camerabus"]),
+            "camerabus": GroupFact(gid: 990, members: ["ann"]),
+        ]
+        facts.nodes = [
+            NodeFact(
+                path: "/dev/video0", name: "C920", driver: "uvcvideo", usb: "1-2",
+                file: NodeFile(mode: 0o660, uid: 0, gid: 44, isAccessible: true))
+        ]
+        facts.usb = [camera("1-2", serial: "A")]
+        facts.drivers.isUVCLoaded = true
+        facts.drivers.isUVCAvailable = true
+        facts.udev = UdevFacts(isRunning: true, rule: "/lib/udev/rules.d/70-camerabus.rules")
+        facts.service = ServiceFacts(unit: "/lib/systemd/system/camerabusd.service", hasSystemd: true)
+        facts.directories = [
+            DirectoryFact(path: "/run/camerabus", mode: 0o750, uid: 991, gid: 990, socket: .live)
+        ]
+        facts.holders = ["/dev/video0": .init(processes: [], isComplete: true)]
+        facts.bus = BusReport(state: .answered)
+        facts.bus.directory = "/run/camerabus"
+        facts.bus.version = "0.1.0"
+        facts.bus.pid = 77
+        facts.bus.devices = [device("c920-1")]
+        facts.busProcess = ProcessFact(pid: 77, uid: 991, groups: [990, 44])
+        facts.limits.descriptors = 524_288
+        facts.limits.memoryAvailable = 4 << 30
+        facts.space = [SpaceFact(path: "/run/camerabus", free: 1 << 30, freeFiles: 10_000)]
+        facts.versions = VersionFacts(program: "0.1.0", libraries: ["libzmq": "4.3.4"], kernel: "6.1.0-30-amd64")
+        return facts
+    }
+
+    private static func camera(_ port: String, serial: String? = nil, driver: String? = "uvcvideo") -> USBDeviceFact {
+        USBDeviceFact(
+            port: port, vendor: "046d", product: "082d", name: "C920", serial: serial,
+            interfaces: [.init(name: "\(port):1.0", interfaceClass: "0e", driver: driver)])
+    }
+
+    private static func device(_ id: String, _ members: [String: JSONValue] = [:]) -> JSONValue {
+        let usual: [String: JSONValue] = [
+            "id": .string(id), "type": "external", "node": "/dev/video0", "connected": true, "error": .null,
+            "worker": ["pid": 88, "state": "running", "restarts": 0, "busySince": .null],
+            "activeFormat": ["pixelFormat": "MJPG", "width": 1280, "height": 720], "frameRate": 30,
+        ]
+        return .object(usual.merging(members) { $1 })
+    }
+
+    private static func without(_ change: (inout Facts) -> Void) -> Facts {
+        var facts = sound
+        facts.bus = BusReport()
+        facts.busProcess = nil
+        facts.directories = [DirectoryFact(path: "/run/camerabus", kind: .missing)]
+        change(&facts)
+        return facts
+    }
+
+    private static func changed(_ change: (inout Facts) -> Void) -> Facts {
+        var facts = sound
+        change(&facts)
+        return facts
+    }
+
+    private func findings(_ facts: Facts) -> [Finding] { Checkup.results(facts).flatMap(\.findings) }
+
+    @Test func `a sound machine has no finding`() {
+        #expect(findings(Self.sound).isEmpty, "\(findings(Self.sound))")
+        let outcomes = Checkup.results(Self.sound).map(\.json["outcome"])
+        #expect(outcomes.allSatisfy { $0 == "healthy" })
+    }
+
+    struct Fault: CustomTestStringConvertible, Sendable {
+        let id: String
+        /// What the finding has to name.
+        let words: [String]
+        let facts: @Sendable () -> Facts
+
+        var testDescription: String { "\(id): \(words)" }
+
+        init(_ id: String, _ words: String..., facts: @escaping @Sendable () -> Facts) {
+            self.id = id
+            self.words = words
+            self.facts = facts
+        }
+    }
+
+    /// Each leads to its own finding, and to no other.
+    static let faults: [Fault] = [
+        Fault("no-bus", "systemctl enable") { without { _ in } },
+        Fault("no-bus", "camerabusd") { without { $0.service = ServiceFacts() } },
+        Fault("bus-not-reachable", "usermod -aG camerabus ann") {
+            without {
+                $0.directories = [DirectoryFact(path: "/run/camerabus", mode: 0o750, gid: 990, socket: .forbidden)]
+            }
+        },
+        Fault("bus-silent", "/run/camerabus", "no answer") {
+            changed {
+                $0.bus.state = .unusable("no answer")
+                $0.bus.devices = []
+            }
+        },
+        Fault("runtime-directory-mode", "0777") { changed { $0.directories[0].mode = 0o777 } },
+        Fault("runtime-directory-mode", "chmod 0750") { changed { $0.directories[0].mode = 0o700 } },
+        Fault("runtime-directory-owner", "uid 5") { changed { $0.directories[0].uid = 5 } },
+        Fault("runtime-directory-group", "gid 7") { changed { $0.directories[0].gid = 7 } },
+        Fault("runtime-directory-kind", "symbolic link") { changed { $0.directories[0].kind = .link } },
+        Fault("runtime-directory-hidden", "namei") { changed { $0.directories[0].kind = .hidden } },
+        Fault("group-missing", "systemd-sysusers") { changed { $0.groups["camerabus"] = nil } },
+        Fault("group-not-active", "newgrp video") {
+            changed { $0.user.groups = [1000, 990] }
+        },
+        Fault("no-camera", "--virtual 2") {
+            changed {
+                ($0.nodes, $0.usb, $0.bus.devices) = ([], [], [])
+            }
+        },
+        Fault("driver-not-loaded", "sudo modprobe uvcvideo", "C920") {
+            changed {
+                $0.usb = [camera("1-2", serial: "A", driver: nil)]
+                $0.drivers.isUVCLoaded = false
+            }
+        },
+        Fault("driver-blacklisted", "/etc/modprobe.d/x.conf", "blacklist uvcvideo") {
+            changed {
+                $0.usb = [camera("1-2", serial: "A", driver: nil)]
+                $0.drivers.isUVCLoaded = false
+                $0.drivers.blacklists = [.init(path: "/etc/modprobe.d/x.conf", line: "blacklist uvcvideo")]
+            }
+        },
+        Fault("driver-missing", "cloud", "linux-image-amd64") {
+            changed {
+                $0.usb = [camera("1-2", serial: "A", driver: nil)]
+                $0.drivers.isUVCLoaded = false
+                $0.drivers.isUVCAvailable = false
+                $0.versions.kernel = "6.1.0-9-cloud-amd64"
+            }
+        },
+        Fault("driver-unbound", "echo 1-2:1.0") { changed { $0.usb = [camera("1-2", serial: "A", driver: nil)] } },
+        Fault("driver-other", "usbfs") { changed { $0.usb = [camera("1-2", serial: "A", driver: "usbfs")] } },
+        Fault("node-missing", "/dev/video0") { changed { $0.nodes[0].file = nil } },
+        Fault("node-not-permitted", "the bus", "usermod -aG video") { changed { $0.busProcess?.groups = [990] } },
+        Fault("udev-not-running", "systemd-udevd") { changed { $0.udev.isRunning = false } },
+        Fault("camera-held", "ffmpeg", "pid 4242", "kill 4242") {
+            changed { $0.holders["/dev/video0"]?.processes = [DeviceHolder(pid: 4242, uid: 1000, name: "ffmpeg")] }
+        },
+        Fault("camera-held", "motion", "systemctl stop motion") {
+            changed {
+                let foreign: JSONValue = ["uid": 110, "pid": 99, "name": "motion"]
+                $0.bus.usages = [["node": "/dev/video0", "foreign": [foreign], "complete": true]]
+            }
+        },
+        Fault("worker-down", "c920-1", "restarting") {
+            changed { $0.bus.devices = [device("c920-1", ["worker": ["state": "restarting", "restarts": 3]])] }
+        },
+        Fault("driver-hangs", "c920-1") {
+            changed {
+                $0.bus.devices = [
+                    device("c920-1", ["worker": ["state": "running", "restarts": 0, "busySince": 5]])
+                ]
+            }
+        },
+        Fault("device-disconnected", "c920-1") {
+            changed { $0.bus.devices = [device("c920-1", ["connected": false])] }
+        },
+        Fault("device-in-use", "camerabus who c920-1") {
+            changed { $0.bus.devices = [device("c920-1", ["error": ["reason": "deviceInUse", "message": "busy"]])] }
+        },
+        Fault("device-error", "internalError: oh") {
+            changed { $0.bus.devices = [device("c920-1", ["error": ["reason": "internalError", "message": "oh"]])] }
+        },
+        Fault("settings-not-restored", "brightness, gain") {
+            changed { $0.bus.devices = [device("c920-1", ["notRestored": ["brightness", ["name": "gain"]]])] }
+        },
+        Fault("usb-bandwidth", "C920", "--pixel MJPG") {
+            changed {
+                $0.usb = [camera("1-2", serial: "A"), camera("1-3", serial: "B")]
+                $0.bus.devices = [
+                    device(
+                        "c920-1",
+                        ["activeFormat": ["pixelFormat": "YUYV", "width": 1280, "height": 720], "frameRate": 30])
+                ]
+            }
+        },
+        Fault("usb-slow-port", "12 Mb/s") { changed { $0.usb[0].speed = 12 } },
+        Fault("usb-slow-port", "USB 3") { changed { $0.usb[0].isSuperSpeedCapable = true } },
+        Fault("usb-power-error", "power/control") { changed { $0.usb[0].powerStatus = "error" } },
+        Fault("descriptor-limit-low", "256") { changed { $0.limits.descriptors = 256 } },
+        Fault("memory-low", "100 MiB") { changed { $0.limits.memoryAvailable = 100 << 20 } },
+        Fault("memory-limit-low", "/x.slice") {
+            changed { ($0.limits.memoryLimit, $0.limits.memoryLimitGroup) = (64 << 20, "/x.slice") }
+        },
+        Fault("address-space-limited", "ulimit -v") { changed { $0.limits.addressSpace = 1 << 30 } },
+        Fault("disk-full", "/run/camerabus") { changed { $0.space[0].free = 4096 } },
+        Fault("disk-full", "df -i") { changed { $0.space[0].freeFiles = 3 } },
+        Fault("processes-hidden", "hidepid=2") { changed { $0.processHiding = ProcessHiding(option: "2") } },
+        Fault("processes-hidden", "usermod -aG video camerabus") {
+            changed {
+                $0.processHiding = ProcessHiding(option: "2", gid: 44)
+                $0.busProcess?.groups = [990]
+                $0.nodes[0].file?.gid = 990
+            }
+        },
+        Fault("version-mismatch", "0.0.9") { changed { $0.bus.version = "0.0.9" } },
+    ]
+
+    @Test(arguments: faults) func `a fault is named, alone, with what mends it`(_ fault: Fault) {
+        let found = findings(fault.facts())
+        #expect(found.map(\.id) == [fault.id], "\(found)")
+        let text = found.map { "\($0.subject ?? "") \($0.meaning) \($0.remedy)" }.joined()
+        for word in fault.words { #expect(text.contains(word), "\(text)") }
+        #expect(found.allSatisfy { !$0.remedy.isEmpty && !$0.meaning.isEmpty })
+    }
+
+    @Test func `ids are words that scripts can rely on`() {
+        let checks = Checkup.checks.map(\.id)
+        #expect(Set(checks).count == checks.count)
+        for id in checks + Self.faults.map(\.id) { #expect(id.wholeMatch(of: /[a-z]+(-[a-z]+)*/) != nil, "\(id)") }
+    }
+
+    @Test func `what is put into commands is one word of them`() {
+        #expect("/run/camerabus".shellWord == "/run/camerabus")
+        #expect("".shellWord == "''" && "/a b".shellWord == "'/a b'" && "x'; rm *".shellWord == #"'x'\''; rm *'"#)
+        let facts = Self.without {
+            $0.directories = [DirectoryFact(path: "/tmp/$(reboot)", mode: 0o777, uid: 1000)]
+        }
+        #expect(findings(facts).contains { $0.remedy == "chmod 0700 '/tmp/$(reboot)'" })
+    }
+
+    @Test func `a killed bus leaves its socket, and one that hangs is named`() {
+        let left = Self.without {
+            $0.directories = [DirectoryFact(path: "/tmp/camerabus-1000", uid: 1000, socket: .dead)]
+        }
+        #expect(findings(left).map(\.id) == ["bus-left-over", "no-bus"])
+        let hung = Self.without {
+            $0.directories = [DirectoryFact(path: "/tmp/camerabus-1000", uid: 1000, socket: .dead, lockHolder: 4711)]
+            $0.service = ServiceFacts()
+        }
+        #expect(findings(hung).map(\.id) == ["bus-hung", "no-bus"])
+        #expect(findings(hung)[0].remedy == "kill 4711")
+    }
+
+    @Test func `a node that only root may open is told with the rule that is missing`() {
+        let facts = Self.without {
+            $0.nodes[0].file = NodeFile(mode: 0o600, uid: 0, gid: 0, isAccessible: false)
+            $0.udev.rule = nil
+        }
+        let found = findings(facts).filter { $0.id != "no-bus" }
+        #expect(found.map(\.id) == ["node-without-group", "udev-rule-missing"])
+        #expect(found[0].remedy.contains("/etc/udev/rules.d/70-camerabus.rules"))
+        let root = Self.without {
+            $0.user = User(uid: 0, name: "root", groups: [0])
+            $0.nodes[0].file = NodeFile(mode: 0o660, uid: 0, gid: 44, isAccessible: true)
+        }
+        #expect(findings(root).map(\.id) == ["no-bus"])
+    }
+
+    @Test func `who is not in the group is told so, and how`() {
+        let facts = Self.without {
+            $0.user = User(uid: 1001, name: "bob", groups: [1001])
+            $0.nodes[0].file?.isAccessible = false
+        }
+        let found = findings(facts)
+        #expect(found.map(\.id) == ["no-bus", "not-in-group", "node-not-permitted"])
+        #expect(found[1].remedy == "sudo usermod -aG camerabus bob" && found[2].remedy == "sudo usermod -aG video bob")
+    }
+
+    @Test func `what can't be seen is said, and is no finding`() {
+        let facts = Self.changed { $0.holders = ["/dev/video0": .init(processes: [], isComplete: false)] }
+        #expect(findings(facts).isEmpty)
+        let result = HolderCheck().examine(facts)
+        guard case .healthy(_, let notes) = result else { return #expect(Bool(false), "\(result)") }
+        #expect(notes.first?.contains("sudo camerabus doctor") == true)
+    }
+
+    @Test func `the bus's own worker is no foreign holder`() {
+        let facts = Self.changed {
+            $0.holders["/dev/video0"]?.processes = [DeviceHolder(pid: 88, uid: 991, name: "camerabus-worke")]
+        }
+        #expect(findings(facts).isEmpty)
+    }
+
+    @Test func `what is worth knowing and no fault is a note`() {
+        func notes(_ check: any Check, _ change: (inout Facts) -> Void) -> String {
+            guard case .healthy(_, let notes) = check.examine(Self.changed(change)) else { return "no health" }
+            return notes.joined(separator: "\n")
+        }
+        #expect(
+            notes(IdentityCheck()) { $0.usb = [Self.camera("1-2"), Self.camera("1-3")] }.contains("no serial number"))
+        #expect(
+            notes(IdentityCheck()) { $0.usb = [Self.camera("1-2", serial: "1"), Self.camera("1-3", serial: "1")] }
+                .contains("the same serial number"))
+        #expect(notes(VirtualDriverCheck()) { $0.drivers.virtual = ["v4l2loopback"] }.contains("v4l2loopback"))
+        #expect(notes(USBPowerCheck()) { $0.usb[0].isAutosuspended = true }.contains("/1-2/power/control"))
+        #expect(
+            notes(BandwidthCheck()) { $0.usb.append(Self.camera("1-3")) }.contains("C920 (USB 1-2), C920 (USB 1-3)"))
+        #expect(notes(PortSpeedCheck()) { $0.usb[0].version = "2.10" }.contains("USB 3"))
+        #expect(
+            notes(WorkerCheck()) {
+                $0.bus.devices = [Self.device("a", ["worker": ["state": "running", "restarts": 2]])]
+            }.contains("2 restarts"))
+    }
+
+    @Test func `answers of a strange bus break nothing`() {
+        let strange: [JSONValue] = [
+            .null, 5, "x", [], [:], ["worker": 5, "error": 7, "notRestored": 3, "connected": "no"],
+            ["node": "/dev/video0", "activeFormat": ["pixelFormat": "YUYV", "width": -5, "height": .integer(.max)]],
+            [
+                "node": "/dev/video0", "frameRate": .number(1e300),
+                "activeFormat": ["pixelFormat": "YUYV", "width": .integer(.max), "height": .integer(.max)],
+            ],
+            ["worker": ["pid": .integer(.max), "restarts": .integer(.min)]],
+        ]
+        for value in strange {
+            let facts = Self.changed {
+                $0.usb.append(Self.camera("1-3", serial: "B"))
+                $0.bus.devices = [value, value]
+                $0.bus.usages = [value, ["node": "/dev/video0", "foreign": [value, ["pid": .integer(.max)]]]]
+            }
+            _ = Checkup.results(facts).map(\.json)
+        }
+    }
+}
