@@ -21,6 +21,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case unlock
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
         case readControls
+        /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
+        case plugged(CameraFacts, isNew: Bool)
         /// Makes a virtual device misbehave: {fault, milliseconds?}.
         case fault(JSONValue)
         /// Ends the process in order.
@@ -29,7 +31,7 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Takes something back or closes it. There are never more of these than of what they end, so they count against no limit.
         public var endsTransaction: Bool {
             switch self {
-            case .rollBack, .finish, .unlock, .lock, .stop: true
+            case .rollBack, .finish, .unlock, .lock, .plugged, .stop: true
             default: false
             }
         }
@@ -68,6 +70,10 @@ public struct WorkerOrder: Hashable, Sendable {
         case .lock: members["do"] = "lock"
         case .unlock: members["do"] = "unlock"
         case .readControls: members["do"] = "readControls"
+        case .plugged(let facts, let isNew):
+            members["do"] = "plugged"
+            members["camera"] = facts.json
+            members["new"] = .bool(isNew)
         case .fault(let fault):
             members["do"] = "fault"
             members["fault"] = fault
@@ -94,6 +100,11 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("lock", _): action = .lock
         case ("unlock", _): action = .unlock
         case ("readControls", _): action = .readControls
+        case ("plugged", _):
+            guard let facts = json["camera"].flatMap(CameraFacts.init(json:)), let isNew = json["new"]?.bool else {
+                return nil
+            }
+            action = .plugged(facts, isNew: isNew)
         case ("fault", _):
             guard let fault = json["fault"] else { return nil }
             action = .fault(fault)

@@ -40,6 +40,8 @@ final class OrderDesk {
 
     /// Told when ``lockFence``, ``generation`` or ``committed`` has changed.
     var onChange: (() -> Void)?
+    /// The camera is there, perhaps in another place, perhaps after it has been away.
+    var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
 
@@ -79,6 +81,9 @@ final class OrderDesk {
                 if order.fence == nil || order.fence == lockFence { lockFence = nil }
                 onChange?()
                 reply(order.number, .success([:]))
+            case .plugged(let facts, let isNew):
+                reply(order.number, .success([:]))
+                onPlugged?(facts, isNew)
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
@@ -122,7 +127,7 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .fault: return
+        case .finish, .rollBack, .stop, .readControls, .fault, .plugged: return
         case .apply where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock:
@@ -182,7 +187,7 @@ final class OrderDesk {
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .fault(let json): inject(try VirtualFault(json: json), finish)
-        case .lock, .unlock, .stop: finish(.success([:]))
+        case .lock, .unlock, .stop, .plugged: finish(.success([:]))
         }
     }
 

@@ -145,6 +145,7 @@ public final class Worker {
             wish()
             status?.touch()
         }
+        desk.onPlugged = { [weak self] facts, isNew in self?.director.plugged(facts, isNew: isNew) }
         desk.onStop = { [weak self] in self?.end(.inOrder) }
         link.onOrder = { [weak self] order in self?.received(order) }
         link.onConnected = { [weak self] in self?.connected() }
