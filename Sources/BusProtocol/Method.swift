@@ -50,6 +50,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case configure
     /// `frame/` topics with every rendition of ``Rendition/Encoding``.
     case renditions
+    /// `device.rename`.
+    case names
     /// `fault.inject`.
     case faults
 }

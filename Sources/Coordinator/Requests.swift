@@ -108,6 +108,7 @@ extension Coordinator {
         "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
         "bus.methods": { _ in { $1(.success(MethodTable.json)) } },
         "bus.metrics": { $0.metrics }, "device.list": { $0.list }, "device.get": { $0.get },
+        "device.rename": { $0.rename },
         "device.formats": { $0.formats }, "device.controls": { $0.controls }, "device.lock": { $0.lock },
         "device.unlock": { $0.unlock }, "device.renew": { $0.renew }, "device.takeOver": { $0.takeOver },
         "device.configure": { $0.configure }, "device.set": { $0.set }, "fault.inject": { $0.injectFault },
