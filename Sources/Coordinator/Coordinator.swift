@@ -306,6 +306,7 @@ public final class Coordinator {
             return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
         }
         fleet.setDevices(roster.devices(wishes), removed: removed)
+        connected = connected.filter { fleet.worker(of: $0.key) != nil }
         publishBus()
         tellReadyWhenWorkersAre()
     }
