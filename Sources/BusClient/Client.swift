@@ -89,12 +89,66 @@ public final class Client: Sendable {
     }
 
     /// A request that the bus may hold back: giving it up tells the bus, and a success that comes too late is taken back.
+    ///
+    /// When the bus ends before it has answered, the next one is asked the same under the same key: if the request was carried out by
+    /// then, its answer comes now.
     func patientCall(
         _ method: String, _ params: JSONValue, timeout: Duration,
         undo: @escaping @Sendable (JSONValue) -> (method: String, params: JSONValue)?
     ) async throws(ClientError) -> JSONValue {
         let key = greeting.features.contains(Feature.keys.rawValue) ? hexadecimal(randomBytes(16)) : nil
-        return try await line.ask(method, params, timeout: timeout, key: key, undo: undo).result
+        let deadline = monotonic(after: timeout)
+        var wasLost = false
+        while true {
+            do throws(ClientError) {
+                return try await line.ask(
+                    method, params, timeout: timeLeft(until: deadline), key: key, undo: undo
+                ).result
+            } catch .connectionLost(let lost) {
+                guard key != nil, !Task.isCancelled else { throw .connectionLost(method: lost) }
+                wasLost = true
+            } catch {
+                // What the bus that ended may have done for a caller who doesn't wait any more is to be taken back.
+                if wasLost, error.reason == nil, let key { takeBack(method, params, key: key, undo: undo) }
+                throw error
+            }
+        }
+    }
+
+    private func takeBack(
+        _ method: String, _ params: JSONValue, key: String,
+        undo: @escaping @Sendable (JSONValue) -> (method: String, params: JSONValue)?
+    ) {
+        Task { [line] in
+            guard let answer = try? await line.ask(method, params, timeout: .seconds(30), key: key, undo: undo),
+                let undoing = undo(answer.result)
+            else { return }
+            _ = try? await line.ask(undoing.method, undoing.params, timeout: .seconds(30))
+        }
+    }
+
+    /// A request that does no harm when it is carried out twice: when the bus ends before it has answered, the next one is asked.
+    ///
+    /// - Parameter isDone: whether that refusal, from a bus that is asked again, says that the one before had done it.
+    func repeatedCall(
+        _ method: String, _ params: JSONValue, timeout: Duration, isDone: (BusError) -> Bool = { _ in false }
+    ) async throws(ClientError) -> JSONValue {
+        let deadline = monotonic(after: timeout)
+        var wasLost = false
+        while true {
+            do throws(ClientError) {
+                return try await line.ask(method, params, timeout: timeLeft(until: deadline)).result
+            } catch .connectionLost(let lost) {
+                if Task.isCancelled { throw .connectionLost(method: lost) }
+                wasLost = true
+            } catch .refused(let error) where wasLost && isDone(error) {
+                return [:]
+            }
+        }
+    }
+
+    private func timeLeft(until deadline: Int64) -> Duration {
+        .nanoseconds(max(0, deadline - MonotonicClock.now()))
     }
 
     // MARK: Subscriptions

@@ -1,6 +1,9 @@
+import BusProtocol
 import JSON
 
-/// Devices locked for configuration by this process, until ``unlock()`` or the end of the process.
+/// Devices locked for configuration by this process, until ``Client/unlock(_:timeout:)`` or the end of the process.
+///
+/// It goes on over a restart of the bus: a bus that was killed is succeeded by one that knows it, token and fence the same.
 public struct DeviceLock: Hashable, Sendable {
     /// The secret that stands for the lock: whoever shows it may use it.
     public var token: String
@@ -27,6 +30,8 @@ extension Client {
     ///   - lease: how long it lasts unless renewed; nil: as long as this process.
     ///   - note: what for; all can read it.
     ///   - timeout: for the bus's answer, beyond `wait`. Who is cancelled while waiting leaves the queue.
+    /// A bus that ends while this waits is succeeded by another, where it stands in the queue anew.
+    ///
     /// - Throws: ``ClientError/refused(_:)`` with `deviceBusy`, `lockTimeout` or `deviceNotFound`.
     public func lock(
         _ devices: [String], wait: Duration = .zero, lease: Duration? = nil, note: String? = nil,
@@ -42,24 +47,49 @@ extension Client {
         return try DeviceLock(result)
     }
 
+    /// Takes devices from whoever has them locked; for administrators. The loser's lock ends as a whole, and it is told.
+    ///
+    /// - Parameters:
+    ///   - lease: how long it lasts unless renewed; nil: as long as this process.
+    ///   - note: what for; all can read it.
+    /// - Throws: ``ClientError/refused(_:)`` with `unauthorized` or `deviceNotFound`.
+    public func takeOver(
+        _ devices: [String], lease: Duration? = nil, note: String? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> DeviceLock {
+        var params: [String: JSONValue] = ["devices": JSONValue(devices)]
+        if let lease { params["lease"] = JSONValue(lease.clampedMilliseconds) }
+        if let note { params["note"] = .string(note) }
+        let result = try await patientCall("device.takeOver", .object(params), timeout: timeout) { result in
+            result["lock"].map { ("device.unlock", ["lock": $0]) }
+        }
+        return try DeviceLock(result)
+    }
+
     /// Ends a lock.
     ///
     /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it had ended before.
     public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
-        _ = try await call("device.unlock", ["lock": .string(lock.token)], timeout: timeout)
+        _ = try await repeatedCall("device.unlock", ["lock": .string(lock.token)], timeout: timeout) {
+            $0.reason == .lockLost
+        }
     }
 
     /// Starts a lock's lease anew.
     public func renew(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
-        _ = try await call("device.renew", ["lock": .string(lock.token)], timeout: timeout)
+        _ = try await repeatedCall("device.renew", ["lock": .string(lock.token)], timeout: timeout)
     }
 
     /// Locks devices while the body runs, and unlocks them however it ends.
+    ///
+    /// - Parameter takingOver: takes them from whoever has them, instead of waiting.
     public func withLock<Result>(
-        _ devices: [String], wait: Duration = .zero, note: String? = nil, timeout: Duration = defaultTimeout,
-        _ body: (DeviceLock) async throws -> Result
+        _ devices: [String], wait: Duration = .zero, note: String? = nil, takingOver: Bool = false,
+        timeout: Duration = defaultTimeout, _ body: (DeviceLock) async throws -> Result
     ) async throws -> Result {
-        let lock = try await self.lock(devices, wait: wait, note: note, timeout: timeout)
+        let lock =
+            takingOver
+            ? try await takeOver(devices, note: note, timeout: timeout)
+            : try await self.lock(devices, wait: wait, note: note, timeout: timeout)
         let outcome: Swift.Result<Result, any Error>
         do { outcome = .success(try await body(lock)) } catch { outcome = .failure(error) }
         // A cancelled task must give its lock back too: another task does it.

@@ -161,9 +161,24 @@ extension MethodTable {
             feature: .locks, errors: [.lockLost]),
         Method(
             "device.takeOver", "Takes devices from whoever has them locked.",
-            params: .object([.required("devices", .reference("Devices"))]), result: .reference("LockResult"),
+            params: .object([
+                .required("devices", .reference("Devices")),
+                .optional(
+                    "lease",
+                    .number(min: 100, max: 86_400_000).described(
+                        "Milliseconds after which the lock ends unless renewed; absent: it ends with the process.")),
+                .optional("note", .string(maxLength: 256).described("What for; all can read it.")),
+            ]), result: .reference("LockResult"),
             admin: true,
             feature: .locks, errors: [.deviceNotFound]),
+        Method(
+            "device.locks", "Answers the locks there are, and who waits for one.",
+            result: .object(
+                [
+                    .required("locks", .array(of: .reference("Lock")).described("In the order they were given.")),
+                    .required("waiting", .array(of: .reference("LockWait")).described("The first to be served first.")),
+                ], additional: true),
+            feature: .locks),
     ]
 
     // device.configure needs a lock, so that nobody else can have one: it is never answered deviceBusy.

@@ -173,6 +173,13 @@ extension Schema {
                 .required("started", .reference("Nanoseconds")), .required("devices", .array(of: .string())),
             ], additional: true
         ).described("The bus itself: state/bus/."),
+        "LockWait": .object(
+            [
+                .required("devices", .array(of: .string())), .required("holder", .reference("Holder")),
+                .required("note", Schema.string().orNull),
+                .required("until", Schema.reference("Nanoseconds").described("When it gives up.")),
+            ], additional: true
+        ).described("Who waits for a lock."),
         "LockResult": .object(
             [
                 .required("lock", .reference("LockToken")), .required("fence", .integer(min: 1)),

@@ -15,6 +15,12 @@ public final class ConnectionGuard {
         public var pid: Int32
         /// As it was when the connection came in; nil when the process had gone by then.
         public var startTime: UInt64?
+
+        public init(uid: UInt32, pid: Int32, startTime: UInt64?) {
+            self.uid = uid
+            self.pid = pid
+            self.startTime = startTime
+        }
     }
 
     private let loop: Loop
@@ -81,11 +87,11 @@ public final class ConnectionGuard {
     }
 
     private func accepted(_ descriptor: Int32, on server: ServerSocket) {
-        // The event may be older than the connection: its descriptor may be closed, or be another's by now.
-        guard UnixSocket.localPath(of: descriptor) == server.path, let credentials = PeerCredentials(of: descriptor)
-        else {
-            return
-        }
+        // The event may be older than the connection: its descriptor may be closed, or be another's by now. A second descriptor
+        // of our own stays that connection's, whatever libzmq closes meanwhile.
+        guard let pinned = UnixSocket.duplicate(descriptor), UnixSocket.localPath(of: pinned.rawValue) == server.path,
+            let credentials = PeerCredentials(of: pinned.rawValue)
+        else { return }
         closed(descriptor)
         guard !ledger.open(descriptor: descriptor, uid: credentials.uid, pid: credentials.pid) else {
             peers[descriptor] = Peer(
@@ -94,7 +100,7 @@ public final class ConnectionGuard {
         }
         peers[descriptor] = Peer(uid: credentials.uid, pid: credentials.pid, startTime: nil)
         refused += 1
-        UnixSocket.shutDown(descriptor)
+        UnixSocket.shutDown(pinned.rawValue)
         let now = MonotonicClock.now()
         if now - lastWarning > 1_000_000_000 {
             lastWarning = now
@@ -105,6 +111,16 @@ public final class ConnectionGuard {
                     "refused": "\(refused)",
                 ])
         }
+    }
+
+    /// Ends a connection. Nothing happens when the descriptor is not any more that of the process it was counted for.
+    public func shutDown(_ descriptor: Int32) {
+        guard let peer = peers[descriptor], let pinned = UnixSocket.duplicate(descriptor),
+            servers.contains(where: { $0.path == UnixSocket.localPath(of: pinned.rawValue) }),
+            let credentials = PeerCredentials(of: pinned.rawValue), credentials.pid == peer.pid,
+            credentials.uid == peer.uid
+        else { return }
+        UnixSocket.shutDown(pinned.rawValue)
     }
 
     private func closed(_ descriptor: Int32) {

@@ -16,19 +16,13 @@ public final class Loop {
         let handler: () -> Void
     }
 
-    private struct Appointment {
-        let token: Token
-        let time: Int64
-        let handler: () -> Void
-    }
-
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
     /// What is waited on, and whose it is; made anew only when watches came or went, since a turn must not allocate.
     private var pollSet = PollSet([])
     private var turn: [Watch] = []
     private var isStale = true
-    private var appointments: [Appointment] = []
+    private var appointments = TimerQueue<() -> Void>()
     private var armed: Int64 = .max
     private var lastNumber: UInt64 = 0
     private var isStopping = false
@@ -49,7 +43,7 @@ public final class Loop {
     @discardableResult
     public func schedule(at time: Int64, _ handler: @escaping () -> Void) -> Token {
         let token = nextToken()
-        appointments.append(Appointment(token: token, time: time, handler: handler))
+        appointments.insert(handler, number: token.number, at: time)
         arm()
         return token
     }
@@ -63,11 +57,10 @@ public final class Loop {
     /// Takes back a handler or a timer; harmless when it is gone.
     public func cancel(_ token: Token?) {
         guard let token else { return }
+        if appointments.remove(number: token.number) { return }
         if let index = watches.firstIndex(where: { $0.token == token }) {
             watches.remove(at: index)
             isStale = true
-        } else {
-            appointments.removeAll { $0.token == token }
         }
     }
 
@@ -103,18 +96,14 @@ public final class Loop {
         timer.drain()
         armed = .max
         let now = MonotonicClock.now()
-        let due = appointments.filter { $0.time <= now }.sorted { $0.time < $1.time }
-        for appointment in due {
-            // One due appointment may have cancelled another.
-            guard let index = appointments.firstIndex(where: { $0.token == appointment.token }) else { continue }
-            appointments.remove(at: index)
-            appointment.handler()
-        }
+        // What these put in has its turn after the sockets have had theirs.
+        let last = lastNumber
+        while let handler = appointments.popDue(by: now, upTo: last) { handler() }
         arm()
     }
 
     private func arm() {
-        guard let next = appointments.map(\.time).min(), next < armed else { return }
+        guard let next = appointments.nextTime(), next < armed else { return }
         armed = next
         timer.arm(at: next)
     }

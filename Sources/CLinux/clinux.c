@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/signalfd.h>
@@ -64,6 +65,10 @@ int clinux_flock_exclusive_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 char **clinux_environment(void) {
     extern char **environ;
     return environ;
+}
+
+int clinux_spawn_close_from(void *actions, int first) {
+    return posix_spawn_file_actions_addclosefrom_np(actions, first);
 }
 
 int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC | O_NONBLOCK); }

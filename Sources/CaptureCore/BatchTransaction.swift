@@ -14,6 +14,9 @@ public struct BatchTransaction: Sendable {
         case apply(String)
         /// Ask it to put back what was before it applied.
         case rollBack(String)
+        /// All of several devices have applied. Keep for good that this is to stay, and say so with ``decided(_:)``: from then on a
+        /// caller that dies leaves a change that its successor completes.
+        case decide
         /// It is over; nothing more comes.
         case finish(Outcome)
     }
@@ -53,10 +56,13 @@ public struct BatchTransaction: Sendable {
         case notRolledBack
     }
 
+    private enum Decision: Sendable { case open, asked, made }
+
     private let devices: [String]
     private let dryRun: Bool
     private var states: [String: State]
     private var failure: (error: BusError, device: String)?
+    private var decision = Decision.open
     public private(set) var isFinished = false
 
     /// - Parameter dryRun: ends when all have prepared.
@@ -118,6 +124,14 @@ public struct BatchTransaction: Sendable {
         return proceed()
     }
 
+    /// What came of ``Action/decide``: kept, or why it could not be.
+    public mutating func decided(_ result: Result<Void, BusError>) -> [Action] {
+        guard !isFinished, decision == .asked else { return [] }
+        decision = .made
+        if case .failure(let error) = result, failure == nil { failure = (error, devices.first ?? "") }
+        return proceed()
+    }
+
     /// What a device answered to ``Action/rollBack(_:)``.
     public mutating func rolledBack(_ device: String, _ result: Result<Void, BusError>) -> [Action] {
         guard !isFinished, case .rollingBack = states[device] else { return [] }
@@ -150,6 +164,11 @@ public struct BatchTransaction: Sendable {
                 if case .applied(let answer) = states[name] { (name, answer) } else { nil }
             }
             guard answers.count == devices.count else { return [] }
+            if devices.count > 1, decision != .made {
+                let isAsked = decision == .asked
+                decision = .asked
+                return isAsked ? [] : [.decide]
+            }
             return finish(.success(Dictionary(answers) { first, _ in first }))
         }
         var actions: [Action] = []

@@ -34,11 +34,6 @@ public struct ConnectionLedger: Sendable {
     /// Connections of that process.
     public func count(pid: Int32) -> Int { processes[pid] ?? 0 }
 
-    /// The descriptors of that user's connections, sorted: what is to be shut down when a permission is taken back.
-    public func descriptors(uid: UInt32) -> [Int32] {
-        peers.filter { $0.value.uid == uid }.keys.sorted()
-    }
-
     /// Counts a new connection.
     ///
     /// A descriptor that is counted already has been closed unnoticed, and counts for its new peer alone.

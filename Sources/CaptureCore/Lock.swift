@@ -52,10 +52,12 @@ public struct Lock: Hashable, Sendable {
     public var expires: Instant?
     /// Taken for the length of one request that came without a lock.
     public var isTransient: Bool
+    /// A digest of the request that it was given to, by which the same request finds it after a restart; nil: it had no key.
+    public var request: String?
 
     public init(
         id: String, tokenHash: String, devices: [String], holder: LockHolder, fence: UInt64, note: String? = nil,
-        since: Instant, lease: Int64? = nil, expires: Instant? = nil, isTransient: Bool = false
+        since: Instant, lease: Int64? = nil, expires: Instant? = nil, isTransient: Bool = false, request: String? = nil
     ) {
         self.id = id
         self.tokenHash = tokenHash
@@ -67,6 +69,7 @@ public struct Lock: Hashable, Sendable {
         self.lease = lease
         self.expires = expires
         self.isTransient = isTransient
+        self.request = request
     }
 }
 
@@ -87,10 +90,12 @@ public struct LockRequest: Hashable, Sendable {
     /// Nanoseconds that the lock lasts unless renewed; nil: as long as its holder.
     public var lease: Int64?
     public var isTransient: Bool
+    /// The lock's ``Lock/request``, if it is granted.
+    public var request: String?
 
     public init(
         ticket: UInt64, lockID: String, tokenHash: String, devices: [String], holder: LockHolder, note: String? = nil,
-        wait: Int64 = 0, lease: Int64? = nil, isTransient: Bool = false
+        wait: Int64 = 0, lease: Int64? = nil, isTransient: Bool = false, request: String? = nil
     ) {
         self.ticket = ticket
         self.lockID = lockID
@@ -101,5 +106,6 @@ public struct LockRequest: Hashable, Sendable {
         self.wait = wait
         self.lease = lease
         self.isTransient = isTransient
+        self.request = request
     }
 }

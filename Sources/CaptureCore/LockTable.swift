@@ -53,6 +53,9 @@ public struct LockTable: Sendable, Equatable {
     /// The requests that are neither granted nor refused yet, in the order they came.
     public var waitingTickets: [UInt64] { waiting.map(\.request.ticket) }
 
+    /// Who waits for anything, until when, in the order they came.
+    public var waits: [(request: LockRequest, deadline: Instant)] { waiting.map { ($0.request, $0.deadline) } }
+
     /// When ``advance(to:)`` has something to do; nil: never as things are.
     public var nextDeadline: Instant? {
         let leases = locks.lazy.compactMap(\.expires).min()
@@ -194,6 +197,20 @@ public struct LockTable: Sendable, Equatable {
         for index in waiting.indices { waiting[index].request.devices.replace(device, by: name) }
     }
 
+    // MARK: After a restart
+
+    /// Fences up to that one are known to have been given out.
+    public mutating func raise(fence seen: UInt64) {
+        if seen < UInt64(Int64.max) { fence = max(fence, seen) }
+    }
+
+    /// Gives the lock another token: the one that it had gives no right any more. nil when there is no such lock.
+    public mutating func reissue(id: String, tokenHash: String) -> Lock? {
+        guard let index = locks.firstIndex(where: { $0.id == id }) else { return nil }
+        locks[index].tokenHash = tokenHash
+        return locks[index]
+    }
+
     // MARK: The parts
 
     private func index(of tokenHash: String, at now: Instant) -> Int? {
@@ -223,7 +240,8 @@ public struct LockTable: Sendable, Equatable {
         let lock = Lock(
             id: request.lockID, tokenHash: request.tokenHash, devices: request.devices, holder: request.holder,
             fence: fence, note: request.note, since: now, lease: lease,
-            expires: lease.map { now.advanced(byNanoseconds: $0) }, isTransient: request.isTransient)
+            expires: lease.map { now.advanced(byNanoseconds: $0) }, isTransient: request.isTransient,
+            request: request.request)
         locks.append(lock)
         return .grant(ticket: request.ticket, lock)
     }

@@ -8,7 +8,10 @@ public struct WorkerOrder: Hashable, Sendable {
     public enum Action: Hashable, Sendable {
         /// Checks a change against the device without making it, and remembers it under the transaction's id.
         /// Answers {activeFormat, frameDuration, controls, adjusted} as it would be.
-        case prepare(transaction: String, change: JSONValue, path: String, mode: ConfigurationMode)
+        ///
+        /// `isShared`: other devices change with this one. Once it has applied, only the coordinator can say what is to become of it.
+        case prepare(
+            transaction: String, change: JSONValue, path: String, mode: ConfigurationMode, isShared: Bool = false)
         /// Makes the prepared change; on an error the device is put back first. Answers {generation, activeFormat, frameDuration, controls, adjusted}.
         case apply(transaction: String)
         /// Puts the device back to what it was before ``apply(transaction:)``.
@@ -37,27 +40,40 @@ public struct WorkerOrder: Hashable, Sendable {
         }
     }
 
+    /// How long an order may wait to be begun, milliseconds: longer than the 10 s after which a worker with a stuck driver ends itself.
+    public static let patience: Int64 = 12_000
+
     public var number: UInt64
     /// The lock's number under which a changing order is given. A worker refuses one that is lower than the highest it has seen.
     public var fence: UInt64?
     public var action: Action
+    /// The worker's hello that this answers to: an order that was given over an earlier connection is not carried out. nil: any.
+    public var link: UInt64?
+    /// When it is too late to begin (monotonic nanoseconds): whoever gave it has given it up by then. nil, and for what ends a
+    /// transaction: never.
+    public var deadline: Instant?
 
-    public init(number: UInt64, fence: UInt64?, action: Action) {
+    public init(number: UInt64, fence: UInt64?, action: Action, link: UInt64? = nil, deadline: Instant? = nil) {
         self.number = number
         self.fence = fence
         self.action = action
+        self.link = link
+        self.deadline = deadline
     }
 
     public var json: JSONValue {
         var members: [String: JSONValue] = ["order": JSONValue(number)]
         if let fence { members["fence"] = JSONValue(fence) }
+        if let link { members["link"] = JSONValue(link) }
+        if let deadline { members["deadline"] = .integer(deadline) }
         switch action {
-        case .prepare(let transaction, let change, let path, let mode):
+        case .prepare(let transaction, let change, let path, let mode, let isShared):
             members["do"] = "prepare"
             members["transaction"] = .string(transaction)
             members["change"] = change
             members["path"] = .string(path)
             members["mode"] = .string(mode.rawValue)
+            if isShared { members["shared"] = true }
         case .apply(let transaction):
             members["do"] = "apply"
             members["transaction"] = .string(transaction)
@@ -93,7 +109,9 @@ public struct WorkerOrder: Hashable, Sendable {
             guard let change = json["change"], let path = json["path"]?.string,
                 let mode = json["mode"]?.string.flatMap(ConfigurationMode.init)
             else { return nil }
-            action = .prepare(transaction: transaction, change: change, path: path, mode: mode)
+            action = .prepare(
+                transaction: transaction, change: change, path: path, mode: mode,
+                isShared: json["shared"]?.bool ?? false)
         case ("apply", let transaction?): action = .apply(transaction: transaction)
         case ("rollBack", let transaction?): action = .rollBack(transaction: transaction)
         case ("finish", let transaction?): action = .finish(transaction: transaction)
@@ -113,13 +131,17 @@ public struct WorkerOrder: Hashable, Sendable {
         }
         self.number = number
         fence = json["fence"]?.integer.flatMap { UInt64(exactly: $0) }
+        link = json["link"]?.integer.flatMap { UInt64(exactly: $0) }
+        deadline = json["deadline"]?.integer
     }
 }
 
 /// What a worker tells the coordinator, over `internal/workers.sock`: one JSON frame.
 public enum WorkerReport: Hashable, Sendable {
-    /// First on each connection: who this is. Its media socket is bound by then.
-    case hello(device: String, uniqueID: String, mediaPath: String)
+    /// First on each connection: who this is, and the connection's number, which orders name. Its media socket is bound by then.
+    ///
+    /// `inDoubt`: transactions over several devices that this one has applied, or is applying, and was not told the end of.
+    case hello(device: String, uniqueID: String, mediaPath: String, link: UInt64 = 0, inDoubt: [String] = [])
     /// What the device can do: {identity…, formats: […], controls: […]}, after each opening.
     case description(JSONValue)
     /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream,
@@ -132,10 +154,10 @@ public enum WorkerReport: Hashable, Sendable {
 
     public var json: JSONValue {
         switch self {
-        case .hello(let device, let uniqueID, let mediaPath):
+        case .hello(let device, let uniqueID, let mediaPath, let link, let inDoubt):
             [
                 "report": "hello", "device": .string(device), "uniqueID": .string(uniqueID),
-                "mediaPath": .string(mediaPath),
+                "mediaPath": .string(mediaPath), "link": JSONValue(link), "inDoubt": JSONValue(inDoubt),
             ]
         case .description(let value): ["report": "description", "value": value]
         case .status(let value): ["report": "status", "value": value]
@@ -154,7 +176,10 @@ public enum WorkerReport: Hashable, Sendable {
             guard let device = json["device"]?.string, let uniqueID = json["uniqueID"]?.string,
                 let mediaPath = json["mediaPath"]?.string
             else { return nil }
-            self = .hello(device: device, uniqueID: uniqueID, mediaPath: mediaPath)
+            self = .hello(
+                device: device, uniqueID: uniqueID, mediaPath: mediaPath,
+                link: json["link"]?.integer.flatMap { UInt64(exactly: $0) } ?? 0,
+                inDoubt: json["inDoubt"]?.array?.compactMap(\.string) ?? [])
         case "description": self = .description(json["value"] ?? .null)
         case "status": self = .status(json["value"] ?? .null)
         case "alive": self = .alive(json["value"] ?? .null)

@@ -30,6 +30,7 @@ final class ConfigurationDesk {
     }
 
     private let worker: (String) -> Worker?
+    private let keeper: StateKeeper
     /// Devices whose configuration is being changed now.
     private var busy: Set<String> = []
     private var queue: [Run] = []
@@ -37,7 +38,13 @@ final class ConfigurationDesk {
     /// Batches that may wait for their devices.
     private static let maximumQueue = 64
 
-    init(worker: @escaping (String) -> Worker?) { self.worker = worker }
+    /// How long a change waits for a worker that is just starting, or just coming back to a new coordinator, milliseconds.
+    private static let patience: Int64 = 5000
+
+    init(_ keeper: StateKeeper, worker: @escaping (String) -> Worker?) {
+        self.keeper = keeper
+        self.worker = worker
+    }
 
     /// Whether the device's configuration is being changed now.
     func isBusy(_ device: String) -> Bool { busy.contains(device) }
@@ -78,7 +85,8 @@ final class ConfigurationDesk {
                 order(
                     run, device,
                     .prepare(
-                        transaction: run.id, change: change.change, path: change.path, mode: run.batch.mode)
+                        transaction: run.id, change: change.change, path: change.path, mode: run.batch.mode,
+                        isShared: run.batch.changes.count > 1)
                 ) { [weak self] result in
                     self?.answered(run, device, result) { $0.prepared(device, result) }
                 }
@@ -90,6 +98,7 @@ final class ConfigurationDesk {
                 order(run, device, .rollBack(transaction: run.id)) { [weak self] result in
                     self?.answered(run, device, result) { $0.rolledBack(device, result.map { _ in () }) }
                 }
+            case .decide: decide(run)
             case .finish(let outcome): finish(run, outcome)
             }
         }
@@ -114,14 +123,35 @@ final class ConfigurationDesk {
         guard let worker = worker(device) else {
             return completion(.failure(.deviceNotFound(device, known: [])))
         }
-        worker.order(action, fence: run.batch.fence, completion: completion)
+        let give = { worker.order(action, fence: run.batch.fence, completion: completion) }
+        if case .prepare = action, worker.state == .starting {
+            worker.whenReady(withinMilliseconds: Self.patience, give)
+        } else {
+            give()
+        }
     }
 
+    // From here on the change stays on all of its devices, whoever dies.
+    private func decide(_ run: Run) {
+        let isKept = keeper.decide(run.id)
+        let message = "The change could not be kept on the disk and was taken back; see the coordinator's log."
+        perform(run.transaction.decided(isKept ? .success(()) : .failure(BusError(.internalError, message))), run)
+    }
+
+    // Nobody is told of a change that a worker would still take back if this process ended now: so each is told first, and says so.
     private func finish(_ run: Run, _ outcome: BatchTransaction.Outcome) {
+        var awaited = run.batch.changes.count
         for change in run.batch.changes {
-            worker(change.device)?.order(.finish(transaction: run.id), fence: run.batch.fence)
-            busy.remove(change.device)
+            order(run, change.device, .finish(transaction: run.id)) { [weak self] _ in
+                awaited -= 1
+                if awaited == 0 { self?.end(run, outcome) }
+            }
         }
+    }
+
+    private func end(_ run: Run, _ outcome: BatchTransaction.Outcome) {
+        keeper.settle(run.id)
+        for change in run.batch.changes { busy.remove(change.device) }
         switch outcome {
         case .success(let results): run.completion(.success(reply(run.batch, results)))
         case .failure(let error, _, _, _): run.completion(.failure(outcome.error ?? error))

@@ -54,7 +54,8 @@ public final class Coordinator {
     var clientNames = BoundedDictionary<[UInt8], String>(limit: 1024)
     var isStopping = false
 
-    private(set) lazy var desk = ConfigurationDesk { [weak self] in self?.fleet.workers[$0] }
+    private(set) lazy var desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }
+    private let keeper: StateKeeper
     private(set) var commands: CommandSocket?
     private let context: Context
     private let doorkeeper: Doorkeeper
@@ -68,6 +69,14 @@ public final class Coordinator {
     private var usesDefaultCameras: Bool?
     /// Which devices were connected when they were published last, by `uniqueID`.
     private var connected: [String: Bool] = [:]
+    private var failure: StartError?
+    /// How long requests wait for the first search for cameras, milliseconds.
+    private static let searchPatience: Int64 = 2000
+    /// How long a process without a connection keeps what it holds, milliseconds.
+    private static let connectionGrace: Int64 = 5000
+    /// How long a worker without a coordinator lives at most, with time to spare, milliseconds.
+    private static let workerGrace: Int64 = 60_000
+
     /// When processes that have let go of their last connection lose what they hold.
     private var graces: [ConnectionGuard.Peer: Loop.Token] = [:]
 
@@ -116,9 +125,9 @@ public final class Coordinator {
             // Every unsubscription is told, so that those of a connection can be counted.
             try eventServer.socket.set(.xpubVerboser, 1)
             connections.add(eventServer)
-            events = EventSocket(loop, eventServer, epoch: epoch)
-            locks = try LockDesk(
-                loop, events: events, file: StateFile(path: directory.stateFile), logger: logger)
+            events = EventSocket(loop, eventServer, connections, epoch: epoch)
+            keeper = try StateKeeper(StateFile(path: directory.stateFile), epoch: epoch, logger: logger)
+            locks = LockDesk(loop, events: events, keeper: keeper, logger: logger)
             let program = try Self.workerProgram(options)
             fleet = DeviceFleet(
                 loop, workers,
@@ -149,6 +158,8 @@ public final class Coordinator {
         fleet.onRename = { [weak self] in self?.renamed($0) }
         fleet.order = DeviceOrder(configured: configuration.order)
         hotplug.search = { [weak self] in self?.search(removed: $0, $1) }
+        fleet.isDecided = { [keeper] in keeper.isDecided($0) }
+        fleet.onFence = { [weak self] in self?.locks.seen(fence: $0) }
         fleet.onChange = { [weak self] device, worker in self?.deviceChanged(device, worker) }
         fleet.onHello = { [weak self] worker in
             guard let self, let lock = locks.table.lock(on: worker.device.id) else { return }
@@ -168,7 +179,24 @@ public final class Coordinator {
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
     public func run() throws(StartError) {
         do {
-            // Last of the sockets: whoever can connect here finds everything else in place.
+            awaitHolders()
+            discoverDevices()
+            // A driver that keeps the search waiting must not keep everybody else waiting.
+            loop.schedule(afterMilliseconds: Self.searchPatience) { [weak self] in self?.openCommands() }
+            feedWatchdog()
+            try loop.run()
+        } catch {
+            throw StartError(description: "\(error)")
+        }
+        books.close()
+        if let failure { throw failure }
+        logger.info("stopped")
+    }
+
+    /// Last of the sockets, when it is known which devices there are: whoever can connect here finds everything else in place.
+    private func openCommands() {
+        guard commands == nil, !isStopping else { return }
+        do {
             let server = try ServerSocket(
                 context,
                 .init(
@@ -179,14 +207,10 @@ public final class Coordinator {
             commands = CommandSocket(
                 loop, server, logger: logger, before: { [weak self] in self?.connections.update() },
                 handle: { [weak self] in self?.handle($0, $1, $2) })
-            discoverDevices()
-            feedWatchdog()
-            try loop.run()
         } catch {
-            throw StartError(description: "\(error)")
+            failure = StartError(description: "\(error)")
+            stop()
         }
-        books.close()
-        logger.info("stopped")
     }
 
     // MARK: Start
@@ -226,14 +250,23 @@ public final class Coordinator {
     }
 
     private static func takeLock(_ directory: RuntimeDirectory) throws(StartError) -> LockFile {
-        do {
-            return try LockFile(directory.coordinatorLock)
-        } catch  where error.isWouldBlock {
-            throw StartError(
-                description:
-                    "another coordinator serves \(directory.path); stop it, or choose another place with --runtime-dir")
-        } catch {
-            throw StartError(description: "\(error)")
+        let giveUp = MonotonicClock.now() + 1_000_000_000
+        while true {
+            do {
+                return try LockFile(directory.coordinatorLock, isSigned: true)
+            } catch  where error.isWouldBlock {
+                // A coordinator that was killed while it started a worker leaves a child that has the descriptor until it is a worker.
+                if case .somebody(nil) = LockFile.holder(of: directory.coordinatorLock), MonotonicClock.now() < giveUp {
+                    poll(nil, 0, 10)
+                    continue
+                }
+                throw StartError(
+                    description:
+                        "another coordinator serves \(directory.path); stop it, or choose another place with --runtime-dir"
+                )
+            } catch {
+                throw StartError(description: "\(error)")
+            }
         }
     }
 
@@ -280,13 +313,7 @@ public final class Coordinator {
 
     /// Whether some process is a device's worker, perhaps one that an earlier coordinator started.
     private static func hasWorker(_ lockPath: String) -> Bool {
-        guard access(lockPath, F_OK) == 0 else { return false }
-        do {
-            _ = try LockFile(lockPath)
-            return false
-        } catch {
-            return error.isWouldBlock
-        }
+        if case .nobody = LockFile.holder(of: lockPath) { false } else { true }
     }
 
     /// What the configuration and the command line say of devices.
@@ -299,15 +326,19 @@ public final class Coordinator {
     /// Has the fleet know the devices that there are now, under the ids that they have now.
     func setDevices(removed: Set<String> = []) {
         guard !isStopping else { return }
+        // Before the first search has succeeded, there may be more.
+        let isComplete = roster.hasSearched || !options.usesHardware || !configuration.usesHardware
         // Decided once: a camera that comes or goes later takes no other away, and brings none.
-        if usesDefaultCameras == nil { usesDefaultCameras = roster.isEmpty && options.configurationPath == nil }
+        if usesDefaultCameras == nil, isComplete { usesDefaultCameras = roster.isEmpty && options.configurationPath == nil }
         roster.dropExcess { [fleet, locks] uniqueID in
             guard let worker = fleet.worker(of: uniqueID) else { return false }
             return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
         }
-        fleet.setDevices(roster.devices(wishes), removed: removed)
+        fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
+        if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         publishBus()
+        openCommands()
         tellReadyWhenWorkersAre()
     }
 
@@ -391,14 +422,23 @@ public final class Coordinator {
     // A process that has let go of its last connection can't be told of anything any more; it gets a moment to come back.
     private func lastConnectionClosed(_ peer: ConnectionGuard.Peer) {
         loop.cancel(graces[peer])
-        graces[peer] = loop.schedule(afterMilliseconds: 5000) { [weak self] in
+        graces[peer] = loop.schedule(afterMilliseconds: Self.connectionGrace) { [weak self] in
             self?.graces[peer] = nil
-            guard let self, let startTime = peer.startTime, connections.peer(pid: peer.pid)?.startTime != startTime
-            else {
+            guard let self else { return }
+            connections.update()
+            guard let startTime = peer.startTime, connections.peer(pid: peer.pid)?.startTime != startTime else {
                 return
             }
             locks.holderEnded(pid: peer.pid, startTime: startTime, cause: .connectionLost)
         }
+    }
+
+    // Those who hold something since before this coordinator's time have as long to come back, from now on.
+    private func awaitHolders() {
+        for holder in locks.inheritedHolders {
+            lastConnectionClosed(.init(uid: holder.uid, pid: holder.pid, startTime: holder.startTime))
+        }
+        loop.schedule(afterMilliseconds: Self.workerGrace) { [weak self] in self?.keeper.settleInherited() }
     }
 
     // MARK: Signals

@@ -25,7 +25,23 @@ final class DeviceFleet {
     /// What was last committed on a device, for its first worker.
     var committed: ((_ uniqueID: String) -> JSONValue?)?
     var order = DeviceOrder(configured: [])
+    /// Which transactions over several devices are to stay, of those that a worker can't know the end of.
+    var isDecided: ((_ transaction: String) -> Bool)?
+    /// Told of the highest fence that a worker has seen.
+    var onFence: ((UInt64) -> Void)?
     private var whenAllHaveEnded: (() -> Void)?
+    /// What workers said before it was known which devices there are: of each connection the last of each kind.
+    private var early: [[UInt8]: Early] = [:]
+    private var isSettled = false
+
+    private struct Early {
+        var pid: Int32
+        var hello: WorkerReport
+        var description: WorkerReport?
+        var status: WorkerReport?
+    }
+
+    private static let maximumEarly = 256
 
     init(_ loop: Loop, _ server: ServerSocket, launch: Worker.Launch, logger: Logger) {
         self.loop = loop
@@ -48,8 +64,10 @@ final class DeviceFleet {
     /// Starts workers for devices that are new, ends those of devices that are not among these, and tells the others of what
     /// has changed: a device with another id gets another worker, and keeps everything.
     ///
-    /// - Parameter removed: nodes that have gone for a while at least, so that whoever had one of them has been away.
-    func setDevices(_ devices: [ManagedDevice], removed: Set<String> = []) {
+    /// - Parameters:
+    ///   - isComplete: false when there may be more: workers that were left over for others are then neither taken nor ended.
+    ///   - removed: nodes that have gone for a while at least, so that whoever had one of them has been away.
+    func setDevices(_ devices: [ManagedDevice], isComplete: Bool, removed: Set<String> = []) {
         var wanted: [String: ManagedDevice] = [:]
         for device in devices {
             if let other = wanted[device.id] {
@@ -82,6 +100,23 @@ final class DeviceFleet {
         for (old, _) in renamed { remove(old.device.id, old) }
         for (old, device) in renamed { add(device, former: old) }
         for (id, device) in wanted where workers[id] == nil { add(device) }
+        if isComplete { isSettled = true }
+        hearEarly()
+    }
+
+    private func hearEarly() {
+        for (connection, said) in early where isSettled || isWanted(said.hello) {
+            early[connection] = nil
+            received(said.hello, by: said.pid, connection)
+            for report in [said.description, said.status].compactMap({ $0 }) {
+                received(report, by: said.pid, connection)
+            }
+        }
+    }
+
+    private func isWanted(_ report: WorkerReport) -> Bool {
+        guard case .hello(let device, let uniqueID, _, _, _) = report else { return false }
+        return workers[device]?.device.identity.uniqueID == uniqueID
     }
 
     private func add(_ device: ManagedDevice, former: Worker? = nil) {
@@ -153,19 +188,59 @@ final class DeviceFleet {
                 logger.error("a message on the workers' socket is no report and is ignored")
                 continue
             }
-            let connection = Array(frames[0].bytes)
-            if case .hello(let device, let uniqueID, let mediaPath) = report {
-                guard let worker = workers[device], worker.device.identity.uniqueID == uniqueID else {
-                    // Left over from another configuration, perhaps of a coordinator before this one.
-                    logger.notice("a worker that nobody wants is ended", metadata: [LogKeys.deviceID: "\(device)"])
-                    _ = try? server.socket.send(
-                        frames: [connection, WorkerOrder(number: 0, fence: nil, action: .stop).json.serialized])
-                    continue
-                }
-                worker.greeted(by: peer.pid, connection: connection, mediaPath: mediaPath)
-            } else {
-                workers.values.first { $0.isConnection(connection) }?.received(report)
-            }
+            received(report, by: peer.pid, Array(frames[0].bytes))
         }
+    }
+
+    private func received(_ report: WorkerReport, by pid: Int32, _ connection: [UInt8]) {
+        guard case .hello(let device, _, let mediaPath, let link, let inDoubt) = report else {
+            if early[connection] != nil { return keepEarly(report, connection) }
+            if case .status(let value) = report, let fence = value["fence"]?.integer.flatMap({ UInt64(exactly: $0) }) {
+                onFence?(fence)
+            }
+            workers.values.first { $0.isConnection(connection) }?.received(report)
+            return
+        }
+        if isWanted(report), let worker = workers[device] {
+            worker.greeted(by: pid, connection: connection, mediaPath: mediaPath, link: link)
+            for transaction in inDoubt { settle(transaction, worker) }
+        } else if isSettled {
+            // Left over from another configuration, perhaps of a coordinator before this one.
+            logger.notice("a worker that nobody wants is ended", metadata: [LogKeys.deviceID: "\(device)"])
+            for action in inDoubt.map(settlement) + [.stop] {
+                let order = WorkerOrder(number: 0, fence: nil, action: action, link: link)
+                _ = try? server.socket.send(frames: [connection, order.json.serialized])
+            }
+        } else if early.count < Self.maximumEarly {
+            early[connection] = Early(pid: pid, hello: report)
+        }
+    }
+
+    private func keepEarly(_ report: WorkerReport, _ connection: [UInt8]) {
+        switch report {
+        case .description: early[connection]?.description = report
+        case .status: early[connection]?.status = report
+        case .hello, .reply, .alive: break
+        }
+    }
+
+    // A change over several devices that the coordinator before this one died in.
+    private func settle(_ transaction: String, _ worker: Worker) {
+        let action = settlement(transaction)
+        logger.notice(
+            "a change that was left unfinished is settled",
+            metadata: [
+                LogKeys.deviceID: "\(worker.device.id)", "stays": "\(action == .finish(transaction: transaction))",
+            ])
+        worker.order(action) { [logger] result in
+            guard case .failure(let error) = result else { return }
+            logger.error(
+                "a change that was left unfinished could not be settled",
+                metadata: [LogKeys.deviceID: "\(worker.device.id)", "error": "\(error.message)"])
+        }
+    }
+
+    private func settlement(_ transaction: String) -> WorkerOrder.Action {
+        isDecided?(transaction) == true ? .finish(transaction: transaction) : .rollBack(transaction: transaction)
     }
 }

@@ -8,7 +8,8 @@ final class DeviceRoster {
     private var present: [String: CameraFacts] = [:]
     /// Known cameras that are not there, the one that has been away for longest first.
     private var absent: [String] = []
-    private var hasSearched = false
+    /// A search has succeeded: what is not known now is not there.
+    private(set) var hasSearched = false
 
     /// So many cameras that are not there are known at most.
     static let maximumAbsent = 64

@@ -9,6 +9,7 @@ import ZeroMQ
 final class EventSocket {
     private let loop: Loop
     let server: ServerSocket
+    private let connections: ConnectionGuard
     private(set) var store: StateStore
     /// When each topic's current value was last sent again, so that a crowd of subscribers can't multiply the traffic.
     private var resent: [String: Instant] = [:]
@@ -19,9 +20,10 @@ final class EventSocket {
     private static let resendInterval: Int64 = 100_000_000
     private static let heartbeatInterval: Int64 = 1000
 
-    init(_ loop: Loop, _ server: ServerSocket, epoch: String) {
+    init(_ loop: Loop, _ server: ServerSocket, _ connections: ConnectionGuard, epoch: String) {
         self.loop = loop
         self.server = server
+        self.connections = connections
         store = StateStore(epoch: epoch)
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
         scheduleHeartbeat()
@@ -54,9 +56,11 @@ final class EventSocket {
         for _ in 0..<64 {
             guard let frames = try? server.socket.receive(), let frame = frames.first?.bytes else { return }
             let connection = frames.first?.connection
+            // A descriptor's number may be a new connection's: the end of the old one comes first.
+            connections.update()
             if frame.first == 0, let connection { counter.unsubscribed(connection) }
             if frame.first == 1, let connection, !counter.subscribed(connection) {
-                UnixSocket.shutDown(connection)
+                connections.shutDown(connection)
                 continue
             }
             guard frame.first == 1, let prefix = String(validating: frame.dropFirst(), as: UTF8.self) else { continue }

@@ -25,6 +25,8 @@ final class LockDesk {
         var lease: Int64?
         var note: String?
         var isTransient = false
+        /// A digest of the request, if it has a key: the same one that is asked again after a restart gets the lock that it was given.
+        var request: String?
     }
 
     private struct Pending {
@@ -35,35 +37,85 @@ final class LockDesk {
 
     private let loop: Loop
     private let events: EventSocket
-    private let file: StateFile
+    private let keeper: StateKeeper
     private let logger: Logger
     private let holders: HolderWatch
     private(set) var table: LockTable
     private var pending: [UInt64: Pending] = [:]
     private var lastTicket: UInt64 = 0
     private var timer: Loop.Token?
-    /// What the file holds.
-    private var saved: [Lock]?
-    private var savedFence: UInt64 = 0
+    private var saveTimer: Loop.Token?
+    /// Locks that the coordinator before this one gave, by id.
+    private var inherited: Set<String> = []
+    /// Locks that could not be kept, and so never began for anybody.
+    private var unbegun: Set<String> = []
     /// Told of each device whose lock began or ended.
     var onChange: ((_ device: String, _ lock: Lock?, _ fence: UInt64) -> Void)?
 
     /// A coordinator that starts after a crash gives out higher fences than any that was given out before.
     private static let fencesAhead: UInt64 = 64
+    /// How long subscribers need at most to connect again, milliseconds: five tries.
+    private static let returnTime: Int64 = 500
+    /// When what could not be written is tried again, milliseconds.
+    private static let saveInterval: Int64 = 1000
 
     /// How long a lock lasts whose holder is a process that can't be watched from here.
     static let leaseOfUnknownProcess: Int64 = 10_000_000_000
 
-    init(_ loop: Loop, events: EventSocket, file: StateFile, logger: Logger) throws(StateFile.Damaged) {
+    /// Takes over the locks of the coordinator before this one.
+    init(_ loop: Loop, events: EventSocket, keeper: StateKeeper, logger: Logger) {
         self.loop = loop
         self.events = events
-        self.file = file
+        self.keeper = keeper
         self.logger = logger
-        table = LockTable(fence: try file.savedFence())
+        table = LockTable(fence: keeper.found.fence)
         holders = HolderWatch(loop)
         holders.onEnd = { [weak self] pid, startTime in
             self?.holderEnded(pid: pid, startTime: startTime, cause: .holderExited)
         }
+        inherit()
+    }
+
+    // Each kept lock's process is watched from here on, as if it had just been given.
+    private func inherit() {
+        let (kept, ended) = keeper.found.survivors(boot: keeper.bootID, now: MonotonicClock.now()) { [holders] holder in
+            guard let startTime = holder.startTime else { return false }
+            return holders.retain(pid: holder.pid, startTime: startTime)
+        }
+        table = LockTable(fence: keeper.found.fence, locks: kept)
+        inherited = Set(table.locks.map(\.id))
+        for lock in kept where !inherited.contains(lock.id) {
+            logger.error("a kept lock is at odds with another and is dropped", metadata: [LogKeys.lockID: "\(lock.id)"])
+            release(Wish(devices: lock.devices, holder: lock.holder, lease: lock.lease))
+        }
+        if !table.locks.isEmpty || !ended.isEmpty {
+            logger.notice("locks are taken over", metadata: ["kept": "\(inherited.count)", "ended": "\(ended.count)"])
+        }
+        for lock in table.locks { publish(lock) }
+        save()
+        arm()
+        guard !ended.isEmpty else { return }
+        // Those who want to know are just coming back.
+        loop.schedule(afterMilliseconds: Self.returnTime) { [weak self] in
+            for (lock, cause) in ended { self?.tellEnd(lock, cause, nil) }
+        }
+    }
+
+    /// Processes that hold an inherited lock without a lease: they have to come back.
+    var inheritedHolders: [LockHolder] {
+        Array(Set(table.locks.filter { inherited.contains($0.id) && $0.lease == nil }.map(\.holder)))
+    }
+
+    /// Ends the locks on devices that there are not.
+    func keepOnly(_ devices: Set<String>) {
+        for device in Set(table.locks.flatMap(\.devices)).subtracting(devices) { deviceEnded(device) }
+    }
+
+    /// A worker has seen this fence.
+    func seen(fence: UInt64) {
+        guard fence > table.fence else { return }
+        table.raise(fence: fence)
+        save()
     }
 
     /// Asks for a lock; the completion is called once, perhaps at once.
@@ -76,6 +128,10 @@ final class LockDesk {
         lastTicket += 1
         let ticket = lastTicket
         var wish = wish
+        if !takingOver, let lock = inheritedLock(for: wish) {
+            completion(reissue(lock))
+            return ticket
+        }
         if wish.lease == nil, wish.holder.pid == 0 || wish.holder.startTime == nil {
             wish.lease = Self.leaseOfUnknownProcess
         }
@@ -86,11 +142,32 @@ final class LockDesk {
         let token = hexadecimal(randomBytes(16))
         let request = LockRequest(
             ticket: ticket, lockID: hexadecimal(randomBytes(4)), tokenHash: Self.hash(token), devices: wish.devices,
-            holder: wish.holder, note: wish.note, wait: wish.wait, lease: wish.lease, isTransient: wish.isTransient)
+            holder: wish.holder, note: wish.note, wait: wish.wait, lease: wish.lease, isTransient: wish.isTransient,
+            request: wish.request)
         pending[ticket] = Pending(token: token, wish: wish, completion: completion)
         let now = MonotonicClock.now()
         perform(takingOver ? table.takeOver(request, at: now) : table.request(request, at: now))
         return ticket
+    }
+
+    // Its reply was lost with the coordinator that gave it: who asks again, under the key of the request, is who it was given to.
+    private func inheritedLock(for wish: Wish) -> Lock? {
+        guard let request = wish.request else { return nil }
+        perform(table.advance(to: MonotonicClock.now()))
+        return table.locks.first { lock in
+            lock.request == request && inherited.contains(lock.id) && lock.holder.uid == wish.holder.uid
+                && (lock.lease != nil
+                    || (lock.holder.pid == wish.holder.pid && lock.holder.startTime == wish.holder.startTime))
+        }
+    }
+
+    private func reissue(_ lock: Lock) -> Result<Grant, BusError> {
+        let token = hexadecimal(randomBytes(16))
+        guard let renewed = table.reissue(id: lock.id, tokenHash: Self.hash(token)), save() else {
+            _ = table.reissue(id: lock.id, tokenHash: lock.tokenHash)
+            return .failure(Self.notWritten)
+        }
+        return .success(Grant(token: token, lock: renewed))
     }
 
     func isWaiting(_ ticket: UInt64) -> Bool { pending[ticket] != nil }
@@ -148,11 +225,11 @@ final class LockDesk {
             switch action {
             case .grant(let ticket, let lock):
                 guard let request = pending.removeValue(forKey: ticket) else { continue }
-                // What can't be kept must not be promised.
-                guard isSaved || lock.isTransient else {
+                // What can't be kept must not be promised, and no fence may be given out twice.
+                guard isSaved || (lock.isTransient && lock.fence <= keeper.savedFence) else {
+                    unbegun.insert(lock.id)
                     perform(table.unlock(tokenHash: lock.tokenHash, at: MonotonicClock.now()) ?? [])
-                    let message = "The lock could not be written to the disk; see the coordinator's log."
-                    request.completion(.failure(BusError(.internalError, message)))
+                    request.completion(.failure(Self.notWritten))
                     continue
                 }
                 publish(lock)
@@ -164,12 +241,21 @@ final class LockDesk {
                 request.completion(.failure(refusal.error()))
             case .end(let lock, let cause, let by):
                 release(Wish(devices: lock.devices, holder: lock.holder, lease: lock.lease))
-                ended(lock, cause, by)
+                if unbegun.remove(lock.id) == nil { ended(lock, cause, by) }
             }
         }
     }
 
+    private static let notWritten = BusError(
+        .internalError, "The lock could not be written to the disk; see the coordinator's log.")
+
     private func ended(_ lock: Lock, _ cause: LockTable.EndCause, _ by: LockHolder?) {
+        inherited.remove(lock.id)
+        tellEnd(lock, cause, by)
+        for device in lock.devices where table.lock(on: device) == nil { onChange?(device, nil, lock.fence) }
+    }
+
+    private func tellEnd(_ lock: Lock, _ cause: LockTable.EndCause, _ by: LockHolder?) {
         if !lock.isTransient {
             logger.info(
                 "lock ended",
@@ -181,7 +267,6 @@ final class LockDesk {
                 "event/lock/\(lock.id)", "ended",
                 ["cause": .string(cause.rawValue), "by": by?.json ?? .null, "devices": JSONValue(lock.devices)])
         }
-        for device in lock.devices where table.lock(on: device) == nil { onChange?(device, nil, lock.fence) }
     }
 
     private func publish(_ lock: Lock) {
@@ -193,16 +278,16 @@ final class LockDesk {
     @discardableResult
     private func save() -> Bool {
         let lasting = table.locks.filter { !$0.isTransient }
-        if lasting == saved, table.fence < savedFence { return true }
-        let ahead = table.fence + Self.fencesAhead
-        do {
-            try file.save(lasting, fence: ahead, epoch: events.store.epoch)
-            (saved, savedFence) = (lasting, ahead)
-            return true
-        } catch {
-            logger.error("locks can't be written to the disk", metadata: ["error": "\(error)"])
-            return false
+        let ahead = table.fence < keeper.savedFence ? keeper.savedFence : table.fence + Self.fencesAhead
+        let isSaved = keeper.save(lasting, fence: ahead)
+        if !isSaved, saveTimer == nil {
+            // What has ended must not come back with the next coordinator.
+            saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in
+                self?.saveTimer = nil
+                self?.save()
+            }
         }
+        return isSaved
     }
 
     private func arm() {
@@ -233,6 +318,19 @@ final class LockDesk {
     }
 
     private static func hash(_ token: String) -> String { hexadecimal(sha256(Array(token.utf8))) }
+}
+
+extension LockDesk {
+    /// Who waits, the first in the queue first.
+    var waits: JSONValue {
+        .array(
+            table.waits.map { request, deadline in
+                [
+                    "devices": JSONValue(request.devices), "holder": request.holder.json,
+                    "note": request.note.map(JSONValue.string) ?? .null, "until": JSONValue(deadline),
+                ]
+            })
+    }
 }
 
 extension Lock {

@@ -12,6 +12,7 @@ extension Coordinator {
             wish.wait = call.duration("wait") ?? 0
             wish.lease = call.duration("lease")
             wish.note = call.string("note")
+            wish.request = call.digest
             let ticket = locks.request(wish) { result in respond(result.map(Self.lockResult).mapError { $0 }) }
             if let key = call.key, locks.isWaiting(ticket) {
                 cancellations[key] = { [weak self] in self?.locks.cancel(ticket) }
@@ -23,7 +24,9 @@ extension Coordinator {
 
     func takeOver(_ call: Call, _ respond: @escaping Responder) {
         do {
-            let wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
+            var wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
+            wish.lease = call.duration("lease")
+            wish.note = call.string("note")
             locks.request(wish, takingOver: true) { result in respond(result.map(Self.lockResult)) }
         } catch {
             respond(.failure(error))
@@ -36,6 +39,11 @@ extension Coordinator {
                 try locks.unlock(token: call.string("lock") ?? "")
                 return [:]
             })
+    }
+
+    func listLocks(_ call: Call, _ respond: @escaping Responder) {
+        let locks = locks.table.locks.filter { !$0.isTransient }.map(\.json)
+        respond(.success(["locks": .array(locks), "waiting": self.locks.waits]))
     }
 
     func renew(_ call: Call, _ respond: @escaping Responder) {

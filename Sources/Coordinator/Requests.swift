@@ -4,6 +4,7 @@ import CaptureCore
 import JSON
 import LinuxIO
 import Logging
+import Sodium
 
 /// A request that may be asked again: who asked, and under which key.
 struct RequestKey: Hashable {
@@ -87,6 +88,11 @@ extension Coordinator {
             key = request.key.map { RequestKey(uid: caller.peer.uid, key: $0) }
         }
 
+        /// What the same request, asked again, is known by over a restart; nil without a key.
+        var digest: String? {
+            key.map { hexadecimal(sha256(Array("\($0.uid) \($0.key)".utf8) + [0] + params.serialized)) }
+        }
+
         func string(_ name: String) -> String? { params[name]?.string }
 
         /// One or several names: a bare string is one.
@@ -111,6 +117,7 @@ extension Coordinator {
         "device.rename": { $0.rename },
         "device.formats": { $0.formats }, "device.controls": { $0.controls }, "device.lock": { $0.lock },
         "device.unlock": { $0.unlock }, "device.renew": { $0.renew }, "device.takeOver": { $0.takeOver },
+        "device.locks": { $0.listLocks },
         "device.configure": { $0.configure }, "device.set": { $0.set }, "fault.inject": { $0.injectFault },
     ]
 }

@@ -3,11 +3,20 @@ import Glibc
 import JSON
 import LinuxIO
 
-/// What must outlive the coordinator: locks and the fence counter, in `internal/state.json`, on disk before any reply
-/// that rests on it. Tokens are there only as hashes.
+/// `internal/state.json`: what must outlive the coordinator, on disk before any reply that rests on it. Tokens are there only as
+/// hashes.
 struct StateFile {
+    /// What was found at the start.
+    enum Found {
+        /// No coordinator has written one here; or it was taken away, while there are traces of one.
+        case nothing(hasTraces: Bool)
+        case kept(KeptState)
+        /// It can't be used, and lies aside now. The fence is what it says of it, if it says anything.
+        case damaged(why: String, fence: UInt64?)
+    }
+
+    let bootID: String
     private let path: String
-    private let bootID: String
 
     init(path: String) {
         self.path = path
@@ -16,52 +25,57 @@ struct StateFile {
     }
 
     /// Writes it so that a crash at any moment leaves either the old state or the new.
-    func save(_ locks: [Lock], fence: UInt64, epoch: String) throws(SystemError) {
-        let document: JSONValue = [
-            "version": 1, "boot": .string(bootID), "epoch": .string(epoch), "fence": JSONValue(fence),
-            "locks": .array(locks.map(Self.json)),
-        ]
-        try File.replace(path, with: document.serialized + [UInt8(ascii: "\n")], mode: 0o600)
+    func save(_ state: KeptState) throws(SystemError) {
+        try File.replace(path, with: state.json.serialized + [UInt8(ascii: "\n")], mode: 0o600)
     }
 
-    /// The file is there and can't be read: nobody knows then which fences were given out.
-    struct Damaged: Error, CustomStringConvertible {
-        let path: String
-        let why: String
-
-        var description: String {
-            "\(path) can't be read (\(why)); when no camerabus-worker runs any more, remove it"
-        }
-    }
-
-    /// A fence that no lock here has ever had a higher one than; 0 when there were none.
-    func savedFence() throws(Damaged) -> UInt64 {
-        do {
-            let bytes = try File.read(path, limit: 4 << 20)
-            let document = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
-            guard let fence = document["fence"]?.integer.flatMap({ UInt64(exactly: $0) }) else {
-                throw Damaged(path: path, why: "it has no fence")
-            }
-            return fence
-        } catch let error as SystemError where error.code == ENOENT {
-            return 0
-        } catch let error as Damaged {
-            throw error
+    /// Reads it. A file that is none of ours, or damaged, is moved aside, for somebody to look at.
+    ///
+    /// - Throws: what has nothing to do with the file, as a lack of descriptors; and that it could not be moved aside.
+    func load() throws(SystemError) -> Found {
+        let bytes: [UInt8]
+        do throws(SystemError) {
+            bytes = try File.readOwn(path, limit: 16 << 20)
         } catch {
-            throw Damaged(path: path, why: "\(error)")
+            switch error.code {
+            case ENOENT: return .nothing(hasTraces: hasTraces)
+            case EACCES, EPERM, ELOOP, EISDIR, EFBIG, EIO, ENXIO, EINVAL:
+                return try putAside(why: "\(error)", fence: nil)
+            default: throw error
+            }
+        }
+        let json: JSONValue
+        do {
+            json = try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }
+        } catch {
+            return try putAside(why: "\(error)", fence: nil)
+        }
+        do throws(KeptState.Unreadable) {
+            return .kept(try KeptState(json: json))
+        } catch {
+            return try putAside(why: "\(error)", fence: KeptState.fence(of: json))
         }
     }
 
-    private static func json(_ lock: Lock) -> JSONValue {
-        .members([
-            "id": .string(lock.id), "token": .string(lock.tokenHash), "devices": JSONValue(lock.devices),
-            "fence": JSONValue(lock.fence), "note": lock.note.map(JSONValue.string), "since": JSONValue(lock.since),
-            "lease": lock.lease.map { JSONValue($0) }, "expires": lock.expires.map { JSONValue($0) },
-            "holder": .members([
-                "uid": JSONValue(lock.holder.uid), "gid": JSONValue(lock.holder.gid),
-                "pid": JSONValue(lock.holder.pid), "startTime": lock.holder.startTime.map { JSONValue($0) },
-                "name": .string(lock.holder.name),
-            ]),
-        ])
+    private func putAside(why: String, fence: UInt64?) throws(SystemError) -> Found {
+        var aside = path + ".damaged"
+        if rename(path, aside) != 0 {
+            aside += "-\(hexadecimal(randomBytes(4)))"
+            try check("rename", path) { rename(path, aside) }
+        }
+        return .damaged(why: why, fence: fence)
+    }
+
+    // Workers' lock files stay when they end, and go with the directory at the next boot.
+    private var hasTraces: Bool {
+        guard let slash = path.lastIndex(of: "/"), let folder = opendir(String(path[..<slash])) else { return false }
+        defer { closedir(folder) }
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name.hasSuffix(".lock") { return true }
+        }
+        return false
     }
 }

@@ -56,7 +56,12 @@ final class Worker {
     /// The process that said hello: our child, or one that outlived an earlier coordinator.
     private var process: ProcessDescriptor?
     private var processToken: Loop.Token?
+    /// A process that a coordinator before this one started: it has the device's lock file, and has said nothing yet.
+    private var leftover: ProcessDescriptor?
+    private var leftoverToken: Loop.Token?
     private var connection: [UInt8]?
+    /// The number that the worker gave the connection.
+    private var link: UInt64 = 0
     private var policy = RestartPolicy()
     private var restartTimer: Loop.Token?
     private var silenceTimer: Loop.Token?
@@ -73,8 +78,10 @@ final class Worker {
     private static let maximumOrders = 256
     /// Requests that may wait for the worker to be ready, and for the controls to be read.
     private static let maximumReaders = 64
-    /// How long an order may take, milliseconds: longer than the 10 s after which a worker with a stuck driver ends itself.
-    private static let orderLimit: Int64 = 12_000
+    /// When the owner of a lock file that names nobody is looked for again, milliseconds.
+    private static let ownerInterval: Int64 = 200
+    /// The exit status of a worker that finds the device's lock file taken (`EX_TEMPFAIL`).
+    private static let deviceTaken: Int32 = 75
 
     /// - Parameters:
     ///   - committed: what is to be put back at the device, as an earlier worker told it.
@@ -122,7 +129,7 @@ final class Worker {
     var pid: Int32? { process?.pid ?? child?.process.pid }
     var isRunning: Bool { state == .running }
     var isStopped: Bool { state == .stopped }
-    var isGone: Bool { child == nil && process == nil }
+    var isGone: Bool { child == nil && process == nil && leftover == nil }
 
     // MARK: The process
 
@@ -130,8 +137,38 @@ final class Worker {
         restartTimer = nil
         hasBegun = true
         guard state != .stopped, isGone else { return }
+        switch LockFile.holder(of: launch.runtimeDirectory.deviceLock(device.id)) {
+        case .nobody: spawn()
+        case .somebody(let owner): expect(owner)
+        }
+        onChange(self)
+    }
+
+    // The worker of a coordinator before this one says hello in a moment, or ends, or hangs and is killed for its silence. One of
+    // ours beside it could only end at once.
+    private func expect(_ owner: ProcessDescriptor?) {
+        guard let owner else {
+            restartTimer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }
+            return
+        }
+        logger.debug("a worker is expected", metadata: [LogKeys.workerPID: "\(owner.pid)"])
+        leftover = owner
+        leftoverToken = loop.watch(.descriptor(owner.rawValue)) { [weak self] in
+            guard let self else { return }
+            forgetLeftover()
+            if state == .stopped { onChange(self) } else { start() }
+        }
+        watchForSilence()
+    }
+
+    private func forgetLeftover() {
+        loop.cancel(leftoverToken)
+        (leftover, leftoverToken) = (nil, nil)
+    }
+
+    private func spawn() {
         do {
-            let child = try ChildProcess(program: launch.program, arguments: arguments)
+            let child = try ChildProcess(program: launch.program, arguments: arguments, keepsDescriptors: false)
             self.child = child
             childToken = loop.watch(.descriptor(child.process.rawValue)) { [weak self] in self?.childEnded() }
             logger.debug("worker started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
@@ -140,7 +177,6 @@ final class Worker {
             logger.error("worker can't be started", metadata: ["error": "\(error)"])
             startAgain()
         }
-        onChange(self)
     }
 
     private var arguments: [String] {
@@ -165,6 +201,15 @@ final class Worker {
         childToken = nil
         self.child = nil
         let isKnown = process.map { $0.pid != child.process.pid } ?? false
+        if ending == .exited(Self.deviceTaken), state != .stopped {
+            // Another one was quicker: the device has its worker, and nothing was lost.
+            logger.debug("the device has another worker", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
+            if !isKnown {
+                loop.cancel(restartTimer)
+                restartTimer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }
+            }
+            return onChange(self)
+        }
         if state != .stopped {
             logger.warning(
                 "worker ended", metadata: [LogKeys.workerPID: "\(child.process.pid)", "ending": "\(ending)"])
@@ -181,15 +226,19 @@ final class Worker {
         mediaPath = nil
         loop.cancel(silenceTimer)
         silenceTimer = nil
+        failOrders()
+        forgetPresence()
+        if state != .stopped { startAgain() }
+        onChange(self)
+    }
+
+    private func failOrders() {
         let failed = orders.values
         orders = [:]
         for order in failed {
             loop.cancel(order.timer)
             order.completion(.failure(crashed))
         }
-        forgetPresence()
-        if state != .stopped { startAgain() }
-        onChange(self)
     }
 
     private func forgetPresence() {
@@ -202,6 +251,12 @@ final class Worker {
         restarts += 1
         let now = MonotonicClock.now()
         restartTimer = loop.schedule(at: policy.restart(at: now)) { [weak self] in self?.start() }
+    }
+
+    private var unanswered: BusError {
+        BusError(
+            .workerCrashed, "The worker of \(device.id) did not answer in time; what was asked may still be done.",
+            ["device": .string(device.id)])
     }
 
     private var crashed: BusError {
@@ -221,11 +276,10 @@ final class Worker {
         for order in unanswered {
             order.completion(.failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
         }
-        process?.send(15)
-        child?.process.send(15)
+        for process in [process, child?.process, leftover] { process?.send(15) }
         loop.schedule(at: deadline) { [weak self] in
-            self?.process?.send(9)
-            self?.child?.process.send(9)
+            guard let self else { return }
+            for process in [process, child?.process, leftover] { process?.send(9) }
         }
     }
 
@@ -235,15 +289,19 @@ final class Worker {
         silenceTimer = loop.schedule(afterMilliseconds: Self.silenceLimit) { [weak self] in
             guard let self else { return }
             logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
-            process?.send(9)
-            child?.process.send(9)
+            for process in [process, child?.process, leftover] { process?.send(9) }
         }
     }
 
     // MARK: What it says
 
     /// A process that holds the device's lock file says hello: it is the worker, whoever started it.
-    func greeted(by pid: Int32, connection: [UInt8], mediaPath: String) {
+    func greeted(by pid: Int32, connection: [UInt8], mediaPath: String, link: UInt64) {
+        forgetLeftover()
+        loop.cancel(restartTimer)
+        restartTimer = nil
+        // What was asked over an earlier connection is not answered any more.
+        if self.connection != nil { failOrders() }
         if process?.pid != pid {
             guard let process = try? ProcessDescriptor(pid: pid) else { return }
             loop.cancel(processToken)
@@ -254,6 +312,7 @@ final class Worker {
             }
         }
         self.connection = connection
+        self.link = link
         self.mediaPath = mediaPath
         policy.started(at: MonotonicClock.now())
         if state != .stopped { state = .running }
@@ -302,12 +361,15 @@ final class Worker {
         }
         lastOrder += 1
         let number = lastOrder
-        guard send(connection, WorkerOrder(number: number, fence: fence, action: action)) else {
-            return completion(.failure(crashed))
-        }
-        let timer = loop.schedule(afterMilliseconds: Self.orderLimit) { [weak self] in
+        let deadline = MonotonicClock.now() + WorkerOrder.patience * 1_000_000
+        let order = WorkerOrder(
+            number: number, fence: fence, action: action, link: link,
+            deadline: action.endsTransaction ? nil : deadline)
+        guard send(connection, order) else { return completion(.failure(crashed)) }
+        // The worker itself refuses what it can't begin in time; so this is for one that began and doesn't come back.
+        let timer = loop.schedule(afterMilliseconds: 2 * WorkerOrder.patience) { [weak self] in
             guard let self, let order = orders.removeValue(forKey: number) else { return }
-            order.completion(.failure(crashed))
+            order.completion(.failure(unanswered))
         }
         orders[number] = Order(completion: completion, timer: timer)
     }

@@ -6,10 +6,31 @@ public enum File {
     /// The file's bytes; an error (`EFBIG`) beyond the limit.
     public static func read(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
         let file = try FileDescriptor(opening: path, O_RDONLY)
+        return try read(file, path, limit: limit)
+    }
+
+    /// The bytes of a plain file that is this user's own; errors: `ELOOP` for a link, `EINVAL` for what is no file, `EPERM` for
+    /// another user's, `EFBIG` beyond the limit.
+    public static func readOwn(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        // Nothing at the path may hold us up, as a pipe without a writer would.
+        let file = try FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        var status = stat()
+        try check("fstat", path) { fstat(file.rawValue, &status) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemError(code: EINVAL, operation: "read", subject: path)
+        }
+        guard status.st_uid == geteuid() else { throw SystemError(code: EPERM, operation: "read", subject: path) }
+        return try read(file, path, limit: limit)
+    }
+
+    private static func read(
+        _ file: borrowing FileDescriptor, _ path: String, limit: Int
+    ) throws(SystemError) -> [UInt8] {
+        let descriptor = file.rawValue
         var result: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16384)
         while true {
-            let count = try check("read", path) { Glibc.read(file.rawValue, &buffer, buffer.count) }
+            let count = try check("read", path) { Glibc.read(descriptor, &buffer, buffer.count) }
             if count == 0 { return result }
             guard result.count + count <= limit else {
                 throw SystemError(code: EFBIG, operation: "read", subject: path)
@@ -22,6 +43,8 @@ public enum File {
     /// beside it, `fsync`, `rename`, `fsync` of the folder.
     public static func replace(_ path: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
         let temporary = path + ".new"
+        // One of a process that died here, or whatever else it may be.
+        unlink(temporary)
         do throws(SystemError) {
             let file = try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: mode)
             try check("fchmod", temporary) { fchmod(file.rawValue, mode) }
@@ -51,11 +74,39 @@ public enum File {
 public final class LockFile: Sendable {
     private let owner: FileDescriptor
 
+    /// - Parameter isSigned: this process's number and start time are written into it, for ``holder(of:)``.
     /// - Throws: `EWOULDBLOCK` when another process holds it.
-    public init(_ path: String) throws(SystemError) {
+    public init(_ path: String, isSigned: Bool = false) throws(SystemError) {
         let file = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
         try check("flock", path) { clinux_flock_exclusive_now(file.rawValue) }
         owner = file
+        if isSigned {
+            let start = ProcessTable.startTime(of: CurrentProcess.pid) ?? 0
+            let text = Array("\(CurrentProcess.pid) \(start)\n".utf8)
+            try check("ftruncate", path) { ftruncate(owner.rawValue, 0) }
+            try check("write", path) { pwrite(owner.rawValue, text, text.count, 0) }
+        }
+    }
+
+    /// Who holds a lock file.
+    public enum Holder: Sendable {
+        case nobody
+        /// The process that signed it and has not ended; nil: the file does not say who, or not yet.
+        case somebody(ProcessDescriptor?)
+    }
+
+    /// Who holds that lock file now.
+    public static func holder(of path: String) -> Holder {
+        guard let file = try? FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW) else { return .nobody }
+        // Taken for a moment, and let go with the descriptor.
+        guard clinux_flock_exclusive_now(file.rawValue) != 0 else { return .nobody }
+        var buffer = [UInt8](repeating: 0, count: 64)
+        let count = pread(file.rawValue, &buffer, buffer.count, 0)
+        let words = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).split { $0 == " " || $0 == "\n" }
+        guard words.count == 2, let pid = Int32(words[0]), pid > 1, let start = UInt64(words[1]),
+            let process = try? ProcessDescriptor(pid: pid), ProcessTable.startTime(of: pid) == start
+        else { return .somebody(nil) }
+        return .somebody(process)
     }
 }
 

@@ -47,9 +47,12 @@ public struct ChildProcess: Sendable {
     ///   - standardInput: a descriptor that becomes its standard input; nil: /dev/null.
     ///   - standardOutput: a descriptor that becomes its standard output; nil: ours.
     ///   - standardError: a descriptor that becomes its standard error; nil: ours.
+    ///   - keepsDescriptors: whether it also gets those of our other descriptors that aren't close-on-exec, as whoever started us may have
+    ///     left some.
     public init(
         program: String, arguments: [String], environment: [String: String]? = nil, searchesPath: Bool = false,
-        standardInput: Int32? = nil, standardOutput: Int32? = nil, standardError: Int32? = nil
+        standardInput: Int32? = nil, standardOutput: Int32? = nil, standardError: Int32? = nil,
+        keepsDescriptors: Bool = true
     ) throws(SystemError) {
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
@@ -71,6 +74,7 @@ public struct ChildProcess: Sendable {
         }
         if let standardOutput { posix_spawn_file_actions_adddup2(&actions, standardOutput, 1) }
         if let standardError { posix_spawn_file_actions_adddup2(&actions, standardError, 2) }
+        if !keepsDescriptors { _ = clinux_spawn_close_from(&actions, 3) }
 
         let argv: [UnsafeMutablePointer<CChar>?] = ([program] + arguments).map { strdup($0) } + [nil]
         defer { for argument in argv { free(argument) } }

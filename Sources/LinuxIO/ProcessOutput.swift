@@ -20,7 +20,8 @@ public final class ProcessOutput {
         try check("pipe2") { clinux_pipe(&ends) }
         let writing = FileDescriptor(owning: ends[1])
         pipe = FileDescriptor(owning: ends[0])
-        child = try ChildProcess(program: program, arguments: arguments, standardOutput: writing.rawValue)
+        child = try ChildProcess(
+            program: program, arguments: arguments, standardOutput: writing.rawValue, keepsDescriptors: false)
     }
 
     deinit {

@@ -68,6 +68,12 @@ public enum UnixSocket {
     /// Ends both directions of a connection, whoever owns the descriptor (`shutdown(2)`).
     public static func shutDown(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
 
+    /// Another descriptor of the same socket, close-on-exec; nil when the descriptor is open no more.
+    public static func duplicate(_ descriptor: Int32) -> FileDescriptor? {
+        let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
+        return copy >= 0 ? FileDescriptor(owning: copy) : nil
+    }
+
     /// The path that this end of a connected socket is bound to; nil if it is none.
     public static func localPath(of descriptor: Int32) -> String? {
         var address = sockaddr_un()

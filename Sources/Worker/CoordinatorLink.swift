@@ -12,7 +12,16 @@ final class CoordinatorLink {
     private let socket: Socket
     private let monitor: Socket
     private let logger: Logger
-    private let hello: WorkerReport
+    private let hello: (_ link: UInt64, _ inDoubt: [String]) -> WorkerReport
+    /// The number of the present connection, or of the last one.
+    private var link: UInt64 = 0
+    /// What the coordinator must not miss and there was no room for, the oldest first.
+    private var backlog: [WorkerReport] = []
+    /// Reports that had to wait for room, and those that were given up.
+    private(set) var delayed = 0
+    private(set) var lost = 0
+    /// Orders of a coordinator that is gone.
+    private(set) var stale = 0
     private var graceTimer: Loop.Token?
     private(set) var isConnected = false
 
@@ -23,14 +32,21 @@ final class CoordinatorLink {
     /// No coordinator has come for so long that nobody will.
     var onAbandoned: (() -> Void)?
     var onOrder: ((WorkerOrder) -> Void)?
+    /// Tells which transactions a new coordinator has to decide.
+    var inDoubt: (() -> [String])?
 
     private let grace: Int64
     private static let maximumReports = 1000
+    private static let maximumBacklog = 1000
     private static let ordersPerTurn = 32
 
-    /// - Parameter graceMilliseconds: how long the worker goes on without a coordinator.
+    /// - Parameters:
+    ///   - hello: what to say first on the connection of that number, with what is in doubt.
+    ///   - graceMilliseconds: how long the worker goes on without a coordinator.
     init(
-        _ context: Context, _ loop: Loop, path: String, hello: WorkerReport, graceMilliseconds: Int64, logger: Logger
+        _ context: Context, _ loop: Loop, path: String,
+        hello: @escaping (_ link: UInt64, _ inDoubt: [String]) -> WorkerReport,
+        graceMilliseconds: Int64, logger: Logger
     ) throws(ZeroMQError) {
         grace = graceMilliseconds
         self.loop = loop
@@ -55,12 +71,38 @@ final class CoordinatorLink {
         startGrace()
     }
 
-    /// Tells the coordinator something.
+    /// Tells the coordinator something. Answers to orders and descriptions, which are told once, wait for room where there is none.
     ///
-    /// - Returns: false when there is none, or it doesn't read.
+    /// - Returns: false when there is no coordinator, or it doesn't read.
     @discardableResult
     func send(_ report: WorkerReport) -> Bool {
         guard isConnected else { return false }
+        sendBacklog()
+        if backlog.isEmpty, sendNow(report) { return true }
+        switch report {
+        case .reply, .description:
+            guard backlog.count < Self.maximumBacklog else {
+                lost += 1
+                return false
+            }
+            delayed += 1
+            backlog.append(report)
+            return true
+        case .hello, .status, .alive:
+            // The next one tells the same and more.
+            lost += 1
+            return false
+        }
+    }
+
+    /// Sends what waits, as far as there is room. To be called every so often.
+    func sendBacklog() {
+        var sent = 0
+        while sent < backlog.count, sendNow(backlog[sent]) { sent += 1 }
+        if sent > 0 { backlog.removeFirst(sent) }
+    }
+
+    private func sendNow(_ report: WorkerReport) -> Bool {
         do {
             return try socket.send(report.json.serialized)
         } catch {
@@ -86,13 +128,16 @@ final class CoordinatorLink {
         isConnected = true
         // The connection exists for libzmq's own thread; the socket learns of it when it looks.
         _ = socket.readiness()
-        send(hello)
+        link += 1
+        send(hello(link, inDoubt?() ?? []))
         onConnected?()
     }
 
     private func disconnected() {
         guard isConnected else { return }
         isConnected = false
+        // It was for a coordinator that is gone.
+        backlog = []
         logger.warning("the coordinator is gone")
         startGrace()
         onDisconnected?()
@@ -108,6 +153,11 @@ final class CoordinatorLink {
             guard let frames = try? socket.receive(maximumFrames: 1) else { return }
             guard frames.count == 1, let json = try? JSONValue(parsing: frames[0].bytes) else {
                 logger.error("a message from the coordinator is no order and is ignored")
+                continue
+            }
+            // libzmq may hand over what came before the connection broke, when the next one stands already.
+            if let meant = json["link"]?.integer, meant != Int64(clamping: link) {
+                stale += 1
                 continue
             }
             if let order = WorkerOrder(json: json) {

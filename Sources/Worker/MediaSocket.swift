@@ -92,7 +92,7 @@ final class MediaSocket {
             switch (kind, connection) {
             case (1, let connection?):
                 guard counter.subscribed(connection) else {
-                    UnixSocket.shutDown(connection)
+                    connections.shutDown(connection)
                     continue
                 }
                 subscribed(topic, connection)

@@ -3,20 +3,23 @@ import BusServer
 import CaptureCore
 import CaptureSources
 import JSON
+import LinuxIO
 import Logging
 
 /// Carries out the coordinator's orders, one after the other, each answered once; the loop never waits for one.
 final class OrderDesk {
     /// A change under way: checked, then made.
     private enum Transaction {
-        case prepared(PreparedChange)
-        case applied(AppliedChange, fence: UInt64)
+        case prepared(PreparedChange, isShared: Bool)
+        case applied(AppliedChange, fence: UInt64, isShared: Bool)
     }
 
     private enum Item {
         case order(WorkerOrder)
         /// The coordinator has gone in the midst of a change.
         case abandon(transaction: String)
+        /// Nothing is left to do before the process ends.
+        case end(() -> Void)
     }
 
     private let device: String
@@ -28,6 +31,10 @@ final class OrderDesk {
     var beforeReply: (() -> Void)?
     private var queue: [Item] = []
     private var isBusy = false
+    /// How often a coordinator has gone: what was begun for one is not answered to the next.
+    private var era = 0
+    /// The transaction that is being applied now, if other devices change with this one.
+    private var applying: String?
     private var transactions: [String: Transaction] = [:]
     /// Orders that would change something under a lower fence are refused.
     private(set) var highestFence: UInt64 = 0
@@ -102,18 +109,39 @@ final class OrderDesk {
         }
     }
 
-    /// The coordinator has gone: what it had begun and not finished is taken back, so that a change is made on all its devices or on none.
+    /// The coordinator has gone: what it had begun and not finished is taken back, so that a change is made on all its devices or on
+    /// none. One that other devices have part in stays as it is until the next coordinator says what was decided: ``inDoubt``.
     func abandon() {
+        era += 1
         queue.removeAll { if case .order = $0 { true } else { false } }
         for (id, transaction) in transactions {
             switch transaction {
             case .prepared: transactions[id] = nil
-            case .applied:
-                logger.warning("a change is taken back: the coordinator left it unfinished")
-                queue.append(.abandon(transaction: id))
+            case .applied(_, _, isShared: true):
+                logger.notice("a change over several devices waits for the next coordinator")
+            case .applied(_, _, isShared: false): takeBackAbandoned(id)
             }
         }
         startNext()
+    }
+
+    /// Transactions over several devices that are applied here, or being applied, and whose end was not told.
+    var inDoubt: [String] {
+        let applied = transactions.filter { if case .applied(_, _, isShared: true) = $0.value { true } else { false } }
+        return Set(applied.keys).union(applying.map { [$0] } ?? []).sorted()
+    }
+
+    /// No coordinator will come: takes back what is in doubt, and calls the body when nothing is left to do.
+    func giveUp(then body: @escaping () -> Void) {
+        for id in inDoubt where transactions[id] != nil { takeBackAbandoned(id) }
+        queue.append(.end(body))
+        startNext()
+    }
+
+    private func takeBackAbandoned(_ id: String) {
+        logger.warning("a change is taken back: the coordinator left it unfinished")
+        // Before anything that the next coordinator asks for.
+        queue.insert(.abandon(transaction: id), at: 0)
     }
 
     /// The lock that kept the device open is not known any more.
@@ -142,6 +170,16 @@ final class OrderDesk {
             ["device": .string(device), "fence": JSONValue(fence)])
     }
 
+    // Whoever gave it has told its client by then that nothing came of it.
+    private func checkDeadline(_ order: WorkerOrder) throws(BusError) {
+        guard let deadline = order.deadline, !order.action.endsTransaction, MonotonicClock.now() > deadline else {
+            return
+        }
+        throw BusError(
+            .limitExceeded, "\(device) was busy with other work for too long, and nothing was done; ask again.",
+            ["device": .string(device), "limit": "orderWait", "maximum": JSONValue(WorkerOrder.patience)])
+    }
+
     // MARK: One after the other
 
     private func startNext() {
@@ -149,13 +187,19 @@ final class OrderDesk {
         isBusy = true
         switch queue.removeFirst() {
         case .abandon(let id): takeBack(id) { [weak self] _ in self?.done() }
+        case .end(let body):
+            body()
+            done()
         case .order(let order):
+            let begun = era
             let finish: (Result<JSONValue, BusError>) -> Void = { [weak self] result in
                 guard let self else { return }
-                reply(order.number, result)
+                // Another coordinator counts its orders anew.
+                if begun == era { reply(order.number, result) }
                 done()
             }
             do throws(BusError) {
+                try checkDeadline(order)
                 // While it waited, a newer lock may have come.
                 try checkFence(order)
                 try carryOut(order, finish)
@@ -175,10 +219,11 @@ final class OrderDesk {
         _ order: WorkerOrder, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) throws(BusError) {
         switch order.action {
-        case .prepare(let id, let change, let path, let mode): try prepare(id, change, path, mode, finish)
+        case .prepare(let id, let change, let path, let mode, let isShared):
+            try prepare(id, change, path, mode, isShared, finish)
         case .apply(let id): try apply(id, order.fence ?? 0, finish)
         case .rollBack(let id):
-            if case .applied(_, let fence)? = transactions[id], fence < highestAppliedFence {
+            if case .applied(_, let fence, _)? = transactions[id], fence < highestAppliedFence {
                 throw lockLost(highestAppliedFence)
             }
             takeBack(id, finish)
@@ -192,7 +237,7 @@ final class OrderDesk {
     }
 
     private func prepare(
-        _ id: String, _ change: JSONValue, _ path: String, _ mode: ConfigurationMode,
+        _ id: String, _ change: JSONValue, _ path: String, _ mode: ConfigurationMode, _ isShared: Bool,
         _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) throws(BusError) {
         guard transactions[id] != nil || transactions.count < Self.maximumTransactions else {
@@ -203,10 +248,14 @@ final class OrderDesk {
         if case .applied? = transactions[id] {
             throw .invalidParams("transaction", "'\(id)' has been applied; finish it first")
         }
+        let begun = era
         perform(.open) { keeper throws(BusError) in
             try keeper.prepare(change, path: path, mode: mode)
         } then: { [weak self] result in
-            if case .success(let prepared) = result { self?.transactions[id] = .prepared(prepared) }
+            // One that was left meanwhile is not known any more.
+            if let self, begun == era, case .success(let prepared) = result {
+                transactions[id] = .prepared(prepared, isShared: isShared)
+            }
             finish(result.map(\.json))
         }
     }
@@ -214,17 +263,22 @@ final class OrderDesk {
     private func apply(
         _ id: String, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) throws(BusError) {
-        guard case .prepared(let change)? = transactions[id] else {
+        guard case .prepared(let change, let isShared)? = transactions[id] else {
             throw .invalidParams("transaction", "no change is prepared as '\(id)'")
         }
         highestFence = max(highestFence, fence)
+        let begun = era
+        applying = isShared ? id : nil
         let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
         perform(needsQuiet ? .quiet : .open) { keeper throws(BusError) in
             try keeper.apply(change)
         } then: { [weak self] result in
-            if let self, case .success(let applied) = result {
-                transactions[id] = .applied(applied, fence: fence)
+            guard let self else { return }
+            applying = nil
+            if case .success(let applied) = result {
+                transactions[id] = .applied(applied, fence: fence, isShared: isShared)
                 highestAppliedFence = max(highestAppliedFence, fence)
+                if begun != era, !isShared { takeBackAbandoned(id) }
             }
             finish(result.map(\.json))
         }
@@ -234,7 +288,7 @@ final class OrderDesk {
         switch transactions[id] {
         case nil: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
         case .prepared?: finish(.success([:]))
-        case .applied(let change, _)?:
+        case .applied(let change, _, _)?:
             let present = director.snapshot?.configuration
             let isSame =
                 present?.format == change.before.format && present?.frameDuration == change.before.frameDuration

@@ -61,7 +61,8 @@ public final class Worker {
         }
         let lockPath = directory.deviceLock(options.device)
         do throws(SystemError) {
-            lock = try LockFile(lockPath)
+            // Signed, so that a coordinator that didn't start it finds it also when it says nothing.
+            lock = try LockFile(lockPath, isSigned: true)
         } catch {
             throw error.isWouldBlock ? .deviceTaken(lockPath) : .failed("\(error)")
         }
@@ -82,6 +83,7 @@ public final class Worker {
             pool = try RenditionPool(loop)
             frames = FrameDesk(device: options.device, socket, pool)
             let clock = CallClock()
+            let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
                 loop,
                 device: DeviceKeeper(TimedSource(source, clock), device: options.device, committed: committed),
@@ -91,8 +93,10 @@ public final class Worker {
                 logger: logger)
             link = try CoordinatorLink(
                 context, loop, path: directory.workersSocket,
-                hello: .hello(
-                    device: options.device, uniqueID: source.identity.uniqueID, mediaPath: mediaPath),
+                hello: { link, inDoubt in
+                    .hello(
+                        device: options.device, uniqueID: uniqueID, mediaPath: mediaPath, link: link, inDoubt: inDoubt)
+                },
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
             desk = OrderDesk(
                 device: options.device, director, thread, committed: committed, logger: logger,
@@ -147,12 +151,13 @@ public final class Worker {
         }
         desk.onPlugged = { [weak self] facts, isNew in self?.director.plugged(facts, isNew: isNew) }
         desk.onStop = { [weak self] in self?.end(.inOrder) }
+        link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
         link.onOrder = { [weak self] order in self?.received(order) }
         link.onConnected = { [weak self] in self?.connected() }
         link.onDisconnected = { [weak self] in self?.desk.abandon() }
         link.onAbandoned = { [weak self] in
             self?.logger.warning("no coordinator has come for too long")
-            self?.end(.inOrder)
+            self?.desk.giveUp { self?.end(.inOrder) }
         }
     }
 
@@ -246,6 +251,7 @@ public final class Worker {
                 "dropped": JSONValue(frames.dropped),
             ]).serialized)
         errors.tell(table.refused + frames.failures(stream == nil ? director.error : nil))
+        link.sendBacklog()
         link.send(.alive(counters))
         status?.touch()
     }
@@ -260,7 +266,9 @@ public final class Worker {
         return [
             "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped), "lost": JSONValue(director.lost),
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
-            "connections": JSONValue(connections.count), "renditions": .object(renditions),
+            "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
+            "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
+            "renditions": .object(renditions),
         ]
     }
 

@@ -14,7 +14,11 @@ public final class BusHarness {
     private let home: TemporaryDirectory
     // Outside of the runtime directory: what tests and programs write is no leak.
     private let scratch: TemporaryDirectory
-    private let daemon: RunningProgram
+    private var daemon: RunningProgram
+    private let readiness: Readiness
+    /// How the coordinator was started, to start it again.
+    private let command: (program: String, arguments: [String], environment: [String: String])
+    private var earlierLogs = ""
     private var started: [RunningProgram] = []
     private var client: Client?
     private let sharedMemoryBefore: Set<String>
@@ -41,7 +45,7 @@ public final class BusHarness {
         scratch = try TemporaryDirectory()
         directory = try RuntimeDirectory("\(home.path)/bus")
         sharedMemoryBefore = Leaks.sharedMemory()
-        let readiness = try Readiness(scratch)
+        readiness = try Readiness(scratch)
         var environment = Self.inherited()
         environment["PATH"] = "\(Programs.directory):\(environment["PATH"] ?? "/usr/bin:/bin")"
         environment["CAMERABUS_RUNTIME_DIR"] = directory.path
@@ -59,6 +63,7 @@ public final class BusHarness {
             arguments = ["-c", "ulimit -n \(descriptorLimit); exec \"$0\" \"$@\"", program] + arguments
             program = "/bin/sh"
         }
+        command = (program, arguments, environment)
         daemon = try RunningProgram(program, arguments, environment: environment, scratch: scratch)
         guard await readiness.wait(for: daemon.process, by: deadline) else {
             daemon.process.send(SIGKILL)
@@ -115,7 +120,7 @@ public final class BusHarness {
     public var scratchPath: String { scratch.path }
 
     /// What the coordinator, and the workers that it started, have logged so far.
-    public var log: String { daemon.standardError }
+    public var log: String { earlierLogs + daemon.standardError }
 
     // MARK: What it says
 
@@ -158,6 +163,33 @@ public final class BusHarness {
         let client = try await connect(name: "the harness")
         self.client = client
         return client
+    }
+
+    // MARK: Its death
+
+    /// Kills the coordinator, alone, with a signal that it can't see coming; returns when it is gone.
+    public func killCoordinator() async throws {
+        daemon.process.send(SIGKILL)
+        _ = try await daemon.end()
+        earlierLogs = String((earlierLogs + daemon.standardError).suffix(1 << 20))
+    }
+
+    /// Starts another coordinator in the place of one that was killed.
+    ///
+    /// - Parameters:
+    ///   - waits: until it says that it is ready; false: returns at once.
+    ///   - arguments: instead of those that the first one was started with, but for the runtime directory.
+    public func startCoordinator(
+        waits: Bool = true, arguments: [String]? = nil, by deadline: Deadline = .usual
+    ) async throws {
+        readiness.forget()
+        let arguments = arguments.map { ["--runtime-dir", directory.path] + $0 } ?? command.arguments
+        daemon = try RunningProgram(
+            command.program, arguments, environment: command.environment, scratch: scratch)
+        guard waits else { return }
+        guard await readiness.wait(for: daemon.process, by: deadline) else {
+            throw TestingError("camerabusd did not become ready again: \(daemon.standardError)")
+        }
     }
 
     // MARK: Its end

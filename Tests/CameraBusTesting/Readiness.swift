@@ -33,6 +33,12 @@ final class Readiness: Sendable {
         }
     }
 
+    /// Lets go of what an earlier process has said.
+    func forget() {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        while recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT)) > 0 {}
+    }
+
     private func hears(_ word: String, from process: ProcessDescriptor, by deadline: Deadline) -> Bool {
         var buffer = [UInt8](repeating: 0, count: 4096)
         while waitUntilReadable(socket, orEnd: process.rawValue, by: deadline) {

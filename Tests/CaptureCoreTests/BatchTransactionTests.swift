@@ -17,7 +17,10 @@ import Testing
         #expect(batch.awaited == ["a"])
         #expect(batch.prepared("a", .success(2)) == [.apply("a"), .apply("b")])
         #expect(batch.applied("a", .success("A")).isEmpty)
-        #expect(batch.applied("b", .success("B")) == [.finish(.success(["a": "A", "b": "B"]))])
+        #expect(batch.applied("b", .success("B")) == [.decide])
+        #expect(!batch.isFinished)
+        #expect(batch.decided(.success(())) == [.finish(.success(["a": "A", "b": "B"]))])
+        #expect(batch.decided(.success(())).isEmpty)
         #expect(batch.isFinished && batch.awaited.isEmpty)
     }
 
@@ -149,6 +152,9 @@ import Testing
                 #expect(changed.contains(device), comment)
                 if !isFailing { changed.remove(device) }
                 asked += batch.rolledBack(device, isFailing ? .failure(error) : .success(()))
+            case .decide:
+                #expect(devices.count > 1 && isAnyPrepared == Set(devices), comment)
+                asked += batch.decided(isFailing ? .failure(error) : .success(()))
             case .finish(let outcome):
                 outcomes.append(outcome)
             }

@@ -9,6 +9,28 @@ import ZeroMQ
 extension ProcessTests {
     /// Frames through the whole system, and what deaths and stopped readers cost.
     @Suite(.timeLimit(.minutes(5))) struct Frames {
+        @Test func `a subscription takes the device as it is set, and leaves it so`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            func set() throws -> [JSONValue?] {
+                let device = try client.call("device.get", ["device": "cam0"])["device"]
+                return ["activeFormat", "frameDuration", "generation"].map { device?[$0] }
+            }
+            let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            let change: JSONValue = [
+                "device": "cam0", "activeFormat": ["width": 640, "height": 480], "frameRate": 25,
+            ]
+            try client.call("device.configure", ["lock": lock, "changes": [change]])
+            try client.call("device.unlock", ["lock": lock])
+            let before = try set()
+            for rendition in ["jpeg:320x240@10", "native", "gray@5"] {
+                let frame = try FrameReader(bus, "cam0", rendition).next()
+                #expect(frame.header["generation"] == before[2])
+                #expect(try set() == before)
+            }
+            try await bus.stop()
+        }
+
         @Test func `a batch whose last change is impossible changes nothing on either device`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -111,6 +111,55 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `who waits goes on waiting when a lock is taken over, and is told of`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let loser = try RawClient(path: bus.directory.commandSocket)
+            try loser.call("device.lock", ["devices": ["cam0", "cam1"], "note": "the loser"])
+            let waiter = try RawClient(path: bus.directory.commandSocket)
+            try waiter.start("device.lock", ["devices": "cam0", "wait": 20_000, "note": "the waiter"])
+            let other = try RawClient(path: bus.directory.commandSocket)
+            try other.start("device.lock", ["devices": "cam1", "wait": 20_000])
+            try await eventually { try bus.metric("lock_waits") == 2 }
+            let told = try await bus.run("camerabus", ["locks"])
+            #expect(told.standardOutput.contains("WAITS FOR") && told.standardOutput.contains("the waiter"))
+            let winner = try bus.start(
+                "camerabus", ["lock", "cam0", "--take-over", "--note", "the winner", "--", "sh", "-c", "echo on; cat"])
+            try await eventually { winner.standardOutput == "on\n" || winner.process.hasEnded }
+            // The loser's other device is free, and whoever waited for it has it.
+            #expect(try other.reply().result.get()["devices"] == ["cam1"])
+            _ = try await winner.end()
+            #expect(try waiter.reply().result.get()["devices"] == ["cam0"])
+            let refused = try await bus.run("camerabus", ["lock", "cam0", "--take-over", "--wait", "1"])
+            #expect(refused.status == 64 || refused.status == 2)
+            try await bus.stop()
+        }
+
+        @Test(.enabled(if: CurrentProcess.uid == 0, "needs a process namespace, which root may make"))
+        func `a process that the bus can't see is given a lease of ten seconds`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let other = try TemporaryDirectory()
+            let path = "\(other.path)/bus"
+            let namespace = try bus.start(
+                "unshare",
+                [
+                    "--pid", "--fork", "--kill-child", "--mount-proc", Programs.path("camerabusd"), "--runtime-dir",
+                    path,
+                    "--virtual", "1", "--no-hardware",
+                ])
+            defer { namespace.process.send(SIGKILL) }
+            try await eventually { namespace.standardError.contains("ready") || namespace.process.hasEnded }
+            let client = try RawClient(path: "\(path)/command.sock")
+            #expect(try client.call("bus.hello", ["client": "outside"])["you"]?["pid"] == 0)
+            let lock = try client.call("device.lock", ["devices": "cam0"])
+            let told = try client.call("device.locks")["locks"]?[0]
+            #expect(told?["lease"] == 10_000 && told?["holder"]?["pid"] == 0)
+            try client.call("device.renew", ["lock": lock["lock"] ?? .null])
+            try client.call("bus.shutdown")
+            _ = try await namespace.end()
+            other.remove()
+            try await bus.stop()
+        }
+
         @Test func `what was granted can't be given up any more`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
@@ -133,20 +182,6 @@ extension ProcessTests {
             #expect(set["applied"]?["cam0"]?["controls"]?["brightness"] == 7)
             withExtendedLifetime(floods) {}
             try await bus.stop()
-        }
-
-        @Test func `a damaged state file is told, and not taken for a fresh start`() async throws {
-            let bus = try await BusHarness(virtual: 0)
-            try await bus.stop()
-            let other = try TemporaryDirectory()
-            let directory = try RuntimeDirectory("\(other.path)/bus")
-            try PrivateDirectory.make(directory.path, mode: 0o700)
-            try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
-            try File.replace(directory.stateFile, with: Array("{\"fence\":".utf8), mode: 0o600)
-            let result = try await bus.run("camerabusd", ["--runtime-dir", directory.path, "--no-hardware"])
-            #expect(result.status == 1)
-            #expect(result.standardError.contains("state.json can't be read"))
-            other.remove()
         }
 
         @Test func `a request with a key is carried out once`() async throws {

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from contextlib import ExitStack
 from pathlib import Path
@@ -188,6 +189,33 @@ class Locks(LiveTestCase):
             self.assertEqual((device.lock.holder.pid, device.lock.fence), (os.getpid(), lock.fence))
             self.assertNotEqual(device.lock.id, lock.token)
         self.assertIsNone(self.client.device(self.first).lock)
+
+    def test_an_administrator_takes_over_and_the_loser_learns_it(self) -> None:
+        if os.geteuid() != 0:
+            self.skipTest("not an administrator")
+        loser = self.client.lock(self.first, self.second, note="the loser")
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", HOLDER.replace("*sys.argv[1:])", "*sys.argv[1:], wait=30)"), self.second],
+            env=self.environment(), stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert waiting.stdout is not None
+        self.addCleanup(waiting.stdout.close)
+        self.addCleanup(waiting.wait, TIMEOUT)
+        self.addCleanup(waiting.kill)
+        until = time.monotonic() + TIMEOUT
+        while not (locks := self.client.locks()).waiting:
+            self.assertLess(time.monotonic(), until)
+        self.assertEqual([(lock.note, lock.devices) for lock in locks.locks], [("the loser", (self.first, self.second))])
+        self.assertEqual((locks.waiting[0].devices, locks.waiting[0].holder.pid), ((self.second,), waiting.pid))
+        with self.client.take_over(self.first, note="the winner") as winner:
+            self.assertGreater(winner.fence or 0, loser.fence or 0)
+            with self.assertRaises(LockLost):
+                self.client.set(self.first, lock=loser, brightness=0)
+            self.client.set(self.first, brightness=0)
+            # The loser's other device is free, and goes to whoever has waited for it.
+            self.assertEqual(waiting.stdout.readline(), "held\n")
+        with self.assertRaises(LockLost):
+            loser.release()
 
     def test_all_or_nothing(self) -> None:
         self.holder(self.second)

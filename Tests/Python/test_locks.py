@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
-from typing import Any
+from typing import Any, Callable
 from unittest import mock
 
 import zmq
 
-from camerabus import BusTimeout, Client, DeviceBusy, LockLost
+from camerabus import AsyncClient, BusTimeout, Client, DeviceBusy, LockLost
 from fake_bus import NO_REPLY, BusTestCase
 
 ANSWER = {"verdict": "valid", "generation": {}, "applied": {}, "adjusted": []}
@@ -187,3 +188,85 @@ class GivenUp(BusTestCase):
         with self.assertRaises(BusTimeout):
             self.client.lock("cam0", timeout=0.05)
         self.assertEqual(len(self.bus.asked("device.lock")), 1)
+
+
+class OverARestart(BusTestCase):
+    """The bus ends with a request on its way, and another one comes."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.client = Client(self.bus.directory, timeout=5)
+        self.addCleanup(self.client.close)
+
+    def _die_in(self, method: str, after: Callable[[dict[str, Any]], Any] = lambda params: None) -> None:
+        """Its first call ends the bus, which does then as it usually does."""
+        usual = self.bus.methods[method]
+
+        def die(params: dict[str, Any]) -> Any:
+            after(params)
+            self.bus.methods[method] = usual
+
+            def again() -> None:
+                self.bus.stop()
+                self.bus.start()
+
+            thread = threading.Thread(target=again)
+            thread.start()
+            self.addCleanup(thread.join)
+            return NO_REPLY
+
+        self.bus.methods[method] = die
+
+    def test_a_lock_is_asked_for_again_under_the_same_key(self) -> None:
+        self._die_in("device.lock")
+        with self.client.lock("cam0", wait=1) as lock:
+            self.assertEqual(lock.token, "token-1")
+        first, second = [request for request in self.bus.requests if request["method"] == "device.lock"]
+        self.assertEqual((first["key"], first["params"]), (second["key"], second["params"]))
+
+    def test_an_unlock_is_asked_again_and_lost_is_as_good_as_done(self) -> None:
+        for after in (lambda params: None, lambda params: self.bus.locks.clear()):
+            lock = self.client.lock("cam0")
+            self._die_in("device.unlock", after)
+            lock.release()
+            self.assertEqual(self.bus.locks, {})
+        self.assertEqual(len(self.bus.asked("device.unlock")), 4)
+
+    def test_a_renewal_is_asked_again(self) -> None:
+        self.bus.methods["device.renew"] = lambda params: {"expires": 1}
+        with self.client.lock("cam0", lease=10) as lock:
+            self._die_in("device.renew")
+            lock.renew()
+        self.assertEqual(self.bus.asked("device.renew"), [{"lock": "token-1"}] * 2)
+
+    def test_asyncio_does_the_same(self) -> None:
+        async def use() -> None:
+            async with AsyncClient(self.bus.directory, timeout=5) as client:
+                self._die_in("device.lock")
+                async with client.lock("cam0"):
+                    self._die_in("device.unlock")
+
+        asyncio.run(use())
+        self.assertEqual(self.bus.locks, {})
+        self.assertEqual(len(self.bus.asked("device.lock")), 2)
+
+
+class TakingOver(BusTestCase):
+    def test_it_is_asked_for_and_the_environment_s_lock_is_not_joined(self) -> None:
+        os.environ["CAMERABUS_LOCK"] = "theirs"
+        self.addCleanup(os.environ.pop, "CAMERABUS_LOCK", None)
+        self.bus.methods["device.takeOver"] = self.bus._lock
+        with Client(self.bus.directory) as client, client.take_over("cam0", lease=2, note="mine") as lock:
+            self.assertEqual((lock.joined, lock.token), (False, "token-1"))
+        self.assertEqual(self.bus.asked("device.takeOver"), [{"devices": ["cam0"], "lease": 2000, "note": "mine"}])
+        self.assertEqual(self.bus.locks, {})
+
+    def test_all_locks_and_waiters_are_told(self) -> None:
+        holder = {"uid": 1, "gid": 2, "pid": 3, "name": "me"}
+        lock = {"id": "l", "devices": ["cam0"], "holder": holder, "fence": 4, "note": None, "since": 5, "lease": 100, "expires": 9}
+        wait = {"devices": ["cam0", "cam1"], "holder": holder, "note": "why", "until": 6}
+        self.bus.methods["device.locks"] = lambda params: {"locks": [lock], "waiting": [wait]}
+        with Client(self.bus.directory) as client:
+            locks = client.locks()
+        self.assertEqual((locks.locks[0].fence, locks.locks[0].devices, locks.locks[0].lease), (4, ("cam0",), 100))
+        self.assertEqual((locks.waiting[0].holder.name, locks.waiting[0].until), ("me", 6))

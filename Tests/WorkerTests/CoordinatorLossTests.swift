@@ -1,5 +1,6 @@
 import BusProtocol
 import CaptureCore
+import Glibc
 import JSON
 import Testing
 
@@ -84,5 +85,97 @@ struct CoordinatorLossTests {
         worker.killCoordinator()
         #expect(worker.waitForEnd() == 0)
         #expect(!bench.now.isOpen)
+    }
+
+    @Test("leaves a change that other devices have part in as it is, until the next one says what was decided")
+    func inDoubt() throws {
+        let worker = try WorkerFixture(bench)
+        func apply(_ id: String, _ gain: Int64) throws {
+            let change: JSONValue = ["device": "cam0", "controls": ["gain": .integer(gain)]]
+            let prepare = WorkerOrder.Action.prepare(
+                transaction: id, change: change, path: "", mode: .exact, isShared: true)
+            _ = try worker.coordinator.order(prepare, fence: 1).get()
+            _ = try worker.coordinator.order(.apply(transaction: id), fence: 1).get()
+        }
+        func gain() throws -> JSONValue? {
+            try worker.coordinator.order(.readControls).get()["controls"]?.array?.first { $0["name"] == "gain" }?[
+                "value"]
+        }
+        try apply("stays", 3)
+        worker.killCoordinator()
+        try worker.startCoordinator()
+        #expect(try worker.coordinator.inDoubt == ["stays"])
+        #expect(try gain() == 3)
+        _ = try worker.coordinator.order(.finish(transaction: "stays")).get()
+        try apply("goes", 4)
+        for _ in 0..<2 {
+            worker.killCoordinator()
+            try worker.startCoordinator()
+            #expect(try worker.coordinator.inDoubt == ["goes"])
+        }
+        _ = try worker.coordinator.order(.rollBack(transaction: "goes")).get()
+        #expect(try gain() == 3)
+        worker.killCoordinator()
+        try worker.startCoordinator()
+        #expect(try worker.coordinator.inDoubt == [])
+    }
+
+    @Test("takes back what is in doubt when no coordinator comes")
+    func doubtAbandoned() throws {
+        let worker = try WorkerFixture(bench) { $0.coordinatorGraceMilliseconds = 200 }
+        let change: JSONValue = ["device": "cam0", "controls": ["gain": 3]]
+        let prepare = WorkerOrder.Action.prepare(
+            transaction: "t", change: change, path: "", mode: .exact, isShared: true)
+        _ = try worker.coordinator.order(prepare, fence: 1).get()
+        _ = try worker.coordinator.order(.apply(transaction: "t"), fence: 1).get()
+        bench.clearCalls()
+        worker.killCoordinator()
+        #expect(worker.waitForEnd() == 0)
+        #expect(bench.now.calls.contains("set gain"))
+    }
+
+    @Test(
+        "takes back a change that was just being made, when it is made, and answers it to nobody",
+        arguments: [false, true])
+    func underWay(isShared: Bool) throws {
+        let worker = try WorkerFixture(bench)
+        let change: JSONValue = ["device": "cam0", "controls": ["gain": 3]]
+        let prepare = WorkerOrder.Action.prepare(
+            transaction: "t", change: change, path: "", mode: .exact, isShared: isShared)
+        _ = try worker.coordinator.order(prepare, fence: 1).get()
+        bench.set { $0.slowness = 400 }
+        bench.clearCalls()
+        let number = try worker.coordinator.send(.apply(transaction: "t"), fence: 1)
+        while !bench.now.calls.contains("set gain") { usleep(1000) }
+        worker.killCoordinator()
+        try worker.startCoordinator()
+        bench.set { $0.slowness = 0 }
+        #expect(try worker.coordinator.inDoubt == (isShared ? ["t"] : []))
+        // The new one's first orders have the numbers that the old one's had.
+        if isShared { try worker.coordinator.send(.rollBack(transaction: "t")) }
+        var answers: [UInt64] = []
+        let last = try worker.coordinator.send(.readControls)
+        let report = try worker.coordinator.wait("the controls") {
+            if case .reply(let order, _) = $0 { answers.append(order) }
+            if case .reply(last, _) = $0 { return true }
+            return false
+        }
+        guard case .reply(_, let result) = report else { return }
+        #expect(try result.get()["controls"]?.array?.first { $0["name"] == "gain" }?["value"] == 0)
+        #expect(answers == (isShared ? [1, 2] : [1]), "the old order was number \(number)")
+    }
+
+    @Test("does nothing that was ordered over an earlier connection")
+    func stale() throws {
+        let worker = try WorkerFixture(bench)
+        worker.killCoordinator()
+        try worker.startCoordinator()
+        let coordinator = try worker.coordinator
+        #expect(coordinator.link == 2)
+        try coordinator.send(.stop, link: 1)
+        _ = try coordinator.order(.lock, fence: 5).get()
+        _ = try coordinator.wait("the counters") {
+            if case .alive(let value) = $0 { value["staleOrders"] == 1 } else { false }
+        }
     }
 }

@@ -234,4 +234,24 @@ struct OrderTests {
             #expect(error?.reason == .invalidParams)
         }
     }
+
+    @Test("an order whose time is over before its turn comes is refused, but what ends a transaction is not")
+    func deadline() throws {
+        let worker = try WorkerFixture(bench)
+        _ = try prepare(worker, ["controls": ["gain": 3]]).get()
+        bench.set { $0.slowness = 300 }
+        let applying = try worker.coordinator.send(.apply(transaction: "t"), fence: 1)
+        let soon = MonotonicClock.now() + 100_000_000
+        let late = try worker.coordinator.send(.readControls, deadline: soon)
+        let finishing = try worker.coordinator.send(.finish(transaction: "t"), deadline: soon)
+        var answers: [UInt64: Result<JSONValue, BusError>] = [:]
+        _ = try worker.coordinator.wait("three answers") {
+            if case .reply(let order, let result) = $0 { answers[order] = result }
+            return answers.count == 3
+        }
+        _ = try answers[applying]?.get()
+        _ = try answers[finishing]?.get()
+        let error = #expect(throws: BusError.self) { try answers[late]?.get() }
+        #expect(error?.reason == .limitExceeded && error?.data["limit"] == "orderWait")
+    }
 }

@@ -114,6 +114,9 @@ final class FakeCoordinator {
     private(set) var status: JSONValue = .null
     private(set) var description: JSONValue = .null
     private(set) var counters: JSONValue = .null
+    /// What the worker's last hello said.
+    private(set) var link: UInt64 = 0
+    private(set) var inDoubt: [String] = []
     private(set) var statuses = 0
 
     init(_ directory: RuntimeDirectory) throws {
@@ -124,16 +127,21 @@ final class FakeCoordinator {
     }
 
     @discardableResult
-    func send(_ action: WorkerOrder.Action, fence: UInt64? = nil) throws -> UInt64 {
+    func send(
+        _ action: WorkerOrder.Action, fence: UInt64? = nil, link: UInt64? = nil, deadline: Int64? = nil
+    ) throws -> UInt64 {
         lastOrder += 1
-        let order = WorkerOrder(number: lastOrder, fence: fence, action: action)
+        let order = WorkerOrder(
+            number: lastOrder, fence: fence, action: action, link: link ?? self.link, deadline: deadline)
         #expect(try socket.send(frames: [connection, order.json.serialized]))
         return lastOrder
     }
 
     /// Gives an order and waits for its answer.
-    func order(_ action: WorkerOrder.Action, fence: UInt64? = nil) throws -> Result<JSONValue, BusError> {
-        let number = try send(action, fence: fence)
+    func order(
+        _ action: WorkerOrder.Action, fence: UInt64? = nil, deadline: Int64? = nil
+    ) throws -> Result<JSONValue, BusError> {
+        let number = try send(action, fence: fence, deadline: deadline)
         let report = try wait("the reply to \(action)") {
             if case .reply(number, _) = $0 { true } else { false }
         }
@@ -163,6 +171,7 @@ final class FakeCoordinator {
                     status = value
                     statuses += 1
                 case .description(let value): description = value
+                case .hello(_, _, _, let link, let inDoubt): (self.link, self.inDoubt) = (link, inDoubt)
                 case .alive(let value): counters = value
                 default: break
                 }

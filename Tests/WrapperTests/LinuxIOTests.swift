@@ -35,6 +35,52 @@ final class TemporaryFolder {
         _ = try LockFile("\(folder.path)/lock")
     }
 
+    @Test func `a signed lock file names who holds it`() throws {
+        let folder = TemporaryFolder()
+        let path = "\(folder.path)/lock"
+        func isNobody() -> Bool { if case .nobody = LockFile.holder(of: path) { true } else { false } }
+        #expect(isNobody())
+        var lock: LockFile? = try LockFile(path, isSigned: true)
+        guard case .somebody(let process?) = LockFile.holder(of: path) else {
+            Issue.record("nobody is named")
+            return
+        }
+        #expect(process.pid == CurrentProcess.pid)
+        // A process of that number which started at another time is not who signed it.
+        try Array("\(CurrentProcess.pid) 1\n".utf8).withUnsafeBytes { bytes in
+            let file = try FileDescriptor(opening: path, O_WRONLY)
+            #expect(pwrite(file.rawValue, bytes.baseAddress, bytes.count, 0) == bytes.count)
+        }
+        if case .somebody(let other?) = LockFile.holder(of: path) { Issue.record("\(other.pid) is named") }
+        #expect(!isNobody())
+        _ = lock
+        lock = nil
+        #expect(isNobody())
+    }
+
+    @Test func `only a plain file of one's own is read as such`() throws {
+        let folder = TemporaryFolder()
+        let path = "\(folder.path)/state"
+        func code() -> Int32? {
+            do throws(SystemError) {
+                _ = try File.readOwn(path, limit: 4)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        #expect(code() == ENOENT)
+        try File.replace(path, with: [1, 2], mode: 0o600)
+        #expect(try File.readOwn(path, limit: 4) == [1, 2])
+        try File.replace(path, with: [1, 2, 3, 4, 5], mode: 0o600)
+        #expect(code() == EFBIG)
+        File.remove(path)
+        #expect(mkfifo(path, 0o600) == 0 && code() == EINVAL)
+        File.remove(path)
+        #expect(symlink("/etc/hostname", path) == 0 && code() == ELOOP)
+        File.remove(path)
+    }
+
     @Test func `replacing a file leaves no temporary one and keeps its mode`() throws {
         let folder = TemporaryFolder()
         let path = "\(folder.path)/state"

@@ -17,7 +17,7 @@ from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameFeed
-from .values import Change, Configuration, Control, Device, Event, Format, Hello, Reply
+from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply
 
 
 class AsyncClient:
@@ -107,6 +107,15 @@ class AsyncClient:
         """To be entered (`async with client.lock("cam0"):`) or awaited (`lock = await client.lock("cam0")`)."""
         return AsyncLock(self._open, devices, wait, lease, note, self._run, timeout)
 
+    def take_over(
+        self, *devices: str, lease: float | None = None, note: str | None = None, timeout: float | None = None
+    ) -> AsyncLock:
+        """To be entered or awaited, as `lock`."""
+        return AsyncLock(self._open, devices, 0.0, lease, note, self._run, timeout, takes_over=True)
+
+    async def locks(self, *, timeout: float | None = None) -> Locks:
+        return await self._run(self._open.ask(calls.locks(), timeout))
+
     async def configure(
         self,
         changes: str | Mapping[str, Any] | Sequence[Mapping[str, Any]],
@@ -165,8 +174,9 @@ class AsyncLock(LockBase):
         note: str | None,
         run: Runner,
         timeout: float | None,
+        takes_over: bool = False,
     ) -> None:
-        super().__init__(core, devices, wait, lease, note)
+        super().__init__(core, devices, wait, lease, note, takes_over)
         self._run = run
         self._timeout = timeout
 

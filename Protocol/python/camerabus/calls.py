@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence, TypeAlias
 
 from .core import Call
 from .errors import ProtocolError
-from .values import Configuration, Control, Device, Format, read, read_list
+from .values import Configuration, Control, Device, Format, Locks, read, read_list
 
 #: `"f3"`, or {pixelFormat?, width, height}.
 FormatWish: TypeAlias = str | Mapping[str, Any]
@@ -42,6 +42,10 @@ def controls(name: str) -> Call[dict[str, Control]]:
         return {control.name: control for control in read_list(Control, _member(result, "controls"))}
 
     return Call("device.controls", {"device": name}, read_controls, True)
+
+
+def locks() -> Call[Locks]:
+    return Call("device.locks", {}, lambda result: read(Locks, result), True)
 
 
 def snapshot(prefix: str | None) -> Call[dict[str, Any]]:

@@ -17,7 +17,7 @@ from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .steps import deadline, is_over, run
 from .subscription import EventFeed, FrameFeed
-from .values import Change, Configuration, Control, Device, Event, Format, Hello, Reply
+from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply
 
 
 class Client:
@@ -127,6 +127,18 @@ class Client:
         lock = Lock(self._open, devices, wait, lease, note)
         run(lock._acquire(timeout))
         return lock
+
+    def take_over(
+        self, *devices: str, lease: float | None = None, note: str | None = None, timeout: float | None = None
+    ) -> Lock:
+        """Takes devices from whoever has them locked; for administrators. The loser's lock ends as a whole, and it is told."""
+        lock = Lock(self._open, devices, 0.0, lease, note, takes_over=True)
+        run(lock._acquire(timeout))
+        return lock
+
+    def locks(self, *, timeout: float | None = None) -> Locks:
+        """All locks, and who waits for one."""
+        return run(self._open.ask(calls.locks(), timeout))
 
     def configure(
         self,

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from contextvars import ContextVar
 from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
-from .errors import BusTimeout, CaptureError
-from .steps import Steps
+from .errors import BusGone, BusTimeout, CaptureError, ClientError, LockLost
+from .steps import Steps, deadline, is_over
 
 VARIABLE = "CAMERABUS_LOCK"
 
@@ -21,8 +22,17 @@ _active: ContextVar[tuple[LockBase, ...]] = ContextVar("camerabus_locks", defaul
 class LockBase:
     """A lock on devices. `token` is a secret: whoever shows it may use the lock."""
 
-    def __init__(self, core: Core, devices: Sequence[str], wait: float, lease: float | None, note: str | None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        devices: Sequence[str],
+        wait: float,
+        lease: float | None,
+        note: str | None,
+        takes_over: bool = False,
+    ) -> None:
         self._core = core
+        self._method = "device.takeOver" if takes_over else "device.lock"
         self._wait = wait
         self._params: dict[str, Any] = {"devices": list(devices)}
         if wait:
@@ -32,7 +42,7 @@ class LockBase:
         if note is not None:
             self._params["note"] = note
         self.devices = tuple(devices)
-        self.token = os.environ.get(VARIABLE, "")
+        self.token = "" if takes_over else os.environ.get(VARIABLE, "")
         #: True: the lock is that of another process, which handed it on as `$CAMERABUS_LOCK` and will end it.
         self.joined = bool(self.token)
         #: Rises with every lock that the bus gives; None for a joined lock.
@@ -47,17 +57,26 @@ class LockBase:
     def _acquire(self, timeout: float | None) -> Steps[None]:
         if self.token:
             return
-        call: Call[dict[str, Any]] = Call("device.lock", self._params, dict)
+        call: Call[dict[str, Any]] = Call(self._method, self._params, dict)
         # The key is what a request that was given up can be found by again.
         key = str(uuid.uuid4())
-        try:
-            result = yield from self._core.ask(call, self._wait + self._core.timeout if timeout is None else timeout, key)
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            if isinstance(error, BusTimeout) or not isinstance(error, CaptureError):
-                yield from self._give_up(call, key)
-            raise
+        until = deadline(self._wait + self._core.timeout if timeout is None else timeout)
+        was_lost = False
+        while True:
+            try:
+                result = yield from self._core.ask(call, max(0.0, until - time.monotonic()), key)
+                break
+            except GeneratorExit:
+                raise
+            except BusGone:
+                # The next bus is asked the same under the same key: if the lock had been given by then, its answer comes now.
+                was_lost = True
+                if is_over(until):
+                    raise
+            except BaseException as error:
+                if isinstance(error, ClientError if was_lost else BusTimeout) or not isinstance(error, CaptureError):
+                    yield from self._give_up(call, key)
+                raise
         self.token = str(result.get("lock", ""))
         self.fence = result.get("fence")
         self.holder = result.get("holder") or {}
@@ -74,12 +93,28 @@ class LockBase:
             pass
 
     def _renew(self, timeout: float | None) -> Steps[None]:
-        yield from self._core.ask(Call("device.renew", {"lock": self.token}, dict), timeout)
+        yield from self._core.ask(Call("device.renew", {"lock": self.token}, dict, True), timeout)
 
     def _release(self, timeout: float | None) -> Steps[None]:
         token, self.token = self.token, ""
-        if token and not self.joined:
-            yield from self._core.ask(Call("device.unlock", {"lock": token}, dict), timeout)
+        if not token or self.joined:
+            return
+        call: Call[dict[str, Any]] = Call("device.unlock", {"lock": token}, dict)
+        until = deadline(self._core.timeout if timeout is None else timeout)
+        was_lost = False
+        while True:
+            try:
+                yield from self._core.ask(call, max(0.0, until - time.monotonic()))
+                return
+            except BusGone:
+                # The next bus still has the lock, unless this one had ended it.
+                was_lost = True
+                if is_over(until):
+                    raise
+            except LockLost:
+                if not was_lost:
+                    raise
+                return
 
     def _enter(self) -> None:
         _active.set((*_active.get(), self))

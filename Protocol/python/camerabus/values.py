@@ -95,6 +95,41 @@ class DeviceLock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LockState:
+    """A lock, as all may see it. `id` is not the token; `lease` is in milliseconds, None: it is bound to its process."""
+
+    id: str = ""
+    devices: tuple[str, ...] = _tuple()
+    holder: Holder | None = _of(Holder)
+    fence: int = 0
+    note: str | None = None
+    since: int = 0
+    lease: float | None = None
+    expires: int | None = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockWait:
+    """Who waits for a lock, and until when (CLOCK_MONOTONIC, nanoseconds)."""
+
+    devices: tuple[str, ...] = _tuple()
+    holder: Holder | None = _of(Holder)
+    note: str | None = None
+    until: int = 0
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Locks:
+    """The locks there are, in the order they were given, and who waits for one, the first to be served first."""
+
+    locks: tuple[LockState, ...] = field(default=(), metadata={"read": lambda value: tuple(read_list(LockState, value))})
+    waiting: tuple[LockWait, ...] = field(default=(), metadata={"read": lambda value: tuple(read_list(LockWait, value))})
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """The process that serves a device."""
 

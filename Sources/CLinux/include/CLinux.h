@@ -33,6 +33,9 @@ int clinux_flock_exclusive_now(int fd);
 
 char **clinux_environment(void);
 
+/// Lets a process that is spawned close every descriptor from that one on (posix_spawn_file_actions_t *).
+int clinux_spawn_close_from(void *actions, int first);
+
 // Both ends close-on-exec, and never blocking.
 int clinux_pipe(int ends[2]);
 

@@ -14,12 +14,15 @@ struct LockCommand: BusCommand {
             $CAMERABUS_RUNTIME_DIR. SIGINT, SIGTERM and SIGHUP are handed on to it, and the exit status is the command's: 128 + N when signal N ended it, \
             126 or 127 when it can't be started.
 
+            The lock outlives a crash of the bus: whoever holds it still has it from the next one.
+
             Without a command the lock's token is printed (with --json: {"lock": …, "fence": …, "devices": […]}), and the lock held until \
             Ctrl-C or SIGTERM, which is status 0, or until it is lost, which is status 1.
 
             EXAMPLES:
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
               camerabus lock left right --wait 5 -- ./calibrate.py
+              camerabus lock cam0 --take-over
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -31,6 +34,9 @@ struct LockCommand: BusCommand {
         help: ArgumentHelp("Stand in the queue for so many seconds when another has a device.", valueName: "seconds"))
     var wait: Seconds = 0
 
+    @Flag(help: "Take the devices from whoever has them locked; for administrators.")
+    var takeOver = false
+
     @Option(
         help: ArgumentHelp("What for; all can read it in 'camerabus locks' (default: the command).", valueName: "text"))
     var note: String?
@@ -39,12 +45,18 @@ struct LockCommand: BusCommand {
     var command: [String] = []
 
     enum CodingKeys: CodingKey {
-        case options, devices, wait, note
+        case options, devices, wait, takeOver, note
+    }
+
+    func validate() throws {
+        if takeOver, wait.duration > .zero { throw ValidationError("--take-over does not wait; leave --wait out") }
     }
 
     func run(_ client: Client) async throws {
         let note = note ?? (command.isEmpty ? nil : String(command.joined(separator: " ").prefix(128)))
-        let status = try await client.withLock(devices, wait: wait.duration, note: note, timeout: timeout) { lock in
+        let status = try await client.withLock(
+            devices, wait: wait.duration, note: note, takingOver: takeOver, timeout: timeout
+        ) { lock in
             let keeper = LockKeeper(client, lock)
             return try await command.isEmpty ? hold(lock, keeper) : runCommand(lock, keeper, client)
         }

@@ -4,25 +4,40 @@ import JSON
 
 struct LocksCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "locks", abstract: "Lists the locks and who holds them.",
+        commandName: "locks", abstract: "Lists the locks, who holds them and who waits.",
         discussion: """
             FENCE is the lock's number: later locks have higher ones. A lock ends with its holder's process, or at the end of its lease.
 
-            With --json: {"locks": […]}, the values of the state/lock/ topics.
+            With --json: {"locks": […], "waiting": […]}, as device.locks answers.
             """)
 
     @OptionGroup var options: GlobalOptions
 
     func run(_ client: Client) async throws {
-        let answer = try await client.call("bus.snapshot", ["prefix": "state/lock/"], timeout: timeout)
-        let locks = Self.locks(answer["state"])
+        let answer = try await client.call("device.locks", timeout: timeout)
+        let locks = answer["locks"]?.array ?? []
+        let waiting = answer["waiting"]?.array ?? []
         if options.json {
-            try Output.json(["locks": .array(locks)])
+            try Output.json(["locks": .array(locks), "waiting": .array(waiting)])
         } else if locks.isEmpty {
             Output.note("Nothing is locked.")
         } else {
             try Self.table(locks).print()
         }
+        guard !options.json, !waiting.isEmpty else { return }
+        try Output.line("")
+        try Self.table(waiting: waiting).print()
+    }
+
+    static func table(waiting: [JSONValue]) -> Table {
+        var table = Table("WAITS FOR", "WHO", ">AT MOST", "NOTE")
+        for wait in waiting {
+            table.add(
+                wait["devices"]?.array?.compactMap(\.string).joined(separator: ", ") ?? "-",
+                Describing.holder(wait["holder"]), Describing.left(until: wait["until"]),
+                Describing.plain(wait["note"]))
+        }
+        return table
     }
 
     /// The locks of a snapshot, in the order in which they were taken.

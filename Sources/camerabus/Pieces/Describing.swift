@@ -66,7 +66,17 @@ enum Describing {
     /// How long ago that was (monotonic nanoseconds): `5 s`, `3 min`.
     static func age(_ time: JSONValue?, now: Int64 = MonotonicClock.now()) -> String {
         guard let time = time?.integer else { return "-" }
-        let (difference, overflow) = now.subtractingReportingOverflow(time)
+        return span(from: time, to: now)
+    }
+
+    /// How long it is until a monotonic time.
+    static func left(until time: JSONValue?, now: Int64 = MonotonicClock.now()) -> String {
+        guard let time = time?.integer else { return "-" }
+        return span(from: now, to: time)
+    }
+
+    private static func span(from start: Int64, to end: Int64) -> String {
+        let (difference, overflow) = end.subtractingReportingOverflow(start)
         let seconds = overflow ? 0 : max(0, difference / 1_000_000_000)
         switch seconds {
         case ..<120: return "\(seconds) s"

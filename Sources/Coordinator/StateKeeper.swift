@@ -1,0 +1,99 @@
+import CaptureCore
+import Glibc
+import JSON
+import LinuxIO
+import Logging
+
+/// Keeps what must outlive this coordinator, and knows what the one before it left.
+///
+/// Where the file is lost, locks are lost with it, and only their fences protect from those who think that they still have one: so
+/// fences go on from a number that no coordinator can have reached by counting.
+final class StateKeeper {
+    private let file: StateFile
+    private let logger: Logger
+    private let epoch: String
+    /// What the file holds; nil: nothing that we know of.
+    private var written: KeptState?
+    /// What it is to hold.
+    private var wanted: KeptState
+    /// What was decided before this coordinator's time.
+    private(set) var inherited: Set<String>
+    /// What the coordinator before left, or what can be said of it.
+    let found: KeptState
+
+    /// Decisions that are kept at most; each is needed for the moment until its devices have been told.
+    private static let maximumDecisions = 256
+
+    init(_ file: StateFile, epoch: String, logger: Logger) throws(SystemError) {
+        self.file = file
+        self.logger = logger
+        self.epoch = epoch
+        switch try file.load() {
+        case .nothing(hasTraces: false): found = KeptState(boot: file.bootID, epoch: "", fence: 0)
+        case .nothing(hasTraces: true):
+            logger.warning("the state file is gone; fences go on from the clock")
+            found = KeptState(boot: file.bootID, epoch: "", fence: Self.fenceBeyondCounting)
+        case .kept(let state): found = state
+        case .damaged(let why, let fence):
+            logger.error(
+                "the state file could not be used and lies aside; all locks are lost, and fences go on from the clock",
+                metadata: ["why": "\(why)"])
+            found = KeptState(
+                boot: file.bootID, epoch: "", fence: max(fence ?? 0, Self.fenceBeyondCounting))
+        }
+        let isSameBoot = found.boot == file.bootID
+        inherited = isSameBoot ? Set(found.decided) : []
+        wanted = KeptState(boot: file.bootID, epoch: epoch, fence: found.fence)
+        wanted.decided = isSameBoot ? found.decided : []
+    }
+
+    /// Microseconds since 1970: no bus gives out a million locks a second for long, and JSON numbers go that far.
+    private static var fenceBeyondCounting: UInt64 { UInt64(max(0, MonotonicClock.realtime() / 1000)) }
+
+    var bootID: String { file.bootID }
+
+    /// No fence above this one is given out before it is written.
+    var savedFence: UInt64 { written?.fence ?? 0 }
+
+    /// What is written is not what should be.
+    var isBehind: Bool { written != wanted }
+
+    /// Writes locks and fence, unless that is what the file holds.
+    func save(_ locks: [Lock], fence: UInt64) -> Bool {
+        wanted.locks = locks
+        wanted.fence = fence
+        return write()
+    }
+
+    /// Keeps for good that a transaction over several devices is to stay.
+    func decide(_ transaction: String) -> Bool {
+        wanted.decided.append(transaction)
+        if wanted.decided.count > Self.maximumDecisions { wanted.decided.removeFirst() }
+        if write() { return true }
+        settle(transaction)
+        return false
+    }
+
+    /// All devices of the transaction have been told. It is forgotten with the next write.
+    func settle(_ transaction: String) { wanted.decided.removeAll { $0 == transaction } }
+
+    func isDecided(_ transaction: String) -> Bool { wanted.decided.contains(transaction) }
+
+    /// Forgets what the coordinator before decided: whoever was in doubt has come by now, or will not.
+    func settleInherited() {
+        wanted.decided.removeAll { inherited.contains($0) }
+        inherited = []
+    }
+
+    private func write() -> Bool {
+        guard isBehind else { return true }
+        do {
+            try file.save(wanted)
+            written = wanted
+            return true
+        } catch {
+            logger.error("the state can't be written to the disk", metadata: ["error": "\(error)"])
+            return false
+        }
+    }
+}

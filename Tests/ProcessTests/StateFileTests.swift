@@ -1,0 +1,128 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+extension ProcessTests {
+    /// What a coordinator makes of the file that the one before it left, in whatever form it finds it.
+    @Suite(.timeLimit(.minutes(3))) struct StateFiles {
+        /// What becomes of the file while no coordinator is there.
+        enum Harm: String, CaseIterable {
+            case removed, empty, torn, noJSON, otherVersion, oldForm, noLock, link, directory, pipe, foreign
+        }
+
+        @Test(arguments: Harm.allCases)
+        func `a file that can't be used costs the locks, and never lets a fence fall`(_ harm: Harm) async throws {
+            if harm == .foreign, CurrentProcess.uid != 0 { return }
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let old = try client.call("device.lock", ["devices": "cam0"])
+            try client.call("device.configure", change(lock: old["lock"]))
+            try await bus.killCoordinator()
+            let path = bus.directory.stateFile
+            try damage(path, harm)
+            try await bus.startCoordinator()
+            // The one who had it is told so, and can do nothing to the device.
+            let again = try RawClient(path: bus.directory.commandSocket)
+            #expect(try again.refusal("device.configure", change(lock: old["lock"]))?.reason == .lockLost)
+            let new = try again.call("device.lock", ["devices": "cam0"])
+            #expect(try #require(new["fence"]?.integer) > #require(old["fence"]?.integer))
+            // The device's process, which has seen the old fence, takes the new one.
+            try again.call("device.configure", change(lock: new["lock"]))
+            if harm != .removed {
+                var status = stat()
+                #expect(lstat("\(path).damaged", &status) == 0, "nothing lies aside")
+                #expect(bus.log.contains("the state file could not be used"))
+            }
+            // From here on it is kept as usual.
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let third = try RawClient(path: bus.directory.commandSocket)
+            try third.call("device.configure", change(lock: new["lock"]))
+            try await bus.stop()
+        }
+
+        @Test func `another boot's file gives its fence and no lock`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let old = try client.call("device.lock", ["devices": "cam0", "lease": 600_000])
+            try await bus.killCoordinator()
+            var state = try read(bus.directory.stateFile).object ?? [:]
+            state["boot"] = "00000000-0000-0000-0000-000000000000"
+            try File.replace(bus.directory.stateFile, with: JSONValue.object(state).serialized, mode: 0o600)
+            try await bus.startCoordinator()
+            let again = try RawClient(path: bus.directory.commandSocket)
+            let new = try again.call("device.lock", ["devices": "cam0"])
+            let fence = try #require(new["fence"]?.integer)
+            #expect(fence > old["fence"]?.integer ?? .max)
+            // Counted on, not begun from the clock.
+            #expect(fence < 1000)
+            try await bus.stop()
+        }
+
+        @Test func `a lock that can't be written is refused, never begins, and nobody hears of its end`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let events = try RawClient(.subscribe, path: bus.directory.eventsSocket)
+            try events.socket.subscribe("event/lock/")
+            try events.socket.subscribe("state/lock/")
+            try events.socket.subscribe("ack/here/")
+            _ = try events.receive()
+            // The temporary name can't be made: a folder with something in it is in its way.
+            let obstacle = "\(bus.directory.stateFile).new"
+            try PrivateDirectory.make(obstacle, mode: 0o700)
+            try File.replace("\(obstacle)/x", with: [], mode: 0o600)
+            #expect(try client.refusal("device.lock", ["devices": "cam0"])?.reason == .internalError)
+            #expect(try client.call("device.get", ["device": "cam0"])["device"]?["lock"] == .null)
+            File.remove("\(obstacle)/x")
+            rmdir(obstacle)
+            let lock = try client.call("device.lock", ["devices": "cam0"])
+            // The first that is told is the lock that there is.
+            let message = try JSONValue(parsing: try #require(try events.receive().last).bytes)
+            #expect(message["value"]?["fence"] == lock["fence"])
+            try await bus.stop()
+        }
+
+        private func change(lock: JSONValue?) -> JSONValue {
+            ["lock": lock ?? .null, "changes": [["device": "cam0", "controls": ["brightness": 5]]]]
+        }
+
+        private func read(_ path: String) throws -> JSONValue {
+            try File.read(path, limit: 1 << 20).withUnsafeBytes { try JSONValue(parsing: $0) }
+        }
+
+        private func damage(_ path: String, _ harm: Harm) throws {
+            let whole = try File.read(path, limit: 1 << 20)
+            var state = try read(path).object ?? [:]
+            func write(_ bytes: [UInt8]) throws { try File.replace(path, with: bytes, mode: 0o600) }
+            switch harm {
+            case .removed: File.remove(path)
+            case .empty: try write([])
+            case .torn: try write(Array(whole.prefix(whole.count / 2)))
+            case .noJSON: try write(Array(repeating: 0, count: 4096))
+            case .otherVersion:
+                state["version"] = 7
+                try write(JSONValue.object(state).serialized)
+            case .oldForm:
+                state["version"] = nil
+                try write(JSONValue.object(state).serialized)
+            case .noLock:
+                state["locks"] = [["id": "x"]]
+                try write(JSONValue.object(state).serialized)
+            case .link:
+                rename(path, "\(path).there")
+                symlink("\(path).there", path)
+            case .directory:
+                File.remove(path)
+                try PrivateDirectory.make(path, mode: 0o700)
+            case .pipe:
+                File.remove(path)
+                mkfifo(path, 0o600)
+            case .foreign: chown(path, 65534, 65534)
+            }
+        }
+    }
+}
