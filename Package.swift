@@ -50,6 +50,7 @@ let package = Package(
         .target(name: "CLinux"),
         library("CSodium", apt: "libsodium-dev"),
         library("CTurboJPEG", apt: "libturbojpeg0-dev"),
+        library("CUdev", apt: "libudev-dev"),
         .target(name: "CV4L2"),
         // Links libzmq3-dev's library; no system library target, since it also keeps libzmq from ending the process.
         .target(name: "CZeroMQ", linkerSettings: [.linkedLibrary("zmq")]),
@@ -60,6 +61,7 @@ let package = Package(
         swift("LinuxIO", ["CLinux"]),
         swift("Sodium", ["CSodium"]),
         swift("TurboJPEG", ["CTurboJPEG"]),
+        swift("Udev", ["CUdev"]),
         swift("Video4Linux", ["CV4L2"]),
         swift("ZeroMQ", ["CZeroMQ"]),
 
@@ -78,7 +80,7 @@ let package = Package(
         swift(
             "Coordinator",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Sodium", "ZeroMQ", logging,
+                "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ", logging,
                 .product(name: "TOMLKit", package: "TOMLKit"),
             ]),
         swift(
@@ -117,7 +119,10 @@ let package = Package(
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
             "KernelTests",
-            ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux"]),
+            [
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux",
+                "ZeroMQ",
+            ]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(
@@ -126,6 +131,6 @@ let package = Package(
                 "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO",
                 "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
-        tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
+        tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
     ]
 )

@@ -24,6 +24,22 @@ extension Client {
         try await call("device.controls", ["device": .string(device)], timeout: timeout)["controls"]?.array ?? []
     }
 
+    /// Gives a device another id, which it keeps.
+    ///
+    /// - Parameters:
+    ///   - name: nil: the device goes by the id that the bus gives it.
+    ///   - lock: a token that covers the device; nil: ``defaultLock``, else it must not be locked by another client.
+    /// - Returns: {device}, as it is now.
+    public func rename(
+        _ device: String, to name: String?, lock: String? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> JSONValue {
+        var params: [String: JSONValue] = [
+            "device": .string(device), "name": name.map(JSONValue.string) ?? .null,
+        ]
+        if let token = lock ?? defaultLock { params["lock"] = .string(token) }
+        return try await call("device.rename", .object(params), timeout: timeout)
+    }
+
     /// What is to happen when something can't be had just as asked.
     public enum ConfigurationMode: String, Hashable, Sendable {
         /// Nothing is changed.

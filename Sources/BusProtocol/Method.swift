@@ -52,6 +52,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case renditions
     /// `device.who`.
     case who
+    /// `device.rename`.
+    case names
     /// `fault.inject`.
     case faults
 }

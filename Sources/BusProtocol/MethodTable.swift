@@ -90,12 +90,37 @@ extension MethodTable {
 
     private static let devices = [
         Method(
-            "device.list", "Answers all devices.",
-            params: .object([.optional("media", .choice(["video", "audio"]))]),
-            result: .object([.required("devices", .array(of: .reference("Device")))], additional: true)),
+            "device.list", "Answers the devices, in the order in which they are offered.",
+            params: .object([
+                .optional("media", .choice(["video", "audio"])),
+                .optional(
+                    "type", .string(minLength: 1, maxLength: 64).described("A device's type, as its state has it.")),
+                .optional("position", .choice(["front", "back", "external", "unspecified"])),
+            ]),
+            result: .object(
+                [
+                    .required("devices", .array(of: .reference("Device"))),
+                    .optional("count", .integer(min: 0)),
+                    .optional(
+                        "default", Schema.string().orNull.described("The id of the first that is connected.")),
+                ], additional: true)),
         Method(
             "device.get", "Answers one device.", params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("device", .reference("Device"))], additional: true), errors: [.deviceNotFound]),
+        Method(
+            "device.rename", "Gives a device another id, or takes it away, and keeps that.",
+            params: .object([
+                .required("device", .reference("DeviceID")),
+                .required(
+                    "name",
+                    Schema.string(maxLength: 128).orNull.described(
+                        "The alias: 1 to 32 of a-z, 0-9 and '-'; null or empty: the device goes by its own id again.")),
+                .optional(
+                    "lock", Schema.reference("LockToken").described("Covers the device; needed while it is locked.")),
+            ]),
+            result: .object(
+                [.required("device", .reference("Device")), .optional("kept", .reference("Kept"))], additional: true),
+            feature: .names, errors: [.deviceNotFound, .deviceBusy, .lockRequired, .lockLost]),
         Method(
             "device.formats", "Answers a device's format table.",
             params: .object([.required("device", .reference("DeviceID"))]),

@@ -235,7 +235,7 @@ extension Schema {
             ], additional: true),
         "ConfigureResult": .object(
             [
-                .required("verdict", .choice(["valid", "adjusted"])),
+                .required("verdict", .choice(["valid", "adjusted"])), .optional("kept", .reference("Kept")),
                 .required("generation", .map(of: .integer(min: 0)).described("By device.")),
                 .required(
                     "applied",
@@ -257,6 +257,8 @@ extension Schema {
                             ], additional: true))),
             ], additional: true
         ).described("What became of the changes; after a dry run, what would."),
+        "Kept": .boolean.described(
+            "Only there if false: it is so, but could not be written to the disk, and ends with the bus."),
         "Authorization": .choice(["notDetermined", "restricted", "denied", "authorized"]),
     ]
 }

@@ -26,6 +26,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case readControls
         /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
         case who
+        /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
+        case plugged(CameraFacts, isNew: Bool)
         /// Makes a virtual device misbehave: {fault, milliseconds?}.
         case fault(JSONValue)
         /// Ends the process in order.
@@ -34,7 +36,7 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Takes something back or closes it. There are never more of these than of what they end, so they count against no limit.
         public var endsTransaction: Bool {
             switch self {
-            case .rollBack, .finish, .unlock, .lock, .stop: true
+            case .rollBack, .finish, .unlock, .lock, .plugged, .stop: true
             default: false
             }
         }
@@ -87,6 +89,10 @@ public struct WorkerOrder: Hashable, Sendable {
         case .unlock: members["do"] = "unlock"
         case .readControls: members["do"] = "readControls"
         case .who: members["do"] = "who"
+        case .plugged(let facts, let isNew):
+            members["do"] = "plugged"
+            members["camera"] = facts.json
+            members["new"] = .bool(isNew)
         case .fault(let fault):
             members["do"] = "fault"
             members["fault"] = fault
@@ -116,6 +122,11 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("unlock", _): action = .unlock
         case ("readControls", _): action = .readControls
         case ("who", _): action = .who
+        case ("plugged", _):
+            guard let facts = json["camera"].flatMap(CameraFacts.init(json:)), let isNew = json["new"]?.bool else {
+                return nil
+            }
+            action = .plugged(facts, isNew: isNew)
         case ("fault", _):
             guard let fault = json["fault"] else { return nil }
             action = .fault(fault)

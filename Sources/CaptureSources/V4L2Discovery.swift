@@ -4,49 +4,76 @@ import Video4Linux
 
 /// Finds the cameras of the machine.
 public enum V4L2Discovery {
-    /// What a look at the machine's video nodes brought.
-    public struct Survey: Sendable {
-        /// In the order of their nodes' numbers.
-        public var cameras: [DeviceIdentity]
-        /// Nodes that can't be judged, mostly for want of permission, and why.
-        public var unreadable: [String: SourceError]
+    /// The cameras that can be opened, under the ids that they have for somebody who remembers nothing.
+    public static func cameras() -> [DeviceIdentity] {
+        let cameras = survey().cameras
+        var claims: [String: CameraIdentities.Claim] = [:]
+        return zip(cameras, CameraIdentities.assign(cameras, claims: &claims)).map { $0.identity(uniqueID: $1) }
     }
-
-    /// The cameras that can be opened. See ``survey()`` for those that can't.
-    public static func cameras() -> [DeviceIdentity] { survey().cameras }
 
     /// Looks at every node of `/sys/class/video4linux` (`VIDIOC_QUERYCAP`), which disturbs no one who streams from it.
     ///
     /// A node is a camera if it captures pictures, single- or multi-planar, by streaming. Metadata, output, radio and
     /// memory-to-memory nodes are none.
-    public static func survey() -> Survey {
-        var found: [(facts: V4L2DeviceFacts, identity: DeviceIdentity)] = []
-        var unreadable: [String: SourceError] = [:]
-        for entry in V4L2SysfsNode.all(sysfs: "/sys") {
-            do throws(V4L2Error) {
-                let node = try VideoNode(path: entry.path)
-                let capability = try node.capability()
-                guard capability.captureType != nil, capability.isStreaming, !capability.isMemoryToMemory else {
-                    continue
-                }
-                let identity = DeviceIdentity(
-                    uniqueID: "", localizedName: capability.card.isEmpty ? entry.name : capability.card,
-                    type: .external, position: position(of: node) ?? (entry.usb == nil ? .unspecified : .external),
-                    node: entry.path, driver: capability.driver, bus: capability.busInfo)
-                found.append((V4L2DeviceFacts(entry, card: capability.card, busInfo: capability.busInfo), identity))
+    public static func survey() -> CameraSurvey { survey(sysfs: "/sys", look: look) }
+
+    /// - Parameters:
+    ///   - sysfs: where the kernel shows its devices.
+    ///   - look: opens a node and reads what it is; nil: no camera.
+    package static func survey(
+        sysfs: String, look: (V4L2SysfsNode) throws(SourceError) -> CameraFacts?
+    ) -> CameraSurvey {
+        var survey = CameraSurvey(cameras: [], unreadable: [])
+        var nodes: [String: V4L2SysfsNode] = [:]
+        for node in V4L2SysfsNode.all(sysfs: sysfs) {
+            nodes[node.path] = node
+            do throws(SourceError) {
+                if let facts = try look(node) { survey.cameras.append(facts) }
             } catch {
                 // A node that went away meanwhile is no finding.
-                let error = SourceError(error, .opening)
-                if error.kind != .disconnected { unreadable[entry.path] = error }
+                guard error.kind != .disconnected else { continue }
+                survey.unreadable.append(
+                    .init(node: node.path, index: node.index, device: node.device, why: error.description))
             }
         }
-        let ids = V4L2DeviceID.ids(found.map(\.facts))
-        let cameras = zip(found, ids).map { found, id in
-            var identity = found.identity
-            identity.uniqueID = id
-            return identity
+        // One that is gone by now may be one that was seen in its new place too: it must not pass for two.
+        let present = Dictionary(V4L2SysfsNode.all(sysfs: sysfs).map { ($0.path, $0) }) { first, _ in first }
+        survey.cameras.removeAll { nodes[$0.node] != present[$0.node] }
+        return survey
+    }
+
+    /// Opens a node for a moment; nil: it is no camera.
+    private static func look(_ entry: V4L2SysfsNode) throws(SourceError) -> CameraFacts? {
+        do throws(V4L2Error) {
+            let node = try VideoNode(path: entry.path)
+            let capability = try node.capability()
+            guard capability.captureType != nil, capability.isStreaming, !capability.isMemoryToMemory else {
+                return nil
+            }
+            return CameraFacts(
+                node: entry.path, index: entry.index, device: entry.device,
+                usb: entry.usb, card: capability.card.isEmpty ? entry.name : capability.card, driver: capability.driver,
+                bus: capability.busInfo,
+                position: position(of: node) ?? (entry.usb == nil ? .unspecified : .external))
+        } catch {
+            throw SourceError(error, .opening)
         }
-        return Survey(cameras: cameras, unreadable: unreadable)
+    }
+
+    /// A camera as it is now, at the place where it was seen, under whatever node; other cameras' nodes are not opened.
+    ///
+    /// - Returns: nil when it isn't there.
+    public static func find(_ camera: CameraFacts) throws(SourceError) -> CameraFacts? {
+        var failure: SourceError?
+        for node in V4L2SysfsNode.all(sysfs: "/sys") where node.isPlace(of: camera) {
+            do throws(SourceError) {
+                if let facts = try look(node), facts.isSame(as: camera) { return facts }
+            } catch {
+                if error.kind != .disconnected { failure = error }
+            }
+        }
+        if let failure { throw failure }
+        return nil
     }
 
     /// Where the camera looks, if the firmware told the driver (`V4L2_CID_CAMERA_ORIENTATION`).
@@ -60,5 +87,20 @@ public enum V4L2Discovery {
         case V4L2Control.orientationExternal: .external
         default: nil
         }
+    }
+}
+
+extension V4L2SysfsNode {
+    fileprivate func isPlace(of camera: CameraFacts) -> Bool {
+        device == camera.device && index == camera.index && usb == camera.usb
+    }
+}
+
+extension CameraFacts {
+    fileprivate func isSame(as other: CameraFacts) -> Bool {
+        var here = self
+        // The node's number changes, and so may what the firmware says.
+        (here.node, here.position) = (other.node, other.position)
+        return here == other
     }
 }

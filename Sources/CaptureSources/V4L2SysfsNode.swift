@@ -1,3 +1,4 @@
+package import CaptureCore
 import Glibc
 import LinuxIO
 
@@ -12,29 +13,9 @@ package struct V4L2SysfsNode: Hashable, Sendable {
     /// The directory of the device that it belongs to, with all links resolved; empty where there is none.
     package var device: String
     /// What USB says, for a camera on USB.
-    package var usb: USB?
+    package var usb: CameraFacts.USB?
 
-    package struct USB: Hashable, Sendable {
-        /// Four hexadecimal digits each, as USB numbers makers and models.
-        package var vendor: String
-        package var product: String
-        /// nil if the maker gave it none.
-        package var serial: String?
-        /// The number of the interface that the node belongs to (`bInterfaceNumber`): a camera of several lenses has several.
-        package var interface: String
-        /// The USB device's directory: the same for all nodes of one device.
-        package var device: String
-
-        package init(vendor: String, product: String, serial: String?, interface: String, device: String) {
-            self.vendor = vendor
-            self.product = product
-            self.serial = serial
-            self.interface = interface
-            self.device = device
-        }
-    }
-
-    package init(path: String, name: String, index: Int, device: String, usb: USB? = nil) {
+    package init(path: String, name: String, index: Int, device: String, usb: CameraFacts.USB? = nil) {
         self.path = path
         self.name = name
         self.index = index
@@ -61,7 +42,7 @@ package struct V4L2SysfsNode: Hashable, Sendable {
     }
 
     /// The USB device whose interface, or part of an interface, `directory` is.
-    private static func usb(above directory: String) -> USB? {
+    private static func usb(above directory: String) -> CameraFacts.USB? {
         var path = Substring(directory)
         var interface = ""
         // Not beyond the first USB device: above it stand hubs, and the root hub, which has a serial number too.
@@ -69,9 +50,8 @@ package struct V4L2SysfsNode: Hashable, Sendable {
             let here = String(path)
             if let vendor = attribute(here + "/idVendor"), let product = attribute(here + "/idProduct") {
                 let serial = attribute(here + "/serial") ?? ""
-                return USB(
-                    vendor: vendor, product: product, serial: serial.isEmpty ? nil : serial, interface: interface,
-                    device: here)
+                return CameraFacts.USB(
+                    vendor: vendor, product: product, serial: serial.isEmpty ? nil : serial, interface: interface)
             }
             if interface.isEmpty { interface = attribute(here + "/bInterfaceNumber") ?? "" }
             path = path[..<slash]

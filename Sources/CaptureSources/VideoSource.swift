@@ -84,8 +84,18 @@ public protocol VideoSource: AnyObject {
     /// Stops and frees the buffers (`STREAMOFF`). Called after the loop has returned every slot and let go of the stream.
     func stopStreaming() throws(SourceError)
 
+    /// The camera has been seen, as these facts say: perhaps in another place than before. It counts at the next opening.
+    ///
+    /// - Returns: whether that is something new.
+    func plug(_ facts: CameraFacts) -> Bool
+
     /// Makes the device misbehave as asked; only virtual devices can.
     func injectFault(_ fault: VirtualFault) throws(SourceError)
+}
+
+extension VideoSource {
+    /// A device that is not plugged in and out has nothing new to learn.
+    public func plug(_ facts: CameraFacts) -> Bool { false }
 }
 
 /// A buffer that a device fills: one of a fixed set, made when the stream starts and used again and again.

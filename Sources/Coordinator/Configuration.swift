@@ -1,10 +1,13 @@
 import BusProtocol
+public import CaptureCore
 import TOMLKit
 
 /// What `deploy/camerabus.toml` says, every key of which is documented there.
 public struct Configuration: Hashable, Sendable {
     /// `bus.runtime_dir`; nil: by the rules of the protocol.
     public var runtimeDirectory: String?
+    /// `bus.state_dir`: where aliases and settings are kept; nil: by the rules of ``StateDirectory``.
+    public var stateDirectory: String?
     /// `bus.group`: who beside us may connect to the system service, where that group exists.
     public var group = "camerabus"
     /// `bus.log_level`.
@@ -16,6 +19,10 @@ public struct Configuration: Hashable, Sendable {
     public var usesHardware = true
     /// `devices.virtual`: virtual cameras; nil: two when there is no hardware and no configuration, else none.
     public var virtualCameras: Int?
+    /// `devices.order`: device ids or `uniqueID`s, the first the default device.
+    public var order: [String] = []
+    /// `[positions]`: where devices look, by device id or `uniqueID`.
+    public var positions: [String: DevicePosition] = [:]
     /// `[aliases]`: device id by `uniqueID`.
     public var aliases: [String: String] = [:]
     /// `limits.renditions`: distinct ones of a device at the same time.
@@ -43,6 +50,7 @@ public struct Configuration: Hashable, Sendable {
         var reader = TableReader(table, path: "")
         try reader.section("bus") { bus throws(ParseError) in
             runtimeDirectory = try bus.string("runtime_dir")
+            stateDirectory = try bus.string("state_dir")
             group = try bus.string("group") ?? group
             logLevel = try bus.string("log_level", oneOf: Self.logLevels) ?? logLevel
             connectionsPerUser = try bus.integer("connections_per_user", 1...65536) ?? connectionsPerUser
@@ -51,6 +59,14 @@ public struct Configuration: Hashable, Sendable {
         try reader.section("devices") { devices throws(ParseError) in
             usesHardware = try devices.boolean("hardware") ?? usesHardware
             virtualCameras = try devices.integer("virtual", 0...64)
+            order = try devices.strings("order") ?? order
+        }
+        try reader.section("positions") { positions throws(ParseError) in
+            let words = DevicePosition.allCases.map(\.rawValue)
+            for device in positions.names {
+                let word = try positions.string(device, oneOf: words)
+                self.positions[device] = word.flatMap(DevicePosition.init)
+            }
         }
         try reader.section("aliases") { aliases throws(ParseError) in
             for alias in aliases.names {
@@ -115,6 +131,17 @@ private struct TableReader {
             throw wrong(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
+    }
+
+    mutating func strings(_ name: String) throws(Configuration.ParseError) -> [String]? {
+        guard take(name) else { return nil }
+        guard let array = table[name]?.array else { throw wrong(name, "must be a list of strings") }
+        var strings: [String] = []
+        for item in array {
+            guard let text = item.string else { throw wrong(name, "must be a list of strings") }
+            strings.append(text)
+        }
+        return strings
     }
 
     mutating func boolean(_ name: String) throws(Configuration.ParseError) -> Bool? {

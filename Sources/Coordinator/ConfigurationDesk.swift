@@ -46,6 +46,9 @@ final class ConfigurationDesk {
         self.worker = worker
     }
 
+    /// Whether the device's configuration is being changed now.
+    func isBusy(_ device: String) -> Bool { busy.contains(device) }
+
     func run(_ batch: Batch, completion: @escaping Responder) {
         guard queue.count < Self.maximumQueue else {
             let message = "Too many configurations wait for their devices; wait for their answers."

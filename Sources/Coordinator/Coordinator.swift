@@ -14,6 +14,8 @@ public final class Coordinator {
         /// Read again on SIGHUP; nil: no file.
         public var configurationPath: String?
         public var runtimeDirectory: String?
+        /// Where aliases and settings are kept over reboots; nil: the configuration's, or the usual place.
+        public var stateDirectory: String?
         public var virtualCameras: Int?
         public var usesHardware = true
         /// The worker's program; nil: `camerabus-worker` beside this one.
@@ -41,6 +43,8 @@ public final class Coordinator {
     let events: EventSocket
     let locks: LockDesk
     let fleet: DeviceFleet
+    let books: BookKeeper
+    let roster: DeviceRoster
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -61,13 +65,15 @@ public final class Coordinator {
     private let lock: LockFile
     private let service: ServiceManager
     private let discovery: Discovery
+    private let hotplug: HotplugWatch
     private var hasToldReady = false
+    /// Whether there are virtual cameras because there was nothing else at the start.
+    private var usesDefaultCameras: Bool?
+    /// Which devices were connected when they were published last, by `uniqueID`.
+    private var connected: [String: Bool] = [:]
     private var failure: StartError?
-    /// The cameras that were found last.
-    private var knownHardware: [DeviceIdentity]?
-    /// How long requests wait for the first search for cameras, and when a search that failed is done again, milliseconds.
+    /// How long requests wait for the first search for cameras, milliseconds.
     private static let searchPatience: Int64 = 2000
-    private static let searchInterval: Int64 = 5000
     /// How long a process without a connection keeps what it holds, milliseconds.
     private static let connectionGrace: Int64 = 5000
     /// How long a worker without a coordinator lives at most, with time to spare, milliseconds.
@@ -130,6 +136,17 @@ public final class Coordinator {
                 launch: Self.launch(program, directory, hasGroup: group != nil, configuration),
                 logger: logger)
             discovery = Discovery(loop, program: program, logger: logger)
+            hotplug = HotplugWatch(loop, logger: logger)
+            let runtime = [
+                options.runtimeDirectory, configuration.runtimeDirectory, environment["CAMERABUS_RUNTIME_DIR"],
+            ]
+            books = try BookKeeper(
+                loop,
+                StateDirectory.choose(
+                    flag: options.stateDirectory, configured: configuration.stateDirectory, runtime: directory,
+                    isRuntimeNamed: runtime.contains { !($0 ?? "").isEmpty }, environment: environment,
+                    uid: CurrentProcess.uid), logger: logger)
+            roster = DeviceRoster(books)
         } catch let error as StartError {
             throw error
         } catch {
@@ -139,6 +156,10 @@ public final class Coordinator {
     }
 
     private func connect() {
+        fleet.committed = { [books] in books.book[$0]?.committed }
+        fleet.onRename = { [weak self] in self?.renamed($0) }
+        fleet.order = DeviceOrder(configured: configuration.order)
+        hotplug.search = { [weak self] in self?.search(removed: $0, $1) }
         fleet.isDecided = { [keeper] in keeper.isDecided($0) }
         fleet.onFence = { [weak self] in self?.locks.seen(fence: $0) }
         fleet.onChange = { [weak self] device, worker in self?.deviceChanged(device, worker) }
@@ -169,6 +190,7 @@ public final class Coordinator {
         } catch {
             throw StartError(description: "\(error)")
         }
+        books.close()
         if let failure { throw failure }
         logger.info("stopped")
     }
@@ -262,35 +284,87 @@ public final class Coordinator {
 
     /// Starts a worker for each device that is wanted and there.
     private func discoverDevices() {
-        guard options.usesHardware, configuration.usesHardware else { return setDevices(hardware: []) }
-        discovery.run { [weak self] found in
+        guard options.usesHardware, configuration.usesHardware else {
+            roster.forgetCameras()
+            return setDevices()
+        }
+        hotplug.listen()
+        hotplug.demand()
+    }
+
+    private func search(removed: Set<String>, _ completion: @escaping (Bool) -> Void) {
+        guard !isStopping, options.usesHardware, configuration.usesHardware else { return completion(true) }
+        discovery.run { [weak self] survey in
             guard let self else { return }
             // What can't be searched for is not therefore gone.
-            let isKnown = found != nil || knownHardware != nil
-            if let found { knownHardware = found }
-            setDevices(hardware: knownHardware ?? [], isComplete: isKnown)
-            guard !isKnown else { return }
-            loop.schedule(afterMilliseconds: Self.searchInterval) { [weak self] in self?.discoverDevices() }
+            if let survey {
+                for node in survey.unreadable {
+                    logger.debug("a node can't be looked at", metadata: ["node": "\(node.node)", "why": "\(node.why)"])
+                }
+                let configured = configuration.aliases
+                roster.found(survey) { [locks, directory] uniqueID, id in
+                    let id = configured[uniqueID] ?? id
+                    return configured[uniqueID] != nil || books.book[uniqueID]?.alias != nil
+                        || locks.table.lock(on: id) != nil || Self.hasWorker(directory.deviceLock(id))
+                }
+            }
+            setDevices(removed: removed)
+            completion(survey != nil)
         }
     }
 
-    private func setDevices(hardware: [DeviceIdentity], isComplete: Bool = true) {
+    /// Whether some process is a device's worker, perhaps one that an earlier coordinator started.
+    private static func hasWorker(_ lockPath: String) -> Bool {
+        if case .nobody = LockFile.holder(of: lockPath) { false } else { true }
+    }
+
+    /// What the configuration and the command line say of devices.
+    var wishes: DeviceRoster.Wishes {
+        let count = options.virtualCameras ?? configuration.virtualCameras ?? (usesDefaultCameras == true ? 2 : 0)
+        return DeviceRoster.Wishes(
+            aliases: configuration.aliases, positions: configuration.positions, virtualCameras: count)
+    }
+
+    /// Has the fleet know the devices that there are now, under the ids that they have now.
+    func setDevices(removed: Set<String> = []) {
         guard !isStopping else { return }
-        let found = hardware.compactMap { ManagedDevice.hardware($0, aliases: configuration.aliases) }
-        let isUnconfigured = options.configurationPath == nil
-        let count = options.virtualCameras ?? configuration.virtualCameras ?? (found.isEmpty && isUnconfigured ? 2 : 0)
-        let virtual = (0..<count).map { ManagedDevice.virtual($0, aliases: configuration.aliases) }
-        fleet.setDevices(found + virtual, isComplete: isComplete)
+        // Before the first search has succeeded, there may be more.
+        let isComplete = roster.hasSearched || !options.usesHardware || !configuration.usesHardware
+        // Decided once: a camera that comes or goes later takes no other away, and brings none.
+        if usesDefaultCameras == nil, isComplete { usesDefaultCameras = roster.isEmpty && options.configurationPath == nil }
+        roster.dropExcess { [fleet, locks] uniqueID in
+            guard let worker = fleet.worker(of: uniqueID) else { return false }
+            return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
+        }
+        fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
         if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
+        connected = connected.filter { fleet.worker(of: $0.key) != nil }
         publishBus()
         openCommands()
         tellReadyWhenWorkersAre()
     }
 
+    private func renamed(_ names: [(device: String, name: String)]) {
+        locks.rename(names)
+        for (device, name) in names { events.event("event/device/\(device)", "renamed", ["to": .string(name)]) }
+    }
+
+    /// Has the device book hold what the worker has committed.
+    func remember(_ worker: Worker) {
+        guard let committed = worker.committed else { return }
+        let identity = worker.device.identity
+        books.change { book in
+            book.update(identity.uniqueID, name: identity.localizedName, at: BookKeeper.now) {
+                $0.committed = committed
+            }
+        }
+    }
+
     private func tellReadyWhenWorkersAre() {
-        var waiting = fleet.workers.count
+        let expected = fleet.workers.values.filter(\.device.isPlugged)
+        var waiting = expected.count
         guard waiting > 0 else { return tellReady() }
-        for worker in fleet.workers.values {
+        for worker in expected {
             worker.whenReady(withinMilliseconds: 5000) { [weak self] in
                 waiting -= 1
                 if waiting == 0 { self?.tellReady() }
@@ -316,6 +390,7 @@ public final class Coordinator {
     private func deviceChanged(_ device: String, _ worker: Worker?) {
         guard !isStopping else { return }
         if let worker {
+            remember(worker)
             publish(worker)
         } else {
             locks.deviceEnded(device)
@@ -326,6 +401,13 @@ public final class Coordinator {
 
     private func publish(_ worker: Worker) {
         events.set("state/device/\(worker.device.id)", deviceValue(worker))
+        let (uniqueID, isConnected) = (worker.device.identity.uniqueID, worker.isConnected)
+        let before = connected.updateValue(isConnected, forKey: uniqueID)
+        // What is there at the start has not come just now.
+        guard before != isConnected, before != nil || (hasToldReady && isConnected) else { return }
+        events.event(
+            "event/device/\(worker.device.id)", isConnected ? "connected" : "disconnected",
+            ["uniqueID": .string(uniqueID)])
     }
 
     private func publishBus() {
@@ -377,6 +459,7 @@ public final class Coordinator {
             configuration = try Self.readConfiguration(options.configurationPath)
             fleet.launch = Self.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
+            fleet.order = DeviceOrder(configured: configuration.order)
             logger.info("configuration read again")
             discoverDevices()
         } catch {

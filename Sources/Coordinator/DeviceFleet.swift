@@ -20,6 +20,11 @@ final class DeviceFleet {
     var onChange: ((_ device: String, Worker?) -> Void)?
     /// Told when a worker has started anew.
     var onHello: ((Worker) -> Void)?
+    /// Told of devices that are going to have another id, before anything else is.
+    var onRename: (([(device: String, name: String)]) -> Void)?
+    /// What was last committed on a device, for its first worker.
+    var committed: ((_ uniqueID: String) -> JSONValue?)?
+    var order = DeviceOrder(configured: [])
     /// Which transactions over several devices are to stay, of those that a worker can't know the end of.
     var isDecided: ((_ transaction: String) -> Bool)?
     /// Told of the highest fence that a worker has seen.
@@ -46,15 +51,23 @@ final class DeviceFleet {
         loop.watch(.socket(server.socket)) { [weak self] in self?.readReports() }
     }
 
-    /// The ids, in the order of the table that people see: sorted as text, numbers by value (`cam2` before `cam10`).
+    /// The ids, in the order in which devices are offered: ``order``.
     var deviceIDs: [String] {
-        workers.keys.sorted { left, right in (left.utf8.count, left) < (right.utf8.count, right) }
+        let order = order
+        return workers.values.map { (id: $0.device.id, $0.device.identity) }
+            .sorted { order.precedes($0, $1) }.map(\.id)
     }
 
-    /// Starts workers for devices that are new, and ends those of devices that are not among these.
+    /// The worker of the device with that `uniqueID`.
+    func worker(of uniqueID: String) -> Worker? { workers.values.first { $0.device.identity.uniqueID == uniqueID } }
+
+    /// Starts workers for devices that are new, ends those of devices that are not among these, and tells the others of what
+    /// has changed: a device with another id gets another worker, and keeps everything.
     ///
-    /// - Parameter isComplete: false when there may be more: workers that were left over for others are then neither taken nor ended.
-    func setDevices(_ devices: [ManagedDevice], isComplete: Bool) {
+    /// - Parameters:
+    ///   - isComplete: false when there may be more: workers that were left over for others are then neither taken nor ended.
+    ///   - removed: nodes that have gone for a while at least, so that whoever had one of them has been away.
+    func setDevices(_ devices: [ManagedDevice], isComplete: Bool, removed: Set<String> = []) {
         var wanted: [String: ManagedDevice] = [:]
         for device in devices {
             if let other = wanted[device.id] {
@@ -68,7 +81,24 @@ final class DeviceFleet {
             }
             wanted[device.id] = device
         }
-        for (id, worker) in workers where wanted[id] != worker.device { remove(id, worker) }
+        let unique = Dictionary(wanted.values.map { ($0.identity.uniqueID, $0) }) { first, _ in first }
+        var renamed: [(old: Worker, device: ManagedDevice)] = []
+        for (id, worker) in workers {
+            let device = worker.device
+            guard let wish = unique[device.identity.uniqueID] else {
+                remove(id, worker)
+                continue
+            }
+            if wish.id != id {
+                renamed.append((worker, wish))
+            } else {
+                let wasRemoved = device.identity.node.map(removed.contains) ?? false
+                worker.update(wish, isNew: wish.isPlugged && (!device.isPlugged || wasRemoved))
+            }
+        }
+        onRename?(renamed.map { ($0.old.device.id, $0.device.id) })
+        for (old, _) in renamed { remove(old.device.id, old) }
+        for (old, device) in renamed { add(device, former: old) }
         for (id, device) in wanted where workers[id] == nil { add(device) }
         if isComplete { isSettled = true }
         hearEarly()
@@ -89,9 +119,10 @@ final class DeviceFleet {
         return workers[device]?.device.identity.uniqueID == uniqueID
     }
 
-    private func add(_ device: ManagedDevice) {
+    private func add(_ device: ManagedDevice, former: Worker? = nil) {
         let worker = Worker(
-            device, loop, launch: launch, logger: logger,
+            device, committed: committed?(device.identity.uniqueID), former: former, loop, launch: launch,
+            logger: logger,
             send: { [weak self] connection, order in
                 (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
             },
@@ -103,7 +134,17 @@ final class DeviceFleet {
                 if worker.isGone, worker.isStopped { ended(worker) }
             })
         workers[device.id] = worker
-        worker.start()
+        startIfFree(worker)
+        if !worker.hasBegun { onChange?(device.id, worker) }
+    }
+
+    // Another worker of the device, or under its id, has first to let go of it.
+    private func startIfFree(_ worker: Worker) {
+        let device = worker.device
+        let isTaken = leaving.contains {
+            $0.device.id == device.id || $0.device.identity.uniqueID == device.identity.uniqueID
+        }
+        if !worker.hasBegun, !isTaken { worker.start() }
     }
 
     private func remove(_ id: String, _ worker: Worker) {
@@ -120,6 +161,7 @@ final class DeviceFleet {
             File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id))
         }
         leaving.removeAll { $0 === worker }
+        for waiting in workers.values { startIfFree(waiting) }
         tellIfAllHaveEnded()
     }
 

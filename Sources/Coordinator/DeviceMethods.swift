@@ -7,10 +7,19 @@ import LinuxIO
 /// `device.list`, `get`, `formats`, `controls`, and `fault.inject`
 extension Coordinator {
     func list(_ call: Call, _ respond: @escaping Responder) {
-        let media = call.string("media")
-        let devices = fleet.deviceIDs.compactMap { fleet.workers[$0] }
-            .filter { media == nil || $0.device.identity.mediaType.rawValue == media }
-        respond(.success(["devices": .array(devices.map(deviceValue))]))
+        let (media, type, position) = (call.string("media"), call.string("type"), call.string("position"))
+        let devices = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter { worker in
+            let identity = worker.device.identity
+            return (media == nil || identity.mediaType.rawValue == media)
+                && (type == nil || identity.type.rawValue == type)
+                && (position == nil || identity.position.rawValue == position)
+        }
+        let first = devices.first { $0.isConnected }
+        respond(
+            .success([
+                "devices": .array(devices.map(deviceValue)), "count": JSONValue(devices.count),
+                "default": first.map { .string($0.device.id) } ?? .null,
+            ]))
     }
 
     func get(_ call: Call, _ respond: @escaping Responder) {
@@ -59,7 +68,7 @@ extension Coordinator {
     }
 
     /// How long a request waits for a worker that is just starting, milliseconds.
-    private static let patience: Int64 = 5000
+    static let patience: Int64 = 5000
 
     /// Calls the body with the device's worker, or refuses.
     func withWorker(_ call: Call, _ respond: @escaping Responder, _ body: @escaping (Worker) -> Void) {
@@ -72,7 +81,8 @@ extension Coordinator {
 
     private func withDescription(_ call: Call, _ respond: @escaping Responder, _ body: @escaping (JSONValue) -> Void) {
         withWorker(call, respond) { worker in
-            worker.whenReady(withinMilliseconds: Self.patience) {
+            // Who is not there won't be ready by waiting.
+            worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) {
                 guard let description = worker.description else { return respond(.failure(Self.notReady(worker))) }
                 body(description)
             }
@@ -80,6 +90,11 @@ extension Coordinator {
     }
 
     private static func notReady(_ worker: Worker) -> BusError {
+        guard worker.device.isPlugged else {
+            return BusError(
+                .deviceDisconnected, disconnected(worker.device)["message"]?.string ?? "",
+                ["device": .string(worker.device.id)])
+        }
         if let error = worker.status["error"], let reason = error["reason"]?.string.flatMap(BusError.Reason.init),
             let message = error["message"]?.string
         {

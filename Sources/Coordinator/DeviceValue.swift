@@ -7,15 +7,16 @@ extension Coordinator {
     func deviceValue(_ worker: Worker) -> JSONValue {
         let device = worker.device
         let status = worker.status
-        let error = worker.state == .restarting ? Self.crashed : status["error"] ?? .null
-        let isConnected = status["error"]?["reason"]?.string != "deviceDisconnected"
+        var error = worker.state == .restarting ? Self.crashed : status["error"] ?? .null
+        if !device.isPlugged, error["reason"]?.string != "deviceDisconnected" { error = Self.disconnected(device) }
         let members: [String: JSONValue] = [
             "id": .string(device.id), "uniqueID": .string(device.identity.uniqueID),
             "name": .string(device.identity.localizedName), "mediaType": .string(device.identity.mediaType.rawValue),
             "type": .string(device.identity.type.rawValue), "position": .string(device.identity.position.rawValue),
-            "node": device.identity.node.map(JSONValue.string) ?? .null, "driver": .string(device.identity.driver),
+            "node": device.isPlugged ? device.identity.node.map(JSONValue.string) ?? .null : .null,
+            "driver": .string(device.identity.driver),
             "bus": .string(device.identity.bus),
-            "connected": .bool(isConnected),
+            "connected": .bool(worker.isConnected),
             "isOpen": status["isOpen"] ?? false, "isStreaming": status["isStreaming"] ?? false,
             "stream": status["stream"] ?? .null, "activeFormat": status["activeFormat"] ?? .null,
             "frameDuration": status["frameDuration"] ?? .null, "frameRate": status["frameRate"] ?? .null,
@@ -36,6 +37,13 @@ extension Coordinator {
     private static let crashed: JSONValue = [
         "reason": "workerCrashed", "message": "The device's worker process ended and is started again.",
     ]
+
+    static func disconnected(_ device: ManagedDevice) -> JSONValue {
+        [
+            "reason": "deviceDisconnected",
+            "message": .string("\(device.id) is not plugged in; it goes on by itself when it is back."),
+        ]
+    }
 
     // A lock that lasts for one call is nobody else's business.
     private func lockMember(_ device: String) -> JSONValue {

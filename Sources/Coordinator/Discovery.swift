@@ -13,6 +13,9 @@ final class Discovery {
 
     /// How long the search may take, milliseconds.
     private static let limit: Int64 = 10_000
+    /// Searches that were given up and have not ended yet; a driver can hold even a killed process.
+    private var unreaped = 0
+    private static let maximumUnreaped = 4
 
     init(_ loop: Loop, program: String, logger: Logger) {
         self.loop = loop
@@ -21,7 +24,11 @@ final class Discovery {
     }
 
     /// Calls the body with the cameras found; nil when the search fails, which is logged.
-    func run(_ body: @escaping ([DeviceIdentity]?) -> Void) {
+    func run(_ body: @escaping (CameraSurvey?) -> Void) {
+        guard unreaped < Self.maximumUnreaped else {
+            logger.error("cameras can't be searched for: a driver keeps the searches before from ending")
+            return body(nil)
+        }
         let output: ProcessOutput
         do {
             output = try ProcessOutput(program: program, arguments: ["--list"])
@@ -31,21 +38,23 @@ final class Discovery {
         }
         var token: Loop.Token?
         var timer: Loop.Token?
-        let finish: () -> Void = { [loop, logger] in
+        unreaped += 1
+        let finish: () -> Void = { [weak self, loop, logger] in
             loop.cancel(token)
             loop.cancel(timer)
             // A driver may keep even a killed process for as long as it likes: it is reaped when it ends, and not waited for.
             var ending: Loop.Token?
             ending = loop.watch(.descriptor(output.process.rawValue)) {
                 output.reap()
+                self?.unreaped -= 1
                 loop.cancel(ending)
             }
             let parsed = output.bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }
-            guard output.isComplete, let list = parsed?.array else {
+            guard output.isComplete, let survey = parsed.flatMap(CameraSurvey.init(json:)) else {
                 logger.error("the search for cameras gave no list")
                 return body(nil)
             }
-            body(list.compactMap { try? DeviceIdentity(json: $0) })
+            body(survey)
         }
         token = loop.watch(.descriptor(output.rawValue)) {
             if output.read() { finish() }

@@ -202,6 +202,17 @@ final class LockDesk {
 
     func deviceEnded(_ device: String) { perform(table.endDevice(device, at: MonotonicClock.now())) }
 
+    /// Gives devices other names, all at once, in locks and among those who wait.
+    func rename(_ names: [(device: String, name: String)]) {
+        guard !names.isEmpty else { return }
+        // By way of names that no device can have: two may swap theirs.
+        for (index, entry) in names.enumerated() { table.rename(device: entry.device, to: "/\(index)") }
+        for (index, entry) in names.enumerated() { table.rename(device: "/\(index)", to: entry.name) }
+        save()
+        let changed = Set(names.map(\.name))
+        for lock in table.locks where !changed.isDisjoint(with: lock.devices) { publish(lock) }
+    }
+
     func shutDown() { perform(table.shutDown(at: MonotonicClock.now())) }
 
     // MARK: What the table decides

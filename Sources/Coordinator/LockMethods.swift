@@ -72,7 +72,7 @@ extension Coordinator {
                 batch.changes.append((device, change, path))
             }
             batch.fence = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device)).fence
-            desk.run(batch, completion: respond)
+            carryOut(batch, respond)
         } catch {
             respond(.failure(error))
         }
@@ -87,7 +87,7 @@ extension Coordinator {
             if let token = call.string("lock") {
                 do throws(BusError) {
                     batch.fence = try locks.authorize(token: token, devices: [worker.device.id]).fence
-                    desk.run(batch, completion: respond)
+                    carryOut(batch, respond)
                 } catch {
                     respond(.failure(error))
                 }
@@ -107,12 +107,22 @@ extension Coordinator {
             case .success(let grant):
                 var batch = batch
                 batch.fence = grant.lock.fence
-                desk.run(batch) { [weak self] result in
+                carryOut(batch) { [weak self] result in
                     // The lock may have ended before its call did; then there is nothing to give back.
                     try? self?.locks.unlock(token: grant.token)
                     respond(result)
                 }
             }
+        }
+    }
+
+    /// Carries out a batch; what was changed is in the device book, on the disk, before that is said.
+    private func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
+        let uniqueIDs = batch.changes.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
+        desk.run(batch) { [weak self] result in
+            guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
+            for worker in uniqueIDs.compactMap(fleet.worker(of:)) { remember(worker) }
+            books.save { isKept in respond(.success(Self.told(isKept, value))) }
         }
     }
 
@@ -129,7 +139,7 @@ extension Coordinator {
         return devices
     }
 
-    private func holder(_ caller: Caller) -> LockHolder {
+    func holder(_ caller: Caller) -> LockHolder {
         let peer = caller.peer
         // The start time is that of the process whose connection this is, so that another one under its number can't inherit.
         var startTime = connections.peer(pid: peer.pid)?.startTime

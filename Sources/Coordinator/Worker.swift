@@ -29,7 +29,7 @@ final class Worker {
         let timer: Loop.Token
     }
 
-    let device: ManagedDevice
+    private(set) var device: ManagedDevice
     private let loop: Loop
     private let logger: Logger
     private let launch: Launch
@@ -49,6 +49,8 @@ final class Worker {
     /// What was last committed, to be put back into a new process.
     private(set) var committed: JSONValue?
 
+    /// It has been started at least once.
+    private(set) var hasBegun = false
     private var child: ChildProcess?
     private var childToken: Loop.Token?
     /// The process that said hello: our child, or one that outlived an earlier coordinator.
@@ -81,8 +83,12 @@ final class Worker {
     /// The exit status of a worker that finds the device's lock file taken (`EX_TEMPFAIL`).
     private static let deviceTaken: Int32 = 75
 
+    /// - Parameters:
+    ///   - committed: what is to be put back at the device, as an earlier worker told it.
+    ///   - former: the worker of the same device under another id.
     init(
-        _ device: ManagedDevice, _ loop: Loop, launch: Launch, logger: Logger,
+        _ device: ManagedDevice, committed: JSONValue?, former: Worker? = nil, _ loop: Loop, launch: Launch,
+        logger: Logger,
         send: @escaping (_ connection: [UInt8], _ order: WorkerOrder) -> Bool, onHello: @escaping (Worker) -> Void,
         onChange: @escaping (Worker) -> Void
     ) {
@@ -95,7 +101,30 @@ final class Worker {
         var logger = logger
         logger[metadataKey: LogKeys.deviceID] = "\(device.id)"
         self.logger = logger
+        self.committed = former?.committed ?? committed
+        guard let former else { return }
+        description = former.description
+        status = former.status
+        forgetPresence()
     }
+
+    /// The device is elsewhere, or has come or gone.
+    ///
+    /// - Parameter isNew: it has been away, whatever the worker has noticed of that.
+    func update(_ device: ManagedDevice, isNew: Bool) {
+        guard device != self.device || isNew else { return }
+        self.device = device
+        tellPlugged(isNew: isNew)
+        onChange(self)
+    }
+
+    private func tellPlugged(isNew: Bool) {
+        guard state == .running, device.isPlugged, case .camera(let facts) = device.source else { return }
+        order(.plugged(facts, isNew: isNew))
+    }
+
+    /// Whether the device can be used, as far as coordinator and worker know.
+    var isConnected: Bool { device.isPlugged && status["error"]?["reason"]?.string != "deviceDisconnected" }
 
     var pid: Int32? { process?.pid ?? child?.process.pid }
     var isRunning: Bool { state == .running }
@@ -106,6 +135,7 @@ final class Worker {
 
     func start() {
         restartTimer = nil
+        hasBegun = true
         guard state != .stopped, isGone else { return }
         switch LockFile.holder(of: launch.runtimeDirectory.deviceLock(device.id)) {
         case .nobody: spawn()
@@ -158,7 +188,8 @@ final class Worker {
         if let group = launch.group { arguments += ["--group", group] }
         switch device.source {
         case .virtual(let number): arguments += ["--virtual", "\(number)"]
-        case .node(let node): arguments += ["--node", node, "--unique-id", device.identity.uniqueID]
+        case .camera(let facts):
+            arguments += ["--camera", facts.json.description, "--unique-id", device.identity.uniqueID]
         }
         if let committed { arguments += ["--configuration", committed.description] }
         return arguments
@@ -196,8 +227,7 @@ final class Worker {
         loop.cancel(silenceTimer)
         silenceTimer = nil
         failOrders()
-        for name in ["isOpen", "isStreaming"] { status[name] = false }
-        for name in ["stream", "busySince", "asOf"] { status[name] = .null }
+        forgetPresence()
         if state != .stopped { startAgain() }
         onChange(self)
     }
@@ -209,6 +239,11 @@ final class Worker {
             loop.cancel(order.timer)
             order.completion(.failure(crashed))
         }
+    }
+
+    private func forgetPresence() {
+        for name in ["isOpen", "isStreaming"] { status[name] = false }
+        for name in ["stream", "busySince", "asOf"] { status[name] = .null }
     }
 
     private func startAgain() {
@@ -283,6 +318,8 @@ final class Worker {
         if state != .stopped { state = .running }
         watchForSilence()
         onHello(self)
+        // It may have been started, or left over, before the device went elsewhere.
+        tellPlugged(isNew: false)
         onChange(self)
     }
 

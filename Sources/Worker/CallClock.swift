@@ -78,6 +78,8 @@ final class TimedSource: VideoSource {
         try clock.measure { () throws(SourceError) in try source.stopStreaming() }
     }
 
+    func plug(_ facts: CameraFacts) -> Bool { source.plug(facts) }
+
     func injectFault(_ fault: VirtualFault) throws(SourceError) {
         try clock.measure { () throws(SourceError) in try source.injectFault(fault) }
     }

@@ -75,6 +75,16 @@ final class DeviceDirector {
         perform(life.release(at: MonotonicClock.now()))
     }
 
+    /// The camera is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
+    func plugged(_ facts: CameraFacts, isNew: Bool) {
+        thread.perform { keeper in
+            keeper.source.plug(facts)
+        } then: { [weak self] (result: Result<Bool, Never>) in
+            guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
+            perform(life.plugged(at: MonotonicClock.now()))
+        }
+    }
+
     /// Closes the device for good, then calls the body.
     func end(then body: @escaping () -> Void) {
         whenEnded = body

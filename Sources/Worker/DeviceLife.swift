@@ -134,6 +134,17 @@ struct DeviceLife {
         return next(now)
     }
 
+    /// The device has been away and is back, or is in another place: what is open of it is of no use any more, and no failure
+    /// of the past counts. It is opened once, so that it is set as it was and can be described.
+    mutating func plugged(at now: Int64) -> [Action] {
+        failures = 0
+        retryTime = nil
+        hasBeenOpened = false
+        firstFrameTime = nil
+        mustReopen = phase != .closed && phase != .opening && phase != .closing
+        return next(now)
+    }
+
     mutating func wake(at now: Int64) -> [Action] { next(now) }
 
     /// The device is to be closed for good. A hold that is in force is waited for.

@@ -47,6 +47,8 @@ final class OrderDesk {
 
     /// Told when ``lockFence``, ``generation`` or ``committed`` has changed.
     var onChange: (() -> Void)?
+    /// The camera is there, perhaps in another place, perhaps after it has been away.
+    var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
     /// Looks who uses the device, and calls its argument once.
@@ -88,6 +90,9 @@ final class OrderDesk {
                 if order.fence == nil || order.fence == lockFence { lockFence = nil }
                 onChange?()
                 reply(order.number, .success([:]))
+            case .plugged(let facts, let isNew):
+                reply(order.number, .success([:]))
+                onPlugged?(facts, isNew)
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
@@ -155,7 +160,7 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .who, .fault: return
+        case .finish, .rollBack, .stop, .readControls, .who, .fault, .plugged: return
         case .apply where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock:
@@ -232,7 +237,7 @@ final class OrderDesk {
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .fault(let json): inject(try VirtualFault(json: json), finish)
-        case .lock, .unlock, .stop, .who: finish(.success([:]))
+        case .lock, .unlock, .stop, .who, .plugged: finish(.success([:]))
         }
     }
 

@@ -1,19 +1,24 @@
 public import CaptureCore
 public import CaptureSources
 
-/// The camera of a `uniqueID`, wherever it is plugged in when it is opened.
+/// One camera of the machine's, under whatever node it has when it is opened.
 ///
-/// A node's number goes to whoever comes next; so the camera is looked for at each opening, on the device thread like
-/// every other call that a driver may hold up.
+/// Which camera that is, the coordinator says: by the place where it is plugged in now. A node's number goes to whoever comes next;
+/// so the place is looked at at each opening, on the device thread like every other call that a driver may hold up.
 public final class PluggedCamera: VideoSource {
     public private(set) var identity: DeviceIdentity
+    private var facts: CameraFacts
     private var camera: V4L2Camera?
 
-    /// - Parameter node: where it was found last.
-    public init(uniqueID: String, node: String) {
-        identity = DeviceIdentity(
-            uniqueID: uniqueID, localizedName: node, type: .external, position: .unspecified, node: node, driver: "",
-            bus: "")
+    /// - Parameter facts: how it was seen last.
+    public init(uniqueID: String, facts: CameraFacts) {
+        self.facts = facts
+        identity = facts.identity(uniqueID: uniqueID)
+    }
+
+    public func plug(_ facts: CameraFacts) -> Bool {
+        defer { self.facts = facts }
+        return facts != self.facts
     }
 
     public func open() throws(SourceError) -> DeviceDescription {
@@ -29,14 +34,14 @@ public final class PluggedCamera: VideoSource {
     }
 
     private func find() throws(SourceError) -> V4L2Camera {
-        let survey = V4L2Discovery.survey()
-        if let found = survey.cameras.first(where: { $0.uniqueID == identity.uniqueID }) {
-            identity = found
-            return V4L2Camera(found)
+        guard let found = try V4L2Discovery.find(facts) else {
+            throw SourceError(
+                .disconnected, operation: "open", message: "\(identity.localizedName) is not plugged in at \(facts.bus)"
+            )
         }
-        if let node = identity.node, let error = survey.unreadable[node] { throw error }
-        throw SourceError(
-            .disconnected, operation: "open", message: "no camera with the id \(identity.uniqueID) is plugged in")
+        facts = found
+        identity = found.identity(uniqueID: identity.uniqueID)
+        return V4L2Camera(identity)
     }
 
     private func opened(_ operation: String) throws(SourceError) -> V4L2Camera {

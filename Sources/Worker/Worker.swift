@@ -154,6 +154,7 @@ public final class Worker {
             wish()
             status?.touch()
         }
+        desk.onPlugged = { [weak self] facts, isNew in self?.director.plugged(facts, isNew: isNew) }
         desk.onStop = { [weak self] in self?.end(.inOrder) }
         link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
         desk.onWho = { [weak self] in self?.tellUsers($0) }

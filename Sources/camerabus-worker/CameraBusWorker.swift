@@ -18,7 +18,7 @@ struct CameraBusWorker: ParsableCommand {
             has the device.
             """)
 
-    @Flag(help: "Print the cameras of this machine as a JSON array, and end.")
+    @Flag(help: "Print what cameras this machine has, as JSON, and end.")
     var list = false
 
     @Option(help: ArgumentHelp("The device's id in topics and socket names.", valueName: "id"))
@@ -30,10 +30,10 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("Be the virtual camera of that number.", valueName: "number"))
     var virtual: Int?
 
-    @Option(help: ArgumentHelp("Own this camera.", valueName: "/dev/videoN"))
-    var node: String?
+    @Option(help: ArgumentHelp("Own this camera, as --list tells of it.", valueName: "json"))
+    var camera: String?
 
-    @Option(help: ArgumentHelp("Its id as --list tells it.", valueName: "uniqueID"))
+    @Option(help: ArgumentHelp("The camera's id for ever.", valueName: "uniqueID"))
     var uniqueId: String?
 
     @Option(help: ArgumentHelp("The group that may connect to the media socket.", valueName: "name"))
@@ -60,9 +60,10 @@ struct CameraBusWorker: ParsableCommand {
     func validate() throws {
         guard !list else { return }
         guard device != nil, runtimeDir != nil else { throw ValidationError("--device and --runtime-dir are needed") }
-        guard (virtual != nil) != (node != nil && uniqueId != nil) else {
-            throw ValidationError("either --virtual, or --node and --unique-id are needed")
+        guard (virtual == nil) == (camera != nil), (camera == nil) == (uniqueId == nil) else {
+            throw ValidationError("either --virtual, or --camera and --unique-id are needed")
         }
+        if camera != nil, facts == nil { throw ValidationError("--camera takes what --list prints of one") }
         if let virtual, !(0..<64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 63") }
         guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
         guard (1...64).contains(renditions), (0...3_600_000).contains(idleCloseMs), connectionsPerUser > 0,
@@ -103,15 +104,17 @@ struct CameraBusWorker: ParsableCommand {
     }
 
     private var source: any VideoSource {
-        if let virtual { return VirtualCamera(index: virtual) }
-        return PluggedCamera(uniqueID: uniqueId ?? "", node: node ?? "")
+        if let facts, let uniqueId { return PluggedCamera(uniqueID: uniqueId, facts: facts) }
+        return VirtualCamera(index: virtual ?? 0)
     }
+
+    private var facts: CameraFacts? { camera.flatMap { try? JSONValue(parsing: $0) }.flatMap(CameraFacts.init(json:)) }
 
     private func printCameras(_ logger: Logger) {
         let survey = V4L2Discovery.survey()
-        for (node, error) in survey.unreadable.sorted(by: { $0.key < $1.key }) {
-            logger.warning("a node can't be looked at", metadata: ["node": "\(node)", "error": "\(error)"])
+        for node in survey.unreadable {
+            logger.warning("a node can't be looked at", metadata: ["node": "\(node.node)", "error": "\(node.why)"])
         }
-        print(JSONValue.array(survey.cameras.map(\.json)))
+        print(survey.json)
     }
 }

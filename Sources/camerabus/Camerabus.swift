@@ -30,7 +30,8 @@ struct Camerabus: AsyncParsableCommand {
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
-            WatchCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self, CompletionsCommand.self,
+            NameCommand.self, WatchCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
+            CompletionsCommand.self,
         ])
 }
 

@@ -10,7 +10,10 @@ struct CameraBusDaemon: ParsableCommand {
         discussion: """
             It starts one camerabus-worker for each camera and serves command.sock and events.sock in its runtime directory: \
             --runtime-dir, else $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
-            /tmp/camerabus-UID. SIGHUP reads the configuration again; SIGTERM ends it and everything it started.
+            /tmp/camerabus-UID. What it remembers of devices (devices.json) is in --state-dir, else bus.state_dir of the \
+            configuration, else $STATE_DIRECTORY, else 'state' in the runtime directory if that was named, else \
+            /var/lib/camerabus for root, else $XDG_STATE_HOME/camerabus or ~/.local/state/camerabus. Cameras may come and go; \
+            SIGHUP searches for them too. SIGHUP reads the configuration again; SIGTERM ends it and everything it started.
 
             Exit status: 0 ended in order, 1 could not start, 64 usage.
             """,
@@ -21,6 +24,11 @@ struct CameraBusDaemon: ParsableCommand {
 
     @Option(help: ArgumentHelp("Put sockets and state here.", valueName: "directory"))
     var runtimeDir: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "Keep aliases and settings of devices here, over reboots (default: see above).", valueName: "directory"))
+    var stateDir: String?
 
     @Option(
         help: ArgumentHelp(
@@ -43,6 +51,7 @@ struct CameraBusDaemon: ParsableCommand {
         var options = Coordinator.Options()
         options.configurationPath = config
         options.runtimeDirectory = runtimeDir
+        options.stateDirectory = stateDir
         options.virtualCameras = virtual
         options.usesHardware = !noHardware
         options.workerProgram = worker

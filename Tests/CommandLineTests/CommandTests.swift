@@ -32,6 +32,7 @@ import Testing
     @Test func `wrong usage has status 2`() async throws {
         let wrong = [
             ["nonsense"], ["set", "cam0"], ["frames", "cam0", "-n", "0"], ["format", "cam0", "--pixel", "X"],
+            ["name", "cam0"], ["name", "cam0", "front", "--remove"], ["name", "cam0", ""],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()

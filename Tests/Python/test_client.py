@@ -44,6 +44,29 @@ class Calls(BusTestCase):
         with self.assertRaises(AttributeError):
             first.name = "other"  # type: ignore[misc]
 
+    def test_devices_are_asked_for_by_kind_and_renamed(self) -> None:
+        asked: list[dict[str, object]] = []
+
+        def answer(params: dict[str, object]) -> dict[str, object]:
+            asked.append(params)
+            return {"devices": [], "device": {"id": params.get("name") or "cam0"}}
+
+        self.bus.methods["device.list"] = self.bus.methods["device.rename"] = answer
+        self.assertEqual(self.client.devices(type="external", position="front"), [])
+        self.assertEqual(self.client.rename("cam0", "front").id, "front")
+        with self.client.lock("cam0") as lock:
+            self.assertEqual(self.client.rename("cam0", None).id, "cam0")
+        self.assertEqual(
+            asked,
+            [
+                {"type": "external", "position": "front"},
+                {"device": "cam0", "name": "front"},
+                {"device": "cam0", "name": None, "lock": asked[2].get("lock")},
+            ],
+        )
+        self.assertIsInstance(asked[2]["lock"], str)
+        self.assertEqual(lock.token, "")
+
     def test_what_is_missing_is_empty(self) -> None:
         self.bus.methods["device.get"] = lambda params: {"device": {"id": "cam0"}}
         device = self.client.device("cam0")

@@ -45,6 +45,37 @@ struct DeviceLifeTests {
         #expect(life.opened(at: 12) == [.wake(at: 12 + 2 * Self.second)])
     }
 
+    @Test("a device that is plugged in again is opened at once, whatever has failed before, also when nobody wants it")
+    mutating func plugged() {
+        closed()
+        #expect(life.plugged(at: 10) == [.open])
+        #expect(life.opened(at: 11) == [.wake(at: 11 + 2 * Self.second)])
+        #expect(life.demand(isLocked: true, wantsFrames: false, at: 12) == [])
+        // What is open is of the device that has gone.
+        #expect(life.plugged(at: 13) == [.close])
+        #expect(life.closed(at: 14) == [.open])
+        #expect(life.openFailed(at: 15) == [.open])
+        #expect(life.openFailed(at: 16) == [.wake(at: 16 + Self.second)])
+        #expect(life.plugged(at: 17) == [.open])
+        // The opening under way may have begun before the device was back.
+        #expect(life.openFailed(at: 18) == [.open])
+        #expect(life.plugged(at: 19) == [])
+        #expect(life.openFailed(at: 20) == [.open])
+        #expect(life.openFailed(at: 21) == [.wake(at: 21 + Self.second)])
+    }
+
+    @Test("a stream of a device that was plugged in again meanwhile starts anew")
+    mutating func pluggedWhileStreaming() {
+        closed()
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: 10) == [.open])
+        #expect(life.opened(at: 11) == [.start])
+        #expect(life.started(at: 12) == [])
+        #expect(life.plugged(at: 13) == [.stop])
+        #expect(life.stopped(at: 14) == [.close])
+        #expect(life.closed(at: 15) == [.open])
+        #expect(life.opened(at: 16) == [.start])
+    }
+
     @Test("a failed opening is tried again at once, then after 1, 2, 4, 8, 10, 10 seconds, as long as it is wanted")
     mutating func backOff() {
         closed()

@@ -81,8 +81,10 @@ class AsyncClient:
     async def ping(self, timeout: float | None = None) -> None:
         await self._run(self._open.ask(calls.ping(), timeout))
 
-    async def devices(self, media: str | None = None, *, timeout: float | None = None) -> list[Device]:
-        return await self._run(self._open.ask(calls.devices(media), timeout))
+    async def devices(
+        self, media: str | None = None, *, type: str | None = None, position: str | None = None, timeout: float | None = None
+    ) -> list[Device]:
+        return await self._run(self._open.ask(calls.devices(media, type, position), timeout))
 
     async def device(self, device: str, *, timeout: float | None = None) -> Device:
         return await self._run(self._open.ask(calls.device(device), timeout))
@@ -95,6 +97,12 @@ class AsyncClient:
 
     async def who(self, device: str, *, timeout: float | None = None) -> Usage:
         return await self._run(self._open.ask(calls.who(device), timeout))
+
+    async def rename(
+        self, device: str, name: str | None, *, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> Device:
+        token = token_for(self._open, [device], lock)
+        return await self._run(self._open.ask(calls.rename(device, name, token), timeout))
 
     def lock(
         self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None

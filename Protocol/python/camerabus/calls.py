@@ -16,13 +16,21 @@ FormatWish: TypeAlias = str | Mapping[str, Any]
 FrameRateWish: TypeAlias = float | Fraction | str
 
 
-def devices(media: str | None) -> Call[list[Device]]:
-    params = {} if media is None else {"media": media}
+def devices(media: str | None, type: str | None, position: str | None) -> Call[list[Device]]:
+    wanted = {"media": media, "type": type, "position": position}
+    params = {name: value for name, value in wanted.items() if value is not None}
     return Call("device.list", params, lambda result: read_list(Device, _member(result, "devices")), True)
 
 
 def device(name: str) -> Call[Device]:
     return Call("device.get", {"device": name}, lambda result: read(Device, _member(result, "device")), True)
+
+
+def rename(device: str, name: str | None, token: str | None) -> Call[Device]:
+    params: dict[str, Any] = {"device": device, "name": name}
+    if token is not None:
+        params["lock"] = token
+    return Call("device.rename", params, lambda result: read(Device, _member(result, "device")))
 
 
 def formats(name: str) -> Call[list[Format]]:

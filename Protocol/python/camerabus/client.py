@@ -87,9 +87,12 @@ class Client:
 
     # Devices
 
-    def devices(self, media: str | None = None, *, timeout: float | None = None) -> list[Device]:
-        """All devices, or only `video` or `audio`."""
-        return run(self._open.ask(calls.devices(media), timeout))
+    def devices(
+        self, media: str | None = None, *, type: str | None = None, position: str | None = None, timeout: float | None = None
+    ) -> list[Device]:
+        """All devices, or only those of a medium (`video`, `audio`), a type or a position, in the order in which they are offered:
+        the first that is `connected` is the default device."""
+        return run(self._open.ask(calls.devices(media, type, position), timeout))
 
     def device(self, device: str, *, timeout: float | None = None) -> Device:
         return run(self._open.ask(calls.device(device), timeout))
@@ -106,6 +109,16 @@ class Client:
         return run(self._open.ask(calls.who(device), timeout))
 
     # Changes
+
+    def rename(
+        self, device: str, name: str | None, *, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> Device:
+        """Gives a device another id, which it keeps; with None it goes by the one that the bus gives it. Answers it as it is then.
+
+        A lock on it stays in force; subscriptions are to be made anew under the new id.
+        """
+        token = token_for(self._open, [device], lock)
+        return run(self._open.ask(calls.rename(device, name, token), timeout))
 
     def lock(
         self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None

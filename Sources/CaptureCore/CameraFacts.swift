@@ -1,0 +1,144 @@
+import BusProtocol
+public import JSON
+
+/// What can be seen of a camera that is plugged in: enough to know it again, before anybody has given it an id.
+public struct CameraFacts: Hashable, Sendable {
+    /// What USB says of it.
+    public struct USB: Hashable, Sendable {
+        /// Four hexadecimal digits each, as USB numbers makers and models.
+        public var vendor: String
+        public var product: String
+        /// nil if the maker gave it none.
+        public var serial: String?
+        /// The interface that the node belongs to (`bInterfaceNumber`): a camera of several lenses has several.
+        public var interface: String
+
+        public init(vendor: String, product: String, serial: String?, interface: String) {
+            self.vendor = vendor
+            self.product = product
+            self.serial = serial
+            self.interface = interface
+        }
+    }
+
+    /// `/dev/video0`: it goes to whoever comes next, and says nothing about who that is.
+    public var node: String
+    /// The node's number among those of one device.
+    public var index: Int
+    /// The device's directory in sysfs; empty where there is none.
+    public var device: String
+    /// nil: not on USB.
+    public var usb: USB?
+    /// `v4l2_capability.card`, `.driver` and `.bus_info`.
+    public var card: String
+    public var driver: String
+    public var bus: String
+    /// Where the firmware says that it looks; `external` for one on USB.
+    public var position: DevicePosition
+
+    public init(
+        node: String, index: Int, device: String, usb: USB? = nil, card: String, driver: String, bus: String,
+        position: DevicePosition = .unspecified
+    ) {
+        self.node = node
+        self.index = index
+        self.device = device
+        self.usb = usb
+        self.card = card
+        self.driver = driver
+        self.bus = bus
+        self.position = position
+    }
+
+    /// The device that it is, under the id that it was given.
+    public func identity(uniqueID: String) -> DeviceIdentity {
+        DeviceIdentity(
+            uniqueID: uniqueID, localizedName: card.isEmpty ? driver : card, type: .external, position: position,
+            node: node, driver: driver, bus: bus)
+    }
+
+    public var json: JSONValue {
+        .members([
+            "node": .string(node), "index": JSONValue(index), "device": .string(device),
+            "usb": usb.map { usb in
+                .members([
+                    "vendor": .string(usb.vendor), "product": .string(usb.product),
+                    "serial": usb.serial.map(JSONValue.string), "interface": .string(usb.interface),
+                ])
+            },
+            "card": .string(card), "driver": .string(driver), "bus": .string(bus),
+            "position": .string(position.rawValue),
+        ])
+    }
+
+    /// Reads what ``json`` writes; nil when it is something else.
+    public init?(json: JSONValue) {
+        guard let node = json["node"]?.string, let index = json["index"]?.integer.flatMap({ Int(exactly: $0) }),
+            let device = json["device"]?.string, let card = json["card"]?.string,
+            let driver = json["driver"]?.string, let bus = json["bus"]?.string,
+            let position = json["position"]?.string.flatMap(DevicePosition.init)
+        else { return nil }
+        self.init(
+            node: node, index: index, device: device, card: card, driver: driver, bus: bus, position: position)
+        guard let usb = json["usb"], !usb.isNull else { return }
+        guard let vendor = usb["vendor"]?.string, let product = usb["product"]?.string,
+            let interface = usb["interface"]?.string
+        else { return nil }
+        self.usb = USB(
+            vendor: vendor, product: product, serial: usb["serial"]?.string, interface: interface)
+    }
+}
+
+/// What a search for cameras has brought.
+public struct CameraSurvey: Hashable, Sendable {
+    /// A video node that could not be judged: no permission yet, or a driver that refuses.
+    public struct Unreadable: Hashable, Sendable {
+        public var node: String
+        public var index: Int
+        /// The device's directory in sysfs.
+        public var device: String
+        /// One sentence for people.
+        public var why: String
+
+        public init(node: String, index: Int, device: String, why: String) {
+            self.node = node
+            self.index = index
+            self.device = device
+            self.why = why
+        }
+    }
+
+    /// In the order of their nodes' numbers.
+    public var cameras: [CameraFacts]
+    public var unreadable: [Unreadable]
+
+    public init(cameras: [CameraFacts], unreadable: [Unreadable]) {
+        self.cameras = cameras
+        self.unreadable = unreadable
+    }
+
+    public var json: JSONValue {
+        [
+            "cameras": .array(cameras.map(\.json)),
+            "unreadable": .array(
+                unreadable.map {
+                    [
+                        "node": .string($0.node), "index": JSONValue($0.index), "device": .string($0.device),
+                        "why": .string($0.why),
+                    ]
+                }),
+        ]
+    }
+
+    /// nil when it is no survey.
+    public init?(json: JSONValue) {
+        guard let cameras = json["cameras"]?.array, let unreadable = json["unreadable"]?.array else { return nil }
+        self.cameras = cameras.compactMap(CameraFacts.init(json:))
+        self.unreadable = unreadable.compactMap { json in
+            guard let node = json["node"]?.string, let index = json["index"]?.integer.flatMap({ Int(exactly: $0) }),
+                let device = json["device"]?.string
+            else { return nil }
+            return Unreadable(node: node, index: index, device: device, why: json["why"]?.string ?? "")
+        }
+    }
+}

@@ -1,0 +1,144 @@
+public import JSON
+
+/// What is remembered of devices for good: which id stands for which camera, what it is called, and how it was last set.
+///
+/// A value; who keeps it on disk decides when. It is bounded: what was not seen for longest goes first, and what somebody has
+/// named or set goes after everything else.
+public struct DeviceBook: Hashable, Sendable {
+    /// What is remembered of one device.
+    public struct Entry: Hashable, Sendable {
+        /// The name for people.
+        public var name: String
+        /// Given by a client.
+        public var alias: String?
+        /// The device id that it has without an alias.
+        public var made: String?
+        /// The last committed configuration, as its worker tells it.
+        public var committed: JSONValue?
+        /// As it was seen last; nil: no camera of this machine's.
+        public var facts: CameraFacts?
+        /// Seconds since 1970 when it was seen last, or found to be gone.
+        public var seen: Int64
+
+        public init(
+            name: String, alias: String? = nil, made: String? = nil, committed: JSONValue? = nil,
+            facts: CameraFacts? = nil, seen: Int64
+        ) {
+            self.name = name
+            self.alias = alias
+            self.made = made
+            self.committed = committed
+            self.facts = facts
+            self.seen = seen
+        }
+
+        /// The less it would be missed, the smaller.
+        fileprivate var worth: Int { (alias == nil ? 0 : 2) + (committed == nil ? 0 : 1) }
+    }
+
+    public static let version = 1
+    public static let maximumEntries = 256
+    public static let maximumClaims = 1024
+
+    /// By `uniqueID`.
+    public private(set) var entries: [String: Entry] = [:]
+    /// What each id of a camera stands for.
+    public var claims: [String: CameraIdentities.Claim] = [:]
+
+    public init() {}
+
+    public subscript(uniqueID: String) -> Entry? { entries[uniqueID] }
+
+    /// Changes what is remembered of a device, which begins with the name and the time given.
+    ///
+    /// - Returns: whether anything is different now.
+    @discardableResult
+    public mutating func update(
+        _ uniqueID: String, name: String, at seconds: Int64, _ change: (inout Entry) -> Void
+    ) -> Bool {
+        let before = entries[uniqueID]
+        var entry = before ?? Entry(name: name, seen: seconds)
+        change(&entry)
+        guard entry != before else { return false }
+        entries[uniqueID] = entry
+        return true
+    }
+
+    /// Forgets what is too much.
+    ///
+    /// - Parameter kept: `uniqueID`s of devices that are in use, which stay.
+    public mutating func prune(keeping kept: Set<String>) {
+        let excess = entries.count - Self.maximumEntries
+        if excess > 0 {
+            let least = entries.filter { !kept.contains($0.key) }
+                .sorted { ($0.value.worth, $0.value.seen, $0.key) < ($1.value.worth, $1.value.seen, $1.key) }
+            for (uniqueID, _) in least.prefix(excess) { entries[uniqueID] = nil }
+        }
+        let tooMany = claims.count - Self.maximumClaims
+        if tooMany > 0 {
+            // Those of devices that are not remembered either; a shared one stands for what was learnt of a maker.
+            let least = claims.filter { entries[$0.key] == nil && !kept.contains($0.key) }
+                .sorted { ($0.value.isShared ? 1 : 0, $0.key) < ($1.value.isShared ? 1 : 0, $1.key) }
+            for (id, _) in least.prefix(tooMany) { claims[id] = nil }
+        }
+    }
+
+    // MARK: As JSON
+
+    public var json: JSONValue {
+        [
+            "version": JSONValue(Self.version),
+            "devices": .object(
+                entries.mapValues { entry in
+                    .members([
+                        "name": .string(entry.name), "alias": entry.alias.map(JSONValue.string),
+                        "made": entry.made.map(JSONValue.string), "committed": entry.committed,
+                        "facts": entry.facts?.json, "seen": JSONValue(entry.seen),
+                    ])
+                }),
+            "claims": .object(
+                claims.mapValues {
+                    .members(["place": $0.place.map(JSONValue.string), "shared": .bool($0.isShared)])
+                }),
+        ]
+    }
+
+    /// Why a text is no book.
+    public struct Damage: Error, Hashable, Sendable, CustomStringConvertible {
+        public var description: String
+    }
+
+    /// Reads what ``json`` writes. One that is wrong in any part is wrong as a whole: half a memory would swap cameras.
+    public init(json: JSONValue) throws(Damage) {
+        guard let version = json["version"]?.integer else { throw Damage(description: "it has no version") }
+        guard version == Self.version else {
+            throw Damage(description: "it has the version \(version), and this program knows \(Self.version)")
+        }
+        guard let devices = json["devices"]?.object, let claims = json["claims"]?.object else {
+            throw Damage(description: "it has no devices or no claims")
+        }
+        for (uniqueID, value) in devices {
+            guard let name = value["name"]?.string, let seen = value["seen"]?.integer else {
+                throw Damage(description: "the entry of \(uniqueID) is incomplete")
+            }
+            let facts = try value["facts"].map { json throws(Damage) in
+                guard let facts = CameraFacts(json: json) else {
+                    throw Damage(description: "the facts of \(uniqueID) are incomplete")
+                }
+                return facts
+            }
+            entries[uniqueID] = Entry(
+                name: name, alias: value["alias"]?.string, made: value["made"]?.string, committed: value["committed"],
+                facts: facts, seen: seen)
+        }
+        for (id, value) in claims {
+            guard let isShared = value["shared"]?.bool else {
+                throw Damage(description: "the claim \(id) is incomplete")
+            }
+            self.claims[id] = CameraIdentities.Claim(place: value["place"]?.string, isShared: isShared)
+        }
+        guard entries.count <= 4 * Self.maximumEntries, self.claims.count <= 4 * Self.maximumClaims else {
+            throw Damage(description: "it has too many entries")
+        }
+    }
+}

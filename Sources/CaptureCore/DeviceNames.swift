@@ -1,0 +1,86 @@
+import BusProtocol
+
+/// Which device id each device has, in topics, socket names and requests: its alias, else a name made for it that stays its own.
+public enum DeviceNames {
+    /// A device that wants an id.
+    public struct Device: Hashable, Sendable {
+        public var uniqueID: String
+        /// What people call it.
+        public var name: String
+        /// The id that it has by its kind (`cam0`), if free; nil: one is made of its name.
+        public var preferred: String?
+        /// Given by a client.
+        public var alias: String?
+        /// The one that was made for it before.
+        public var made: String?
+
+        public init(uniqueID: String, name: String, preferred: String? = nil, alias: String? = nil, made: String? = nil)
+        {
+            self.uniqueID = uniqueID
+            self.name = name
+            self.preferred = preferred
+            self.alias = alias
+            self.made = made
+        }
+    }
+
+    /// What a device is called.
+    public struct Name: Hashable, Sendable {
+        public var id: String
+        /// The id that it has without an alias; nil: none was needed so far.
+        public var made: String?
+    }
+
+    /// The ids by `uniqueID`. Aliases of the configuration go first, then those that clients gave, then names that were made before.
+    ///
+    /// - Parameters:
+    ///   - devices: all that are known, plugged in or not, so that none loses its name to another while it is away.
+    ///   - configured: aliases by `uniqueID`; they are kept free also for devices that nobody has seen yet.
+    public static func assign(_ devices: [Device], configured: [String: String]) -> [String: Name] {
+        var owners: [String: String] = [:]
+        for (uniqueID, alias) in configured { owners[alias] = uniqueID }
+        func take(_ id: String?, _ device: Device) -> String? {
+            guard let id, DeviceID.isValid(id), owners[id] == nil || owners[id] == device.uniqueID else { return nil }
+            owners[id] = device.uniqueID
+            return id
+        }
+        let devices = devices.sorted { $0.uniqueID < $1.uniqueID }
+        var names: [String: Name] = [:]
+        for device in devices {
+            let alias = configured[device.uniqueID] ?? take(device.alias, device)
+            if let alias { names[device.uniqueID] = Name(id: alias, made: device.made) }
+        }
+        for device in devices {
+            let made = take(device.preferred, device) ?? take(device.made, device)
+            if let alias = names[device.uniqueID]?.id {
+                names[device.uniqueID] = Name(id: alias, made: made)
+            } else if let made {
+                names[device.uniqueID] = Name(id: made, made: made)
+            }
+        }
+        for device in devices where names[device.uniqueID] == nil {
+            let made = candidates(device).lazy.compactMap { take($0, device) }.first
+            names[device.uniqueID] = made.map { Name(id: $0, made: $0) }
+        }
+        return names
+    }
+
+    /// Who has, or is promised, this id.
+    public static func owner(of id: String, _ devices: [Device], configured: [String: String]) -> String? {
+        if let uniqueID = configured.first(where: { $0.value == id })?.key { return uniqueID }
+        let names = assign(devices, configured: configured)
+        if let uniqueID = names.first(where: { $0.value.id == id })?.key { return uniqueID }
+        // What it goes back to without its alias is still its own.
+        return names.first { $0.value.made == id }?.key ?? devices.first { $0.preferred == id }?.uniqueID
+    }
+
+    /// The name, and as many digits of the `uniqueID`'s hash as it takes.
+    private static func candidates(_ device: Device) -> [String] {
+        let hashed = [4, 8, 16].map { count in
+            let slug = Slug.name(device.name, limit: min(24, DeviceID.maxBytes - 1 - count))
+            return "\(slug.isEmpty ? "camera" : slug)-\(Slug.digits(device.uniqueID, count: count))"
+        }
+        // 64 bits that are the same: nobody has ever seen it, and it is to be no device's loss.
+        return hashed + (1...64).map { "camera-\(Slug.digits("\(device.uniqueID) \($0)", count: 16))" }
+    }
+}

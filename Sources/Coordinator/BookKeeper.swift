@@ -1,0 +1,101 @@
+import BusServer
+import CaptureCore
+import Glibc
+import JSON
+import LinuxIO
+import Logging
+
+/// Keeps the device book (``DeviceBook``) in `devices.json`: what a reply rests on is there before the reply, everything else
+/// within a second.
+final class BookKeeper {
+    private(set) var book = DeviceBook()
+    private let loop: Loop
+    private let logger: Logger
+    private let writer: FileWriter?
+    // Two coordinators with one book would each undo what the other remembers.
+    private let lock: LockFile?
+    private var timer: Loop.Token?
+    private var hasFailed = false
+
+    private static let name = "devices.json"
+    private static let maximumBytes = 16 << 20
+    /// How long what nobody waits for may take to be written, milliseconds.
+    private static let delay: Int64 = 1000
+
+    /// Opens the book. A damaged one is moved aside, and a new one begun.
+    ///
+    /// - Parameter directory: nil: nothing can be kept.
+    /// - Throws: when the directory was asked for by name and can't be used.
+    init(_ loop: Loop, _ directory: StateDirectory?, logger: Logger) throws(SystemError) {
+        self.loop = loop
+        self.logger = logger
+        guard let directory else {
+            logger.warning("there is no place to keep what is known of devices; name one with --state-dir")
+            (writer, lock) = (nil, nil)
+            return
+        }
+        let path = "\(directory.path)/\(Self.name)"
+        let opened: (FileWriter, LockFile)?
+        do throws(SystemError) {
+            try directory.make()
+            let lock = try LockFile("\(directory.path)/camerabusd.lock")
+            opened = (try FileWriter(loop, path: path), lock)
+        } catch {
+            if directory.isNamed { throw error }
+            logger.warning(
+                "what is known of devices can't be kept; name another place with --state-dir",
+                metadata: ["state_dir": "\(directory.path)", "error": "\(error)"])
+            opened = nil
+        }
+        (writer, lock) = (opened?.0, opened?.1)
+        guard opened != nil else { return }
+        book = Self.read(path, logger)
+    }
+
+    private static func read(_ path: String, _ logger: Logger) -> DeviceBook {
+        do {
+            let bytes = try File.read(path, limit: maximumBytes)
+            return try DeviceBook(json: try bytes.withUnsafeBytes { try JSONValue(parsing: $0) })
+        } catch let error as SystemError where error.code == ENOENT {
+            return DeviceBook()
+        } catch {
+            let aside = path + ".damaged"
+            rename(path, aside)
+            logger.error(
+                "the device book can't be read and was moved aside: aliases and settings are forgotten",
+                metadata: ["moved_to": "\(aside)", "error": "\(error)"])
+            return DeviceBook()
+        }
+    }
+
+    /// Seconds since 1970.
+    static var now: Int64 { MonotonicClock.realtime() / 1_000_000_000 }
+
+    /// Changes the book; it is written within a second.
+    func change(_ body: (inout DeviceBook) -> Void) {
+        let before = book
+        body(&book)
+        guard book != before, writer != nil, timer == nil else { return }
+        timer = loop.schedule(afterMilliseconds: Self.delay) { [weak self] in self?.save { _ in } }
+    }
+
+    /// Calls the body when the book is on the disk as it is now; false: it can't be.
+    func save(_ body: @escaping (Bool) -> Void) {
+        loop.cancel(timer)
+        timer = nil
+        guard let writer else { return body(false) }
+        writer.write(book.json.serialized + [UInt8(ascii: "\n")]) { [weak self] error in
+            if let error, let self, !hasFailed {
+                logger.error("the device book can't be written", metadata: ["error": "\(error)"])
+            }
+            self?.hasFailed = error != nil
+            body(error == nil)
+        }
+    }
+
+    /// Writes what is not written yet, and waits for it.
+    func close() {
+        if timer != nil { save { _ in } }
+        writer?.end()
+    }
+}

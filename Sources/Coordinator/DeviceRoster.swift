@@ -1,0 +1,137 @@
+import CaptureCore
+import Glibc
+
+/// Which devices there are: those that are plugged in, those that were and are remembered, and the virtual ones.
+final class DeviceRoster {
+    private let books: BookKeeper
+    /// Cameras that were there at the last search, by `uniqueID`.
+    private var present: [String: CameraFacts] = [:]
+    /// Known cameras that are not there, the one that has been away for longest first.
+    private var absent: [String] = []
+    /// A search has succeeded: what is not known now is not there.
+    private(set) var hasSearched = false
+
+    /// So many cameras that are not there are known at most.
+    static let maximumAbsent = 64
+
+    /// What the configuration says of devices.
+    struct Wishes {
+        var aliases: [String: String]
+        /// By device id or `uniqueID`.
+        var positions: [String: DevicePosition]
+        var virtualCameras: Int
+    }
+
+    init(_ books: BookKeeper) { self.books = books }
+
+    /// No camera is known that was ever plugged in.
+    var isEmpty: Bool { present.isEmpty && absent.isEmpty }
+
+    /// Takes in what a search has brought.
+    ///
+    /// - Parameter isAwaited: whether somebody may be waiting for a camera that is not there, by its id: asked the first time only.
+    func found(_ survey: CameraSurvey, isAwaited: (_ uniqueID: String, _ id: String) -> Bool) {
+        var cameras = survey.cameras
+        // A camera that can't be looked at now is not therefore gone, and its serial number is not free.
+        for facts in present.values.sorted(by: { $0.node < $1.node }) {
+            let isHidden = survey.unreadable.contains { $0.device == facts.device && $0.index == facts.index }
+            let isSeen = cameras.contains {
+                $0.device == facts.device && $0.index == facts.index && $0.bus == facts.bus
+            }
+            if isHidden, !isSeen { cameras.append(facts) }
+        }
+        let before = present
+        present = [:]
+        books.change { book in
+            let ids = CameraIdentities.assign(cameras, claims: &book.claims)
+            for (uniqueID, facts) in zip(ids, cameras) { present[uniqueID] = facts }
+            for (uniqueID, facts) in present where before[uniqueID] != facts {
+                book.update(uniqueID, name: facts.identity(uniqueID: uniqueID).localizedName, at: BookKeeper.now) {
+                    $0.name = facts.identity(uniqueID: uniqueID).localizedName
+                    $0.facts = facts
+                    $0.seen = BookKeeper.now
+                }
+            }
+            for (uniqueID, facts) in before where present[uniqueID] == nil {
+                book.update(uniqueID, name: facts.card, at: BookKeeper.now) { $0.seen = BookKeeper.now }
+            }
+        }
+        if !hasSearched {
+            hasSearched = true
+            absent = books.book.entries.filter { uniqueID, entry in
+                entry.facts != nil && isAwaited(uniqueID, entry.alias ?? entry.made ?? "")
+            }.sorted { ($0.value.seen, $0.key) < ($1.value.seen, $1.key) }.map(\.key)
+        }
+        absent.removeAll { present[$0] != nil }
+        absent += before.keys.filter { present[$0] == nil }.sorted()
+    }
+
+    /// No camera is wanted any more; what is remembered of them stays.
+    func forgetCameras() { (present, absent) = ([:], []) }
+
+    /// Forgets cameras that are not there, as far as they are too many: first those that nobody wants.
+    func dropExcess(isWanted: (_ uniqueID: String) -> Bool) {
+        let excess = absent.count - Self.maximumAbsent
+        guard excess > 0 else { return }
+        let unwanted = absent.filter { uniqueID in
+            let entry = books.book[uniqueID]
+            return entry?.alias == nil && entry?.committed == nil && !isWanted(uniqueID)
+        }
+        let dropped = Set((unwanted + absent.filter { !unwanted.contains($0) }).prefix(excess))
+        absent.removeAll { dropped.contains($0) }
+    }
+
+    /// All devices, each with an id of its own.
+    func devices(_ wishes: Wishes) -> [ManagedDevice] {
+        let virtual = (0..<wishes.virtualCameras).map { ManagedDevice.virtualIdentity($0) }
+        let names = names(wishes)
+        books.change { book in
+            for (uniqueID, name) in names where name.made != nil {
+                let title = virtual.first { $0.uniqueID == uniqueID }?.localizedName ?? ""
+                book.update(uniqueID, name: title, at: BookKeeper.now) { $0.made = name.made }
+            }
+            book.prune(keeping: Set(present.keys).union(absent).union(virtual.map(\.uniqueID)))
+        }
+        func device(_ identity: DeviceIdentity, _ source: ManagedDevice.Source, isPlugged: Bool) -> ManagedDevice? {
+            guard let id = names[identity.uniqueID]?.id else { return nil }
+            var identity = identity
+            if let position = wishes.positions[id] ?? wishes.positions[identity.uniqueID] {
+                identity.position = position
+            }
+            return ManagedDevice(id: id, identity: identity, source: source, isPlugged: isPlugged)
+        }
+        let cameras = present.map { uniqueID, facts in
+            device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: true)
+        }
+        let remembered = absent.map { uniqueID in
+            books.book[uniqueID]?.facts.flatMap { facts in
+                device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: false)
+            }
+        }
+        let made = virtual.enumerated().map { number, identity in device(identity, .virtual(number), isPlugged: true) }
+        return (cameras + remembered + made).compactMap { $0 }
+    }
+
+    /// Who has, or is promised, this device id: a `uniqueID`.
+    func owner(of id: String, _ wishes: Wishes) -> String? {
+        DeviceNames.owner(of: id, candidates(wishes), configured: wishes.aliases)
+    }
+
+    private func names(_ wishes: Wishes) -> [String: DeviceNames.Name] {
+        DeviceNames.assign(candidates(wishes), configured: wishes.aliases)
+    }
+
+    private func candidates(_ wishes: Wishes) -> [DeviceNames.Device] {
+        let numbers = Dictionary(
+            (0..<wishes.virtualCameras).map { (ManagedDevice.virtualIdentity($0).uniqueID, $0) }
+        ) { first, _ in first }
+        let uniqueIDs = Set(books.book.entries.keys).union(present.keys).union(numbers.keys)
+        return uniqueIDs.map { uniqueID in
+            let entry = books.book[uniqueID]
+            return DeviceNames.Device(
+                uniqueID: uniqueID,
+                name: numbers[uniqueID].map { ManagedDevice.virtualIdentity($0).localizedName } ?? entry?.name ?? "",
+                preferred: numbers[uniqueID].map { "cam\($0)" }, alias: entry?.alias, made: entry?.made)
+        }
+    }
+}

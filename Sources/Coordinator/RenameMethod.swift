@@ -1,0 +1,76 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+
+/// `device.rename`
+extension Coordinator {
+    func rename(_ call: Call, _ respond: @escaping Responder) {
+        withWorker(call, respond) { [weak self] worker in
+            guard let self else { return }
+            let alias = call.string("name").flatMap { $0.isEmpty ? nil : $0 }
+            let uniqueID = worker.device.identity.uniqueID
+            do throws(BusError) {
+                try checkAlias(alias, of: worker.device)
+                if let token = call.string("lock") {
+                    let lock = try locks.authorize(token: token, devices: [worker.device.id])
+                    if desk.isBusy(worker.device.id) {
+                        throw LockTable.Refusal.busy(device: worker.device.id, holder: lock.holder, queue: 0).error()
+                    }
+                    return rename(uniqueID, to: alias, respond)
+                }
+            } catch {
+                return respond(.failure(error))
+            }
+            let wish = LockDesk.Wish(devices: [worker.device.id], holder: holder(call.caller), isTransient: true)
+            locks.request(wish) { [weak self] result in
+                switch result {
+                case .failure(let error): respond(.failure(error))
+                case .success(let grant):
+                    self?.rename(uniqueID, to: alias) { [weak self] result in
+                        try? self?.locks.unlock(token: grant.token)
+                        respond(result)
+                    }
+                }
+            }
+        }
+    }
+
+    private func checkAlias(_ alias: String?, of device: ManagedDevice) throws(BusError) {
+        if let configured = configuration.aliases[device.identity.uniqueID] {
+            throw .invalidParams(
+                "name", "\(device.id) has its name '\(configured)' from the configuration file; change it there")
+        }
+        guard let alias else { return }
+        guard DeviceID.isValid(alias) else {
+            throw .invalidParams("name", "a device's name is 1 to 32 of the characters a-z, 0-9 and '-'")
+        }
+        if let owner = roster.owner(of: alias, wishes), owner != device.identity.uniqueID {
+            throw .invalidParams("name", "'\(alias)' is the name of another device (\(owner))")
+        }
+    }
+
+    private func rename(_ uniqueID: String, to alias: String?, _ respond: @escaping Responder) {
+        books.change { book in
+            book.update(uniqueID, name: "", at: BookKeeper.now) { $0.alias = alias }
+        }
+        setDevices()
+        books.save { [weak self] isKept in
+            guard let self, let worker = fleet.worker(of: uniqueID) else {
+                return respond(.failure(BusError(.deviceNotFound, "The device has gone while it was renamed.")))
+            }
+            // Whoever goes on with the new id finds it at work.
+            worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) { [weak self] in
+                guard let self else { return }
+                respond(.success(Self.told(isKept, ["device": deviceValue(worker)])))
+            }
+        }
+    }
+
+    /// A result with the word that it does not outlive the bus, if so.
+    static func told(_ isKept: Bool, _ result: JSONValue) -> JSONValue {
+        guard !isKept, var members = result.object else { return result }
+        members["kept"] = false
+        return .object(members)
+    }
+}

@@ -1,0 +1,51 @@
+import BusProtocol
+import Glibc
+import LinuxIO
+
+/// Where the coordinator keeps what must outlive a reboot.
+struct StateDirectory: Hashable {
+    var path: String
+    /// Somebody asked for just this one: then it is an error when it can't be had.
+    var isNamed: Bool
+
+    /// The one that the command line or the configuration names, else systemd's `$STATE_DIRECTORY`, else `state` in a runtime
+    /// directory that was named, else root's or the user's own; nil: a user without a home.
+    static func choose(
+        flag: String?, configured: String?, runtime: RuntimeDirectory, isRuntimeNamed: Bool,
+        environment: [String: String], uid: UInt32
+    ) -> StateDirectory? {
+        for named in [flag, configured] {
+            if let named, !named.isEmpty { return StateDirectory(path: trimmed(named), isNamed: true) }
+        }
+        // systemd puts a colon between several.
+        if let path = environment["STATE_DIRECTORY"]?.split(separator: ":").first, path.hasPrefix("/") {
+            return StateDirectory(path: trimmed(String(path)), isNamed: false)
+        }
+        if isRuntimeNamed { return StateDirectory(path: "\(runtime.path)/state", isNamed: false) }
+        if uid == 0 { return StateDirectory(path: "/var/lib/camerabus", isNamed: false) }
+        // The XDG base directory specification: a relative path is to be ignored.
+        if let base = environment["XDG_STATE_HOME"], base.hasPrefix("/") {
+            return StateDirectory(path: "\(trimmed(base))/camerabus", isNamed: false)
+        }
+        guard let home = environment["HOME"], home.hasPrefix("/") else { return nil }
+        return StateDirectory(path: "\(trimmed(home))/.local/state/camerabus", isNamed: false)
+    }
+
+    /// Makes it, ours alone, with the folders above it that are missing.
+    func make() throws(SystemError) {
+        guard path.hasPrefix("/") else { throw SystemError(code: EINVAL, operation: "mkdir", subject: path) }
+        var parent = ""
+        for part in path.split(separator: "/").dropLast() {
+            parent += "/\(part)"
+            // What can't be made and is needed shows at the last one.
+            mkdir(parent, 0o700)
+        }
+        try PrivateDirectory.make(path, mode: 0o700)
+    }
+
+    private static func trimmed(_ path: String) -> String {
+        var path = path
+        while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return path
+    }
+}

@@ -1,0 +1,43 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct NameCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "name", abstract: "Gives a device another id, which it keeps.",
+        discussion: """
+            The device goes by ALIAS from then on: in commands, topics and the name of its media socket, also after a reboot and \
+            wherever its id is shown. Who subscribes to it under the old id has to subscribe anew. An alias of the configuration file \
+            can't be changed this way.
+
+            The device's id is printed. With --json: the answer of device.rename.
+
+            EXAMPLES:
+              camerabus name hd-webcam-c270-3f1a front
+              camerabus name front --remove
+            """)
+
+    @OptionGroup var options: GlobalOptions
+    @OptionGroup var lock: LockOptions
+
+    @Argument(help: deviceHelp, completion: deviceCompletion)
+    var device: String
+
+    @Argument(help: ArgumentHelp("The new id: 1 to 32 of a-z, 0-9 and '-'.", valueName: "alias"))
+    var alias: String?
+
+    @Flag(help: "Take the alias away: the device goes by the id that the bus gives it.")
+    var remove = false
+
+    func validate() throws {
+        if remove == (alias != nil) { throw ValidationError("Give either an alias or --remove.") }
+        if let alias, alias.isEmpty { throw ValidationError("An alias has at least one character.") }
+    }
+
+    func run(_ client: Client) async throws {
+        let answer = try await client.rename(device, to: alias, lock: lock.lock, timeout: timeout)
+        if options.json { return try Output.json(answer) }
+        try Output.line(Describing.plain(answer["device"]?["id"]))
+        if answer["kept"] == false { Output.note("The name could not be written to the disk and ends with the bus.") }
+    }
+}

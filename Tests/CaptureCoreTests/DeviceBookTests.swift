@@ -1,0 +1,155 @@
+import CaptureCore
+import JSON
+import Testing
+
+@Suite("What is remembered of devices")
+struct DeviceBookTests {
+    private var book = DeviceBook()
+
+    @Test("it says on disk what it knows, and reads it again")
+    mutating func roundTrip() throws {
+        let facts = CameraFacts(
+            node: "/dev/video0", index: 0, device: "/sys/devices/x",
+            usb: .init(vendor: "046d", product: "0825", serial: nil, interface: "00"), card: "C", driver: "uvcvideo",
+            bus: "usb-1")
+        book.update("a", name: "C", at: 5) {
+            $0.facts = facts
+            $0.alias = "front"
+            $0.committed = ["generation": 3]
+        }
+        book.update("virtual-0", name: "V", at: 6) { $0.made = "cam0" }
+        book.claims = ["a": .init(place: "p", isShared: true), "b": .init(place: nil, isShared: true)]
+        let text = book.json.description
+        #expect(try DeviceBook(json: try JSONValue(parsing: text)) == book)
+    }
+
+    @Test(
+        "a damaged one is refused as a whole",
+        arguments: [
+            "[]", "{}", #"{"version":2,"devices":{},"claims":{}}"#, #"{"version":1,"devices":{"a":{}},"claims":{}}"#,
+            #"{"version":1,"devices":{},"claims":{"a":{}}}"#, #"{"version":1,"devices":[],"claims":{}}"#,
+            #"{"version":1,"devices":{"a":{"name":"x","seen":1,"facts":{}}},"claims":{}}"#,
+        ])
+    func damage(text: String) throws {
+        let json = try JSONValue(parsing: text)
+        #expect(throws: DeviceBook.Damage.self) { try DeviceBook(json: json) }
+    }
+
+    @Test("it is bounded: names and settings stay longest, and what is in use stays in any case")
+    mutating func bounds() {
+        for number in 0..<400 {
+            book.update("d\(number)", name: "", at: Int64(number)) {
+                if number % 4 == 0 { $0.alias = "a\(number)" }
+                if number == 1 { $0.committed = [:] }
+            }
+        }
+        book.prune(keeping: ["d2"])
+        #expect(book.entries.count == DeviceBook.maximumEntries)
+        for number in stride(from: 0, to: 400, by: 4) { #expect(book["d\(number)"] != nil) }
+        #expect(book["d1"] != nil && book["d2"] != nil && book["d3"] == nil && book["d399"] != nil)
+    }
+
+    // MARK: Names
+
+    private func device(_ uniqueID: String, alias: String? = nil, made: String? = nil) -> DeviceNames.Device {
+        DeviceNames.Device(uniqueID: uniqueID, name: "HD Webcam: C270", alias: alias, made: made)
+    }
+
+    @Test("a device's own id is made of its name, with more digits where that is taken; none is left out")
+    func names() {
+        let one = DeviceNames.assign([device("x")], configured: [:])["x"]?.id ?? ""
+        #expect(one == "hd-webcam-c270-\(Slug.digits("x", count: 4))")
+        // Another has that id already, and keeps it.
+        let both = DeviceNames.assign([device("x"), device("y", made: one)], configured: [:])
+        #expect(both["y"]?.id == one)
+        #expect(both["x"]?.id == "hd-webcam-c270-\(Slug.digits("x", count: 8))")
+        let third = [both["y"]?.id, both["x"]?.id].enumerated().map { device("y\($0)", made: $1) }
+        #expect(
+            DeviceNames.assign([device("x")] + third, configured: [:])["x"]?.id
+                == "hd-webcam-c270-\(Slug.digits("x", count: 16))")
+    }
+
+    @Test("the configuration's alias goes before a client's, and a name once made before a new one")
+    func precedence() {
+        let devices = [device("x", alias: "front"), device("y", alias: "side"), device("z", alias: "side")]
+        let names = DeviceNames.assign(devices, configured: ["y": "front"])
+        #expect(names["y"]?.id == "front" && names["x"]?.id != "front" && names["z"]?.id == "side")
+        #expect(Set(names.values.map(\.id)).count == 3)
+        #expect(DeviceNames.owner(of: "front", devices, configured: ["y": "front"]) == "y")
+        #expect(DeviceNames.owner(of: "side", devices, configured: ["y": "front"]) == "z")
+        #expect(DeviceNames.owner(of: "free", devices, configured: ["unseen": "kept"]) == nil)
+        #expect(DeviceNames.owner(of: "kept", devices, configured: ["unseen": "kept"]) == "unseen")
+        // Its own id stays a named device's own, for when the name is taken away.
+        let named = device("x", alias: "front", made: "hd-webcam-1")
+        #expect(DeviceNames.owner(of: "hd-webcam-1", [named], configured: [:]) == "x")
+    }
+
+    @Test("ids stay with their devices whoever comes and goes, as long as the book holds them", arguments: 0..<30)
+    func stable(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        var made: [String: String] = [:]
+        for _ in 0..<40 {
+            let present = Set((0..<20).filter { _ in random.chance(40) }.map { "d\($0)" }).union(made.keys)
+            let names = DeviceNames.assign(present.map { device($0, made: made[$0]) }, configured: [:])
+            #expect(Set(names.values.map(\.id)).count == present.count)
+            for (uniqueID, name) in names {
+                #expect(made[uniqueID] == nil || made[uniqueID] == name.id)
+                made[uniqueID] = name.made
+            }
+        }
+    }
+
+    // MARK: Order
+
+    @Test("devices are offered as configured, then by position, then by name, numbers by value")
+    func order() {
+        func identity(_ name: String, _ position: DevicePosition) -> DeviceIdentity {
+            DeviceIdentity(
+                uniqueID: "u-\(name)", localizedName: name, type: .external, position: position, driver: "", bus: "")
+        }
+        let devices = [
+            ("c10", identity("Cam 10", .external)), ("c2", identity("Cam 2", .external)),
+            ("f", identity("Front", .front)), ("b", identity("Zback", .back)), ("u", identity("A", .unspecified)),
+            ("x", identity("X", .unspecified)), ("y", identity("Y", .unspecified)),
+        ].map { (id: $0.0, $0.1) }
+        let order = DeviceOrder(configured: ["y", "u-X"])
+        #expect(devices.sorted { order.precedes($0, $1) }.map(\.id) == ["y", "x", "b", "f", "c2", "c10", "u"])
+    }
+}
+
+@Suite("When to search for cameras")
+struct SearchScheduleTests {
+    private var schedule = SearchSchedule()
+    private static let ms: Int64 = 1_000_000
+
+    @Test("a burst is one search, a while after its last event")
+    mutating func burst() {
+        #expect(schedule.event(at: 0) == [.wake(at: 100 * Self.ms)])
+        #expect(schedule.event(at: 60 * Self.ms) == [.wake(at: 160 * Self.ms)])
+        #expect(schedule.due(at: 100 * Self.ms) == [.wake(at: 160 * Self.ms)])
+        #expect(schedule.due(at: 160 * Self.ms) == [.search])
+        #expect(schedule.due(at: 170 * Self.ms) == [])
+        #expect(schedule.finished(at: 200 * Self.ms) == [])
+    }
+
+    @Test("a burst without end does not put it off for ever")
+    mutating func endless() {
+        var now: Int64 = 0
+        var actions: [SearchSchedule.Action] = []
+        while actions != [.search], now < 5000 * Self.ms {
+            now += 50 * Self.ms
+            actions = schedule.event(at: now)
+        }
+        #expect(now == 1050 * Self.ms)
+    }
+
+    @Test("what comes while it searches is followed by another search")
+    mutating func meanwhile() {
+        #expect(schedule.demand(at: 0) == [.search])
+        #expect(schedule.event(at: 10 * Self.ms) == [])
+        #expect(schedule.demand(at: 20 * Self.ms) == [])
+        #expect(schedule.finished(at: 30 * Self.ms) == [.search])
+        #expect(schedule.finished(at: 40 * Self.ms) == [])
+        #expect(schedule.event(at: 50 * Self.ms) == [.wake(at: 150 * Self.ms)])
+    }
+}

@@ -1,0 +1,98 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import CaptureSources
+import Foundation
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+extension KernelTests {
+    /// Cameras that go and come back while the bus runs.
+    @Suite struct Hotplug {
+        private static let driver = "/sys/bus/platform/drivers/vivid"
+
+        private static func drive(_ what: String) throws {
+            try "vivid.0".write(toFile: "\(driver)/\(what)", atomically: false, encoding: .utf8)
+        }
+
+        /// All devices of vivid are one platform device: they go and come together.
+        @Test func driverThatGoesAndComesBack() async throws {
+            let patience = Deadline.after(seconds: 120)
+            let bus = try await BusHarness(virtual: nil, deadline: patience)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let count = KernelRing.identities.count
+            var devices: [JSONValue] = []
+            func areConnected(_ isConnected: Bool) throws -> Bool {
+                devices = try client.call("device.list")["devices"]?.array ?? []
+                return devices.count == count
+                    && devices.allSatisfy {
+                        $0["connected"] == .bool(isConnected) && $0["worker"]?["state"] == "running"
+                            && (!isConnected || !($0["activeFormat"]?.isNull ?? true))
+                    }
+            }
+            try await eventually(by: patience) { try areConnected(true) }
+            let ids = Dictionary(uniqueKeysWithValues: devices.map { ($0["uniqueID"] ?? .null, $0["id"] ?? .null) })
+            let first = try #require(KernelRing.identities.first).uniqueID
+            let original = try #require(ids[.string(first)])
+            try client.call("device.rename", ["device": original, "name": "front"])
+            try await eventually(by: patience) {
+                try client.call("device.get", ["device": "front"])["device"]?["worker"]?["state"] == "running"
+            }
+            let grant = try client.call("device.lock", ["devices": "front"])
+            let lock = grant["lock"] ?? .null
+            try client.call(
+                "device.configure",
+                [
+                    "lock": lock,
+                    "changes": [
+                        [
+                            "device": "front", "frameRate": 10, "controls": ["brightness": 77],
+                            "activeFormat": ["pixelFormat": "YUYV", "width": 320, "height": 180],
+                        ]
+                    ],
+                ])
+            let events = try RawClient(.subscribe, path: bus.directory.eventsSocket)
+            try events.socket.subscribe("event/device/front/")
+            let reader = try FrameReader(bus, "front", "native")
+            let before = try reader.next()
+
+            try Self.drive("unbind")
+            try await eventually(by: patience) { try areConnected(false) }
+            #expect(devices.allSatisfy { $0["error"]?["reason"] == "deviceDisconnected" && $0["node"] == .null })
+            #expect(try event(events) == "disconnected")
+            #expect(devices.first { $0["id"] == "front" }?["lock"]?["fence"] == grant["fence"])
+
+            let bound = MonotonicClock.now()
+            try Self.drive("bind")
+            // The same subscriber, which has done nothing meanwhile.
+            var frame = try reader.next()
+            while frame.stream == before.stream { frame = try reader.next() }
+            print("frames were back \((MonotonicClock.now() - bound) / 1_000_000) ms after the driver")
+            #expect(frame.bytes.count == 320 * 180 * 2)
+            try await eventually(by: patience) { try areConnected(true) }
+            #expect(try event(events) == "connected")
+            for device in devices where device["id"] != "front" {
+                #expect(ids[device["uniqueID"] ?? .null] == device["id"])
+            }
+            let now = try client.call("device.get", ["device": "front"])["device"]
+            #expect(now?["uniqueID"]?.string == first && now?["frameRate"] == 10)
+            #expect(now?["controls"]?["brightness"] == 77)
+            #expect(now?["lock"]?["fence"] == grant["fence"])
+            let node = try #require(now?["node"]?.string)
+            #expect(try v4l2ctl(["-d", node, "-C", "brightness"]).contains("77"))
+            try await bus.stop()
+
+            // The other tests know the nodes by the numbers that they had.
+            try Self.drive("unbind")
+            try Self.drive("bind")
+            try await eventually { V4L2Discovery.cameras().filter { $0.driver == "vivid" } == KernelRing.identities }
+        }
+
+        private func event(_ events: RawClient) throws -> String? {
+            let frames = try events.receive(within: 60)
+            return try JSONValue(parsing: try #require(frames.last).bytes)["event"]?.string
+        }
+    }
+}

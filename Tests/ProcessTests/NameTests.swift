@@ -1,0 +1,233 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+extension ProcessTests {
+    /// What devices are called, and what is remembered of them.
+    @Suite(.timeLimit(.minutes(3))) struct Names {
+        @Test func `a renamed device keeps lock, settings and name, and its old topics end`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let other = try RawClient(path: bus.directory.commandSocket)
+            let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            try client.call(
+                "device.configure",
+                [
+                    "lock": lock,
+                    "changes": [["device": "cam0", "frameRate": 10, "controls": ["brightness": 17]]],
+                ])
+            #expect(try other.refusal("device.rename", ["device": "cam0", "name": "front"])?.reason == .deviceBusy)
+            let events = try RawClient(.subscribe, path: bus.directory.eventsSocket)
+            try events.socket.subscribe("event/device/")
+            try await barrier(events)
+
+            let renamed = try client.call("device.rename", ["device": "cam0", "name": "front", "lock": lock])
+            #expect(renamed["device"]?["id"] == "front" && renamed["device"]?["uniqueID"] == "virtual-0")
+            #expect(renamed["kept"] == nil)
+            #expect(renamed["device"]?["lock"]?["fence"] == 1)
+            let event = try message(events)
+            #expect(
+                event.topic == "event/device/cam0/" && event.json["event"] == "renamed" && event.json["to"] == "front")
+            let state = try client.call("bus.snapshot")["state"]
+            #expect(state?["state/device/cam0/"] == nil)
+            #expect(state?["state/bus/"]?["devices"] == ["front", "cam1"])
+            #expect(try client.refusal("device.get", ["device": "cam0"])?.reason == .deviceNotFound)
+
+            // The new worker sets the camera as it was, and the lock is on it.
+            let controls = try client.call("device.controls", ["device": "front"])["controls"]?.array ?? []
+            #expect(controls.first { $0["name"] == "brightness" }?["value"] == 17)
+            #expect(try other.refusal("device.lock", ["devices": "front"])?.reason == .deviceBusy)
+            let frame = try FrameReader(bus, "front", "jpeg:160x0").next()
+            #expect(frame.header["device"] == "front")
+            #expect(try client.call("device.get", ["device": "front"])["device"]?["frameRate"] == 10)
+            try client.call(
+                "device.configure", ["lock": lock, "changes": [["device": "front", "controls": ["brightness": 18]]]])
+            try client.call("device.unlock", ["lock": lock])
+
+            // Free again: everybody may, and the alias can be taken away.
+            #expect(
+                try other.call("device.rename", ["device": "front", "name": .null])["device"]?["id"] == "cam0")
+            try await bus.stop()
+        }
+
+        @Test func `names that are none, or another device's, or the configuration's are refused`() async throws {
+            let bus = try await BusHarness(
+                virtual: nil,
+                configuration: """
+                    [devices]
+                    virtual = 3
+                    hardware = false
+                    order = ["cam2"]
+                    [aliases]
+                    left = "virtual-1"
+                    later = "usb-that-nobody-has-seen"
+                    [positions]
+                    virtual-0 = "unspecified"
+                    left = "front"
+                    """)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            #expect(try bus.devices() == ["cam2", "left", "cam0"])
+            for name in ["Front", "a/b", "left", "later", "cam2", "cam1", String(repeating: "x", count: 33)] {
+                let refusal = try client.refusal("device.rename", ["device": "cam0", "name": .string(name)])
+                #expect(refusal?.reason == .invalidParams && refusal?.data["path"] == "name", "\(name)")
+            }
+            let refusal = try client.refusal("device.rename", ["device": "left", "name": "right"])
+            #expect(refusal?.reason == .invalidParams && refusal?.message.contains("configuration file") == true)
+            #expect(try client.call("device.list")["default"] == "cam2")
+            let front = try client.call("device.list", ["position": "front", "type": "virtual"])
+            #expect(front["count"] == 1 && front["devices"]?[0]?["id"] == "left" && front["default"] == "left")
+            let none = try client.call("device.list", ["position": "back", "media": "audio"])
+            #expect(none["count"] == 0 && none["default"] == .null)
+            try await bus.stop()
+        }
+
+        @Test func `names and settings outlive the bus, also one that is killed right after its answer`() async throws {
+            let home = try TemporaryDirectory()
+            let arguments = ["--state-dir", "\(home.path)/deep/er"]
+            let first = try await BusHarness(virtual: 2, arguments: arguments)
+            let client = try RawClient(path: first.directory.commandSocket)
+            try client.call("device.rename", ["device": "cam1", "name": "side"])
+            let formats = try client.call("device.formats", ["device": "side"])["formats"]?.array ?? []
+            let format = try #require(formats.last { !($0["frameRates"]?.array ?? []).isEmpty })
+            let lock = try client.call("device.lock", ["devices": "side"])["lock"] ?? .null
+            try client.call(
+                "device.configure",
+                [
+                    "lock": lock,
+                    "changes": [
+                        [
+                            "device": "side", "activeFormat": format["id"] ?? .null, "controls": ["brightness": 21],
+                        ]
+                    ],
+                ])
+            let pids = try first.workerPIDs()
+            for pid in [first.pid] + pids { kill(pid, SIGKILL) }
+            try await first.waitForEnd()
+
+            var status = stat()
+            #expect(stat("\(home.path)/deep/er/devices.json", &status) == 0 && status.st_mode & 0o777 == 0o600)
+            let second = try await BusHarness(virtual: 2, arguments: arguments)
+            #expect(try second.devices() == ["cam0", "side"])
+            let again = try RawClient(path: second.directory.commandSocket)
+            let device = try again.call("device.get", ["device": "side"])["device"]
+            #expect(device?["activeFormat"]?["id"] == format["id"])
+            #expect(device?["controls"]?["brightness"] == 21)
+            try await second.stop()
+
+            // A book that is damaged costs what it held, and nothing else.
+            try File.replace("\(home.path)/deep/er/devices.json", with: Array("{\"version\":".utf8), mode: 0o600)
+            let third = try await BusHarness(virtual: 2, arguments: arguments)
+            #expect(try third.devices() == ["cam0", "cam1"])
+            #expect(third.log.contains("device book"))
+            #expect(access("\(home.path)/deep/er/devices.json.damaged", F_OK) == 0)
+            // Two buses with one book would each forget what the other knows.
+            let fourth = try await third.run("camerabusd", ["--runtime-dir", "\(home.path)/other"] + arguments)
+            #expect(fourth.status == 1 && fourth.standardError.contains("camerabusd.lock"))
+            try await third.stop()
+        }
+
+        @Test func `what can't be written is done all the same, and the answer says so`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            // The place where a new book is written is taken.
+            mkdir("\(bus.directory.path)/state/devices.json.new", 0o700)
+            #expect(
+                try client.call("device.set", ["device": "cam0", "controls": ["brightness": 5]])["kept"] == false)
+            #expect(try client.call("device.rename", ["device": "cam0", "name": "x"])["kept"] == false)
+            #expect(try bus.devices() == ["x"])
+            rmdir("\(bus.directory.path)/state/devices.json.new")
+            #expect(try client.call("device.set", ["device": "x", "controls": ["brightness": 6]])["kept"] == nil)
+            try await bus.stop()
+        }
+
+        /// The search is another program's, which says what the test wants; the workers look for their cameras in vain.
+        @Test func `cameras keep their ids and stay known while they are away`() async throws {
+            let scratch = try TemporaryDirectory()
+            let list = "\(scratch.path)/list.json"
+            let script = """
+                #!/bin/sh
+                [ "$1" = --list ] && exec cat \(list)
+                exec \(Programs.path("camerabus-worker")) "$@"
+                """
+            try File.replace("\(scratch.path)/worker", with: Array(script.utf8), mode: 0o700)
+            func plug(_ ports: [Int], unreadable: [Int] = []) throws {
+                let cameras = ports.enumerated().map { camera(port: $1, node: $0) }
+                let hidden = unreadable.map { port -> JSONValue in
+                    let camera = camera(port: port, node: 9)
+                    return [
+                        "node": "/dev/video9", "index": 0, "device": camera["device"] ?? .null, "why": "not yet",
+                    ]
+                }
+                let survey: JSONValue = ["cameras": .array(cameras), "unreadable": .array(hidden)]
+                try File.replace(list, with: survey.serialized, mode: 0o600)
+            }
+            try plug([1])
+            let bus = try await BusHarness(
+                virtual: nil, arguments: ["--virtual", "0", "--worker", "\(scratch.path)/worker"])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            func present() throws -> [String: JSONValue] {
+                let devices = try client.call("device.list")["devices"]?.array ?? []
+                return Dictionary(uniqueKeysWithValues: devices.map { ($0["uniqueID"]?.string ?? "", $0) })
+            }
+            let serial = "usb-1e4e:0102-SN0001-if00-index0"
+            #expect(try present().keys.sorted() == [serial])
+            let id = try #require(try present()[serial]?["id"])
+            try client.call("device.rename", ["device": id, "name": "first"])
+            let grant = try client.call("device.lock", ["devices": "first"])
+            let lock = grant["lock"] ?? .null
+
+            // A second one of the model, with the same serial number, comes up before the first at the next search.
+            try plug([2, 1])
+            kill(bus.pid, SIGHUP)
+            try await eventually { try present().count == 2 }
+            let second = try #require(try present().first { $0.key != serial })
+            #expect(second.key.hasPrefix("usb-0000:00:14.0-2"))
+            #expect(try present()[serial]?["id"] == "first" && present()[serial]?["node"] == "/dev/video1")
+
+            // The first goes: it stays known, locked, and is not the one that is left.
+            try plug([2])
+            kill(bus.pid, SIGHUP)
+            try await eventually { try present()[serial]?["node"] == .null }
+            #expect(try present()[serial]?["connected"] == false && present().count == 2)
+            #expect(try present()[serial]?["error"]?["reason"] == "deviceDisconnected")
+            #expect(try present()[second.key]?["id"] == second.value["id"])
+            #expect(try client.refusal("device.formats", ["device": "first"])?.reason == .deviceDisconnected)
+            try client.call("device.renew", ["lock": lock])
+
+            // One that can't be looked at is not therefore gone.
+            try plug([1], unreadable: [2])
+            kill(bus.pid, SIGHUP)
+            try await eventually { try present()[serial]?["node"] == "/dev/video0" }
+            #expect(try present()[second.key]?["node"] == "/dev/video0")
+            #expect(try client.call("device.get", ["device": "first"])["device"]?["lock"]?["fence"] == grant["fence"])
+            try await bus.stop()
+        }
+
+        private func camera(port: Int, node: Int) -> JSONValue {
+            [
+                "node": .string("/dev/video\(node)"), "index": 0,
+                "device": .string("/sys/devices/nowhere/usb1/1-\(port)/1-\(port):1.0"),
+                "usb": ["vendor": "1e4e", "product": "0102", "serial": "SN0001", "interface": "00"], "card": "Cam",
+                "driver": "uvcvideo", "bus": .string("usb-0000:00:14.0-\(port)"), "position": "external",
+            ]
+        }
+
+        private func message(_ client: RawClient) throws -> (topic: String, json: JSONValue) {
+            let frames = try client.receive()
+            let topic = String(decoding: try #require(frames.first).bytes, as: UTF8.self)
+            return (topic, frames.count > 1 ? try JSONValue(parsing: frames[1].bytes) : .null)
+        }
+
+        // What was subscribed to before is in force when the acknowledgement has come.
+        private func barrier(_ events: RawClient) async throws {
+            let nonce = "ack/names-\(CurrentProcess.pid)/"
+            try events.socket.subscribe("welcome/")
+            try events.socket.subscribe(nonce)
+            while try message(events).topic != nonce {}
+        }
+    }
+}
