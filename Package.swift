@@ -114,7 +114,11 @@ let package = Package(
             ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
-            "KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
+            "KernelTests",
+            [
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux",
+                "ZeroMQ",
+            ]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
         tests(

@@ -109,6 +109,9 @@ extension Schema {
                 .required("step", .integer()), .required("defaultValue", Schema.integer().orNull),
                 .required("flags", .array(of: .string())),
                 .optional(
+                    "aliases",
+                    .array(of: .string()).described("Other names that requests may use: those of other kernels.")),
+                .optional(
                     "menu",
                     .array(
                         of: .object(
@@ -129,6 +132,20 @@ extension Schema {
                 .required("busySince", Schema.reference("Nanoseconds").orNull),
             ], additional: true
         ).described("The process that serves a device. busySince: since when its device has not answered."),
+        "NotRestored": .object(
+            [
+                .required(
+                    "path",
+                    .string(minLength: 1).described("activeFormat, frameRate, or controls. and the control's name.")),
+                .required("wanted", .any), .required("is", .any.described("null: it can't be read.")),
+                .required("why", .string()),
+            ], additional: true
+        ).described("Something of the last committed configuration that could not be put back into the device."),
+        "Program": .object(
+            [
+                .required("pid", .integer(min: 1)), .required("uid", .integer(min: 0)), .required("name", .string()),
+            ], additional: true
+        ).described("A process beside the bus."),
         "Lock": .object(
             [
                 .required("id", .string(minLength: 1)), .required("devices", .array(of: .string())),
@@ -160,6 +177,11 @@ extension Schema {
                             .required("fence", .integer(min: 1)), .required("since", .reference("Nanoseconds")),
                         ], additional: true
                     ).orNull),
+                .optional(
+                    "kernelPriority",
+                    Schema.choice(["record", "default", "refused", "unsupported"]).orNull.described(
+                        "Whether the kernel keeps other programs from changing it (record); null: it is closed.")),
+                .optional("notRestored", .array(of: .reference("NotRestored"))),
                 .required("worker", .reference("Worker")),
                 .required(
                     "error",

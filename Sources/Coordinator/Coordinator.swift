@@ -128,6 +128,10 @@ public final class Coordinator {
 
     private func connect() {
         fleet.onChange = { [weak self] device, worker in self?.deviceChanged(device, worker) }
+        fleet.onEvent = { [weak self] device, event, members in
+            guard let self, !isStopping else { return }
+            events.event("event/device/\(device)", event, members)
+        }
         fleet.onHello = { [weak self] worker in
             guard let self, let lock = locks.table.lock(on: worker.device.id) else { return }
             worker.order(.lock, fence: lock.fence)

@@ -18,6 +18,8 @@ final class DeviceFleet {
     private var leaving: [Worker] = []
     /// Told of every change of a device; the worker is nil when it is gone.
     var onChange: ((_ device: String, Worker?) -> Void)?
+    /// Told of what happens to a device.
+    var onEvent: ((_ device: String, _ event: String, _ members: [String: JSONValue]) -> Void)?
     /// Told when a worker has started anew.
     var onHello: ((Worker) -> Void)?
     private var whenAllHaveEnded: (() -> Void)?
@@ -67,6 +69,10 @@ final class DeviceFleet {
                 worker.tellIfReady()
                 if worker.isGone, worker.isStopped { ended(worker) }
             })
+        worker.onEvent = { [weak self, weak worker] event, members in
+            guard let self, let worker, workers[device.id] === worker else { return }
+            onEvent?(device.id, event, members)
+        }
         workers[device.id] = worker
         worker.start()
     }

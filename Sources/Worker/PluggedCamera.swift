@@ -34,7 +34,9 @@ public final class PluggedCamera: VideoSource {
             identity = found
             return V4L2Camera(found)
         }
-        if let node = identity.node, let error = survey.unreadable[node] { throw error }
+        if let node = identity.node, let error = survey.unreadable[node] {
+            throw error.namingHolders(of: node)
+        }
         throw SourceError(
             .disconnected, operation: "open", message: "no camera with the id \(identity.uniqueID) is plugged in")
     }
@@ -68,6 +70,14 @@ public final class PluggedCamera: VideoSource {
 
     public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
         try opened("VIDIOC_S_EXT_CTRLS").setControl(name, to: value)
+    }
+
+    public func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority {
+        try opened("VIDIOC_S_PRIORITY").setPriority(isRecord: isRecord)
+    }
+
+    public func events() throws(SourceError) -> (any DeviceEventQueue)? {
+        try opened("VIDIOC_SUBSCRIBE_EVENT").events()
     }
 
     public func startStreaming() throws(SourceError) -> any FrameStream {
