@@ -50,7 +50,12 @@ extension BusError {
         Meaning(.deviceDisconnected, "The device is gone."),
         Meaning(
             .deviceInUse, "A program beside the bus has the device.",
-            [.optional("by", .anyOf([.object([], additional: true), .string(), .null]))]),
+            [
+                .optional(
+                    "by",
+                    Schema.array(of: .reference("Process"), min: 1).orNull.described(
+                        "The programs that have it open; null: none that the bus may see."))
+            ]),
         Meaning(.workerCrashed, "The device's worker ended during the request, or is being started again."),
     ]
 

@@ -157,6 +157,9 @@ extension Schema {
                 .required("step", .integer()), .required("defaultValue", Schema.integer().orNull),
                 .required("flags", .array(of: .string())),
                 .optional(
+                    "aliases",
+                    .array(of: .string()).described("Other names that requests may use: those of other kernels.")),
+                .optional(
                     "menu",
                     .array(
                         of: .object(
@@ -177,6 +180,15 @@ extension Schema {
                 .required("busySince", Schema.reference("Nanoseconds").orNull),
             ], additional: true
         ).described("The process that serves a device. busySince: since when its device has not answered."),
+        "NotRestored": .object(
+            [
+                .required(
+                    "path",
+                    .string(minLength: 1).described("activeFormat, frameRate, or controls. and the control's name.")),
+                .required("wanted", .any), .required("is", .any.described("null: it can't be read.")),
+                .required("why", .string()),
+            ], additional: true
+        ).described("Something of the last committed configuration that could not be put back into the device."),
         "Lock": .object(
             [
                 .required("id", .string(minLength: 1)), .required("devices", .array(of: .string())),
@@ -208,6 +220,11 @@ extension Schema {
                             .required("fence", .integer(min: 1)), .required("since", .reference("Nanoseconds")),
                         ], additional: true
                     ).orNull),
+                .optional(
+                    "kernelPriority",
+                    Schema.choice(["record", "default", "refused", "unsupported"]).orNull.described(
+                        "Whether the kernel keeps other programs from changing it (record); null: it is closed.")),
+                .optional("notRestored", .array(of: .reference("NotRestored"))),
                 .required("worker", .reference("Worker")),
                 .required(
                     "error",

@@ -28,7 +28,9 @@ public enum TopicTable {
         Entry(topic: "state/bus/", socket: "events", summary: "The bus itself.", header: state("Bus")),
         Entry(topic: "state/device/<id>/", socket: "events", summary: "A device.", header: state("Device")),
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
-        Entry(topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.", header: event),
+        Entry(
+            topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.",
+            header: deviceEvent),
         Entry(topic: "event/lock/<id>/", socket: "events", summary: "Something happened to a lock.", header: event),
         Entry(topic: "heartbeat/", socket: "events", summary: "Once a second.", header: busHeartbeat),
         Entry(topic: "heartbeat/", socket: "media", summary: "Once a second.", header: mediaHeartbeat),
@@ -82,6 +84,29 @@ extension TopicTable {
     private static let event = Schema.object(
         order + [.required("event", .string(minLength: 1).described("What happened; further members belong to it."))],
         additional: true)
+
+    private static let deviceEvent = Schema.object(
+        order + [
+            .required("event", .string(minLength: 1).described("What happened; further members belong to it.")),
+            .optional(
+                "cause",
+                .string(minLength: 1).described(
+                    "Of controlsChanged: configured (by order of a client), restored (it had been changed, and was put back), or external (by the camera itself or by another program)."
+                )),
+            .optional(
+                "controls",
+                .map(
+                    of: .object(
+                        [
+                            .required("old", .reference("ControlValue")), .required("new", .reference("ControlValue")),
+                        ], additional: true)
+                ).described("Of controlsChanged: old and new value by the control's name; null: it can't be read.")),
+            .optional(
+                "described",
+                .array(of: .string()).described(
+                    "Of controlsChanged: controls whose flags, range or items are others now.")),
+            .optional("resolution", .boolean.described("Of sourceChanged: the picture has another size.")),
+        ], additional: true)
 
     private static let busHeartbeat = Schema.object(
         [

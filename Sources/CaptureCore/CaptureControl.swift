@@ -6,6 +6,15 @@ public enum ControlValue: Hashable, Sendable {
     case string(String)
     /// Compound controls of integers (`V4L2_CTRL_TYPE_U8` … `U32`, `AREA` as width and height), element by element.
     case integers([Int64])
+
+    /// What is one number: integers, and booleans as 0 and 1.
+    public var number: Int64? {
+        switch self {
+        case .boolean(let flag): flag ? 1 : 0
+        case .integer(let number): number
+        case .string, .integers: nil
+        }
+    }
 }
 
 /// What kind of value a control takes: V4L2's `V4L2_CTRL_TYPE_*` in v4l2-ctl's words.
@@ -44,7 +53,8 @@ public enum ControlMenuItem: Hashable, Sendable {
 
 /// A knob of a device: every V4L2 control is one.
 public struct CaptureControl: Hashable, Sendable {
-    /// The driver's name as v4l2-ctl writes it: lower case, `_` for every run of other characters (`brightness`, `white_balance_automatic`).
+    /// The driver's name as v4l2-ctl writes it: lower case, `_` for every run of other characters (`brightness`, `white_balance_automatic`);
+    /// where kernels have differed, the present one (``ControlNames``).
     public var name: String
     /// The driver's name as it is (`Brightness`).
     public var title: String

@@ -184,8 +184,20 @@ public struct ConfigurationPlanner: Sendable {
         into plan: inout ConfigurationPlan
     ) throws(BusError) {
         let usable = description.controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
-        let names = Set(usable.map(\.name))
-        if let stranger = change.controls.keys.filter({ !names.contains($0) }).min() {
+        var asked: [String: (name: String, value: JSONValue)] = [:]
+        var strangers: [String] = []
+        for (name, value) in change.controls.sorted(by: { $0.key < $1.key }) {
+            guard let control = ControlNames.control(name, in: usable) else {
+                strangers.append(name)
+                continue
+            }
+            if let other = asked.updateValue((name, value), forKey: control.name) {
+                throw .invalidParams(
+                    ConfigurationChange.path(of: "controls.\(name)", in: path),
+                    "is the same control as \(other.name)")
+            }
+        }
+        if let stranger = strangers.first {
             let settable = usable.filter { !$0.flags.contains(.readOnly) }.map(\.name).sorted()
             throw BusError(
                 .controlUnsupported, "\(change.device) has no control \(stranger); device.controls lists what it has.",
@@ -194,12 +206,12 @@ public struct ConfigurationPlanner: Sendable {
         var values: [UInt32: ControlValue] = [:]
         var planned: [(control: CaptureControl, value: ControlValue)] = []
         for control in usable {
-            guard let json = change.controls[control.name] else { continue }
+            guard let (name, json) = asked[control.name] else { continue }
             if control.flags.contains(.readOnly) {
                 throw BusError(
                     .controlReadOnly, "\(control.name) can only be read.", ["control": .string(control.name)])
             }
-            let controlPath = ConfigurationChange.path(of: "controls.\(control.name)", in: path)
+            let controlPath = ConfigurationChange.path(of: "controls.\(name)", in: path)
             let input = ControlInput(control: control, path: controlPath, mode: mode)
             let (value, adjusted) = try input.value(of: json)
             values[control.id] = value
@@ -242,16 +254,6 @@ public struct ConfigurationPlanner: Sendable {
             if isInactive || isOpenNow { throw busy("together with \(controller.name) in its automatic mode") }
         }
         if isInactive, !isOpened { throw busy("in the present mode; switch the automatic mode that governs it off") }
-    }
-}
-
-extension ControlValue {
-    fileprivate var number: Int64? {
-        switch self {
-        case .boolean(let flag): flag ? 1 : 0
-        case .integer(let number): number
-        case .string, .integers: nil
-        }
     }
 }
 

@@ -1,10 +1,10 @@
 /// An automatic mode that must be in one of some values for a manual control to count: V4L2's auto clusters, and UVC's
 /// (`uvc_control_mapping.master_id`), by `V4L2_CID_*`.
-struct ControlGate {
-    let controller: UInt32
-    let controlled: [UInt32]
+public struct ControlGate: Sendable {
+    public let controller: UInt32
+    public let controlled: [UInt32]
     /// The controller's values with which the controlled ones can be set.
-    let open: Set<Int64>
+    public let open: Set<Int64>
 
     private static let user: UInt32 = 0x0098_0900
     private static let camera: UInt32 = 0x009A_0900
@@ -12,7 +12,8 @@ struct ControlGate {
 
     private static let exposureAuto = camera + 1
 
-    static let all: [ControlGate] = [
+    /// All that are known.
+    public static let all: [ControlGate] = [
         // AUTO_WHITE_BALANCE: DO_WHITE_BALANCE, RED_BALANCE, BLUE_BALANCE, WHITE_BALANCE_TEMPERATURE
         ControlGate(controller: user + 12, controlled: [user + 13, user + 14, user + 15, user + 26], open: [0]),
         // AUTOGAIN: GAIN, ANALOGUE_GAIN
@@ -41,5 +42,11 @@ struct ControlGate {
     ]
 
     /// True for a control that must be set before those it gates.
-    static func isController(_ id: UInt32) -> Bool { all.contains { $0.controller == id } }
+    public static func isController(_ id: UInt32) -> Bool { all.contains { $0.controller == id } }
+
+    /// The modes that a control depends on.
+    public static func gates(of id: UInt32) -> [ControlGate] { all.filter { $0.controlled.contains(id) } }
+
+    /// True if the controlled ones can be set while the controller has this value.
+    public func isOpen(_ value: ControlValue) -> Bool { value.number.map(open.contains) ?? true }
 }

@@ -31,16 +31,18 @@ extension ControlValue {
 }
 
 extension CaptureControl {
-    /// {name, title, id, type, category, minimum, maximum, step, defaultValue, flags, menu?, dimensions?, value}.
+    /// {name, title, id, type, category, minimum, maximum, step, defaultValue, flags, aliases?, menu?, dimensions?, value}.
     ///
-    /// `menu` is [{index, name}] or, for an integer menu, [{index, value}]; it and `dimensions` are only there where they mean
-    /// something. `value` is null where it can't be read.
+    /// `menu` is [{index, name}] or, for an integer menu, [{index, value}]; it, `dimensions` and `aliases` (other names that
+    /// requests may use) are only there where they mean something. `value` is null where it can't be read.
     public func json(value: ControlValue?) -> JSONValue {
-        .members([
+        let aliases = ControlNames.aliases(of: self)
+        return .members([
             "name": .string(name), "title": .string(title), "id": JSONValue(id), "type": .string(type.rawValue),
             "category": .string(category), "minimum": .integer(minimum), "maximum": .integer(maximum),
             "step": .integer(step), "defaultValue": defaultValue.map(JSONValue.integer) ?? .null,
-            "flags": JSONValue(flags.map(\.rawValue).sorted()), "menu": hasMenu ? .some(menuJSON) : .none,
+            "flags": JSONValue(flags.map(\.rawValue).sorted()),
+            "aliases": aliases.isEmpty ? .none : .some(JSONValue(aliases)), "menu": hasMenu ? .some(menuJSON) : .none,
             "dimensions": dimensions.isEmpty ? .none : .some(.array(dimensions.map { JSONValue($0) })),
             "value": value?.json ?? .null,
         ])

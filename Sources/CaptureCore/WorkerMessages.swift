@@ -149,10 +149,12 @@ public enum WorkerReport: Hashable, Sendable {
     /// What the device can do: {identity…, formats: […], controls: […]}, after each opening.
     case description(JSONValue)
     /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream,
-    /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error).
+    /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority, notRestored).
     case status(JSONValue)
     /// The answer to an order.
     case reply(order: UInt64, Result<JSONValue, BusError>)
+    /// Something happened to the device that is to be told as `event/device/<id>/`: its name and further members.
+    case event(String, [String: JSONValue])
     /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
     case alive(JSONValue)
 
@@ -169,6 +171,8 @@ public enum WorkerReport: Hashable, Sendable {
             ["report": "reply", "order": JSONValue(order), "result": result]
         case .reply(let order, .failure(let error)):
             ["report": "reply", "order": JSONValue(order), "error": error.json]
+        case .event(let name, let members):
+            ["report": "event", "event": .string(name), "members": .object(members)]
         case .alive(let value): ["report": "alive", "value": value]
         }
     }
@@ -187,6 +191,9 @@ public enum WorkerReport: Hashable, Sendable {
         case "description": self = .description(json["value"] ?? .null)
         case "status": self = .status(json["value"] ?? .null)
         case "alive": self = .alive(json["value"] ?? .null)
+        case "event":
+            guard let name = json["event"]?.string, let members = json["members"]?.object else { return nil }
+            self = .event(name, members)
         case "reply":
             guard let order = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
             if let error = json["error"] {

@@ -15,6 +15,7 @@ public final class V4L2Camera: VideoSource {
         var node: VideoNode
         var type: V4L2BufferType
         var controls: V4L2ControlTable
+        var priority = V4L2Priority.interactive
     }
 
     /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams; the driver decides.
@@ -37,7 +38,7 @@ public final class V4L2Camera: VideoSource {
         } catch {
             // A lost node says ENODEV for ever, also when the camera is back: the next attempt opens anew.
             if error.errno == ENODEV { close() }
-            throw SourceError(error, .opening)
+            throw SourceError(error, .opening).namingHolders(of: path)
         }
     }
 
@@ -49,7 +50,8 @@ public final class V4L2Camera: VideoSource {
         guard capability.driver == identity.driver, capability.busInfo == identity.bus,
             let type = capability.captureType
         else { throw V4L2Error(errno: ENODEV, operation: "VIDIOC_QUERYCAP", device: path) }
-        return Opened(node: node, type: type, controls: try V4L2ControlTable(node))
+        return Opened(
+            node: node, type: type, controls: try V4L2ControlTable(node), priority: opened?.priority ?? .interactive)
     }
 
     public func close() {
@@ -63,6 +65,13 @@ public final class V4L2Camera: VideoSource {
             throw SourceError(.failed, operation: operation, message: "\(path): not open")
         }
         return opened
+    }
+
+    // Like `translating`, and says who has the device if that is why.
+    private func naming<Result>(
+        _ context: SourceError.V4L2Context, _ body: () throws(V4L2Error) -> Result
+    ) throws(SourceError) -> Result {
+        do { return try body() } catch { throw SourceError(error, context).namingHolders(of: path) }
     }
 
     // MARK: Format and rate
@@ -86,7 +95,7 @@ public final class V4L2Camera: VideoSource {
 
     public func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         let device = try device("VIDIOC_S_FMT")
-        return try translating(.configuring) { () throws(V4L2Error) in
+        return try naming(.configuring) { () throws(V4L2Error) in
             FormatSelection(
                 try device.node.setFormat(
                     device.type, width: UInt32(clamping: selection.dimensions.width),
@@ -109,7 +118,7 @@ public final class V4L2Camera: VideoSource {
                 FrameDuration.init)
         } catch  where error.errno == ENOTTY {
             answer = nil
-        } catch { throw SourceError(error, .configuring) }
+        } catch { throw SourceError(error, .configuring).namingHolders(of: path) }
         guard let answer else {
             throw SourceError(
                 .refused, operation: "VIDIOC_S_PARM", message: "\(path): the device has no frame rate to set")
@@ -148,8 +157,44 @@ public final class V4L2Camera: VideoSource {
                 refusal.kind, operation: operation, errno: refusal.errno, message: "\(name) \(refusal.why)",
                 control: name)
         }
-        try translating(.control(name)) { () throws(V4L2Error) in
+        do throws(V4L2Error) {
             try device.node.setValue(of: control, to: value.v4l2)
+        } catch {
+            var refusal = SourceError(error, .control(name))
+            // A driver says EBUSY for a control that is at work, and the kernel for a descriptor of too low a priority.
+            if error.errno == EBUSY, let highest = try? device.node.priority(), highest > device.priority {
+                refusal.kind = .inUse
+            }
+            throw refusal.namingHolders(of: path)
+        }
+    }
+
+    // MARK: Beside other programs
+
+    public func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority {
+        var device = try device("VIDIOC_S_PRIORITY")
+        do throws(V4L2Error) {
+            let wanted = isRecord ? V4L2Priority.record : .interactive
+            if wanted != device.priority {
+                try device.node.setPriority(wanted)
+                device.priority = wanted
+                opened = device
+            }
+            if isRecord { return .record }
+            return try device.node.priority() == nil ? .unsupported : .default
+        } catch {
+            switch error.errno {
+            case ENODEV, ENXIO: throw SourceError(error, .configuring)
+            case EBUSY: return .refused
+            default: return .unsupported
+            }
+        }
+    }
+
+    public func events() throws(SourceError) -> (any DeviceEventQueue)? {
+        let device = try device("VIDIOC_SUBSCRIBE_EVENT")
+        return try translating(.configuring) { () throws(V4L2Error) in
+            try V4L2EventQueue(device.node, descriptor: device.node.descriptor, controls: device.controls.ids)
         }
     }
 
@@ -158,7 +203,7 @@ public final class V4L2Camera: VideoSource {
     public func startStreaming() throws(SourceError) -> any FrameStream {
         let device = try device("VIDIOC_STREAMON")
         if isStreaming { try stopStreaming() }
-        return try translating(.streaming) { () throws(V4L2Error) in
+        return try naming(.streaming) { () throws(V4L2Error) in
             let format = try device.node.format(device.type)
             let duration = try device.node.frameInterval(device.type).flatMap(FrameDuration.init)
             let queue = try V4L2BufferQueue(device.node, device.type, count: bufferCount)

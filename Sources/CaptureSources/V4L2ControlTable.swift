@@ -2,7 +2,7 @@ package import CaptureCore
 import Glibc
 package import Video4Linux
 
-/// The controls of a V4L2 device under the names that v4l2-ctl gives them.
+/// The controls of a V4L2 device under the names that v4l2-ctl gives them, and where those depend on the kernel, under the present ones.
 package struct V4L2ControlTable {
     package private(set) var controls: [CaptureControl] = []
     private var described: [String: V4L2Control] = [:]
@@ -16,7 +16,7 @@ package struct V4L2ControlTable {
                 continue
             }
             if control.flags.contains(.disabled) { continue }
-            var name = CaptureControl.name(ofTitle: control.name)
+            var name = ControlNames.present(CaptureControl.name(ofTitle: control.name), id: control.id)
             // Two controls of the same name, or one without any letter in it, are told apart by what the kernel tells them apart.
             if name.isEmpty || described[name] != nil {
                 let number = "0x" + String(control.id, radix: 16)
@@ -28,6 +28,9 @@ package struct V4L2ControlTable {
                     control, name: name, menu: try device.menu(of: control), category: headings[control.classID] ?? ""))
         }
     }
+
+    /// The ids of all of them.
+    package var ids: [UInt32] { controls.map(\.id) }
 
     /// The driver's own description of the control of that name.
     package subscript(name: String) -> V4L2Control? { described[name] }
@@ -115,7 +118,7 @@ extension ControlType {
 }
 
 extension Set<ControlFlag> {
-    fileprivate init(_ flags: V4L2Control.Flags) {
+    init(_ flags: V4L2Control.Flags) {
         let pairs: [(V4L2Control.Flags, ControlFlag)] = [
             (.disabled, .disabled), (.grabbed, .grabbed), (.readOnly, .readOnly), (.update, .update),
             (.inactive, .inactive), (.slider, .slider), (.writeOnly, .writeOnly), (.volatile, .volatile),

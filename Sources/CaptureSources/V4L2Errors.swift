@@ -1,5 +1,6 @@
 import CaptureCore
 import Glibc
+import LinuxIO
 package import Video4Linux
 
 extension SourceError {
@@ -33,6 +34,19 @@ extension SourceError {
         self.init(
             kind, operation: error.operation, errno: error.errno, message: "\(error.device): \(error.reason)",
             control: control)
+    }
+}
+
+extension SourceError {
+    /// The same with the names of the programs that have the device, where that is what is wrong.
+    ///
+    /// Looks at all processes: not for a loop's thread.
+    package func namingHolders(of path: String) -> SourceError {
+        guard kind == .inUse else { return self }
+        var error = self
+        let own = CurrentProcess.pid
+        error.holders = ProcessTable.holders(of: path).processes.filter { $0.pid != own }
+        return error
     }
 }
 

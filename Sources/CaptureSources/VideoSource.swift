@@ -1,4 +1,5 @@
 public import CaptureCore
+public import LinuxIO
 
 /// What went wrong at a device, for the caller to act on. The text names the operation and the driver's word for it.
 public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
@@ -28,6 +29,8 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
     public var message: String
     /// The control concerned, where it is one.
     public var control: String?
+    /// Other programs that have the device, as far as they can be seen: for ``Kind/inUse``.
+    public var holders: [DeviceHolder] = []
 
     public init(_ kind: Kind, operation: String, errno: Int32 = 0, message: String, control: String? = nil) {
         self.kind = kind
@@ -77,6 +80,13 @@ public protocol VideoSource: AnyObject {
 
     /// Sets one control (`VIDIOC_S_EXT_CTRLS`). For a button the value is ignored.
     func setControl(_ name: String, to value: ControlValue) throws(SourceError)
+
+    /// Keeps all other programs from changing anything, until it is called with false or the device is closed
+    /// (`VIDIOC_S_PRIORITY`). Answers what is in force then; an error means that the device is gone.
+    func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority
+
+    /// What the open device tells by itself from now on; nil when it tells nothing. To be let go of before ``close()``.
+    func events() throws(SourceError) -> (any DeviceEventQueue)?
 
     /// Sets up buffers, queues them all and starts (`REQBUFS`, `QBUF`, `STREAMON`).
     func startStreaming() throws(SourceError) -> any FrameStream

@@ -18,6 +18,8 @@ public final class VirtualCamera: VideoSource {
     private var sensor: VirtualSensor?
     private var isBusy = false
     private var delay = 0
+    private var hasPriority = false
+    private var told: VirtualEventQueue?
 
     /// - Parameters:
     ///   - index: the camera's number from 0. The first looks back, the second to the front and has no focus, further ones are
@@ -52,6 +54,8 @@ public final class VirtualCamera: VideoSource {
 
     public func close() {
         endSensor()
+        hasPriority = false
+        told = nil
         isOpen = false
     }
 
@@ -126,9 +130,44 @@ public final class VirtualCamera: VideoSource {
     public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
         try requireOpen("VIDIOC_S_EXT_CTRLS")
         configure()
+        let before = controlTable
         try controlTable.set(name, to: value, device: identity.bus)
+        changed(from: before, besides: name)
+    }
+
+    // What else has changed than the control that was set, its camera has changed.
+    private func changed(from before: VirtualControls, besides name: String?) {
+        controlTable.settle()
+        for event in controlTable.events(since: before, besides: name) { told?.tell(event) }
         let look = VirtualLook(controlTable)
         state.update { $0.look = look }
+    }
+
+    // MARK: Beside other programs
+
+    public func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority {
+        try requireOpen("VIDIOC_S_PRIORITY")
+        hasPriority = isRecord
+        return isRecord ? .record : .default
+    }
+
+    public func events() throws(SourceError) -> (any DeviceEventQueue)? {
+        try requireOpen("VIDIOC_SUBSCRIBE_EVENT")
+        let queue = try VirtualEventQueue()
+        told = queue
+        return queue
+    }
+
+    private func meddle(_ control: String, _ value: ControlValue) throws(SourceError) {
+        guard !hasPriority else {
+            throw SourceError(
+                .controlBusy, operation: "VIDIOC_S_EXT_CTRLS", errno: EBUSY,
+                message: "\(identity.bus): the kernel keeps other programs out while the device is locked",
+                control: control)
+        }
+        let before = controlTable
+        try controlTable.set(control, to: value, device: identity.bus)
+        changed(from: before, besides: nil)
     }
 
     // MARK: Streaming
@@ -175,6 +214,7 @@ public final class VirtualCamera: VideoSource {
         case .crash: kill(getpid(), SIGKILL)
         case .busy: isBusy = true
         case .slow(let milliseconds): delay = clamped(milliseconds)
+        case .meddle(let control, let value): try meddle(control, value)
         case .none:
             // Not before now: what the stall cost stays lost, also where the sensor's thread is late.
             let now = MonotonicClock.now()

@@ -1,5 +1,6 @@
 import CaptureCore
 import Glibc
+import LinuxIO
 
 /// The controls of a virtual camera with their values: names, ids and types are those of V4L2's controls, and which of them are
 /// inactive follows from the automatic ones, as in a driver.
@@ -72,6 +73,30 @@ struct VirtualControls {
             let step = max(1, control.step)
             let steps = (number - control.minimum + step / 2) / step
             entries[index].value = min(control.minimum + steps * step, control.maximum)
+        }
+    }
+
+    /// What the automatic modes that are on make of the values that they govern.
+    mutating func settle() {
+        for (name, value) in [
+            ("white_balance_temperature", Self.neutralTemperature), ("exposure_time_absolute", Self.neutralExposure),
+            ("focus_absolute", Self.bestFocus),
+        ] where isInactive(name) {
+            guard let index = entries.firstIndex(where: { $0.control.name == name }) else { continue }
+            entries[index].value = value
+        }
+    }
+
+    /// What a driver tells of the changes since: of all but the value of the control that was set through it.
+    func events(since before: VirtualControls, besides set: String?) -> [ControlEvent] {
+        zip(zip(before.entries, before.controls), zip(entries, controls)).compactMap { old, new in
+            let (control, value) = (new.1, new.0.value)
+            var event = ControlEvent(id: control.id, time: MonotonicClock.now())
+            if value != old.0.value, control.name != set {
+                event.value = control.type == .boolean ? .boolean(value != 0) : .integer(value)
+            }
+            if control.flags != old.1.flags { event.flags = control.flags }
+            return event.value == nil && event.flags == nil ? nil : event
         }
     }
 

@@ -1,3 +1,5 @@
+public import CaptureCore
+
 /// What a virtual device can be told to suffer (`fault.inject`).
 public enum VirtualFault: Hashable, Sendable {
     /// No frames for so many milliseconds, or for good when nil; the queue stays silent, as a hung camera's does.
@@ -8,6 +10,8 @@ public enum VirtualFault: Hashable, Sendable {
     case busy
     /// Each configuring call takes so many milliseconds.
     case slow(milliseconds: Int)
+    /// Another program sets that control, as far as the kernel would let it.
+    case meddle(control: String, value: ControlValue)
     /// Ends all faults.
     case none
 }

@@ -163,6 +163,10 @@ public final class Coordinator {
         fleet.isDecided = { [keeper] in keeper.isDecided($0) }
         fleet.onFence = { [weak self] in self?.locks.seen(fence: $0) }
         fleet.onChange = { [weak self] device, worker in self?.deviceChanged(device, worker) }
+        fleet.onEvent = { [weak self] device, event, members in
+            guard let self, !isStopping else { return }
+            events.event("event/device/\(device)", event, members)
+        }
         fleet.onHello = { [weak self] worker in
             guard let self, let lock = locks.table.lock(on: worker.device.id) else { return }
             worker.order(.lock, fence: lock.fence)

@@ -18,6 +18,8 @@ final class DeviceFleet {
     private var leaving: [Worker] = []
     /// Told of every change of a device; the worker is nil when it is gone.
     var onChange: ((_ device: String, Worker?) -> Void)?
+    /// Told of what happens to a device.
+    var onEvent: ((_ device: String, _ event: String, _ members: [String: JSONValue]) -> Void)?
     /// Told when a worker has started anew.
     var onHello: ((Worker) -> Void)?
     /// Told of devices that are going to have another id, before anything else is.
@@ -133,6 +135,10 @@ final class DeviceFleet {
                 worker.tellIfReady()
                 if worker.isGone, worker.isStopped { ended(worker) }
             })
+        worker.onEvent = { [weak self, weak worker] event, members in
+            guard let self, let worker, workers[device.id] === worker else { return }
+            onEvent?(device.id, event, members)
+        }
         workers[device.id] = worker
         startIfFree(worker)
         if !worker.hasBegun { onChange?(device.id, worker) }
@@ -224,7 +230,7 @@ final class DeviceFleet {
         switch report {
         case .description: early[connection]?.description = report
         case .status: early[connection]?.status = report
-        case .hello, .reply, .alive: break
+        case .hello, .reply, .event, .alive: break
         }
     }
 

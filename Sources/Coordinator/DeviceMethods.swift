@@ -52,6 +52,7 @@ extension Coordinator {
             worker.whenReady(withinMilliseconds: Self.patience) {
                 let fault = JSONValue.members([
                     "fault": call.params["fault"], "milliseconds": call.params["milliseconds"],
+                    "control": call.params["control"], "value": call.params["value"],
                 ])
                 worker.order(.fault(fault)) { result in
                     // A worker that crashes as it was told can't say that it did.
@@ -98,7 +99,8 @@ extension Coordinator {
         if let error = worker.status["error"], let reason = error["reason"]?.string.flatMap(BusError.Reason.init),
             let message = error["message"]?.string
         {
-            return BusError(reason, message, ["device": .string(worker.device.id)])
+            let data = error["data"]?.object ?? [:]
+            return BusError(reason, message, data.merging(["device": .string(worker.device.id)]) { _, own in own })
         }
         return BusError(
             .workerCrashed, "The worker of \(worker.device.id) is not ready; ask again in a moment.",

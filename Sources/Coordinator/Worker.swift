@@ -39,6 +39,9 @@ final class Worker {
     /// Told when the worker has said hello, before anything else is sent to it.
     private let onHello: (Worker) -> Void
 
+    /// Told of what happens to the device.
+    var onEvent: ((_ event: String, _ members: [String: JSONValue]) -> Void)?
+
     private(set) var state = State.starting
     private(set) var restarts = 0
     /// {formats, controls} as last described; nil before.
@@ -243,7 +246,7 @@ final class Worker {
 
     private func forgetPresence() {
         for name in ["isOpen", "isStreaming"] { status[name] = false }
-        for name in ["stream", "busySince", "asOf"] { status[name] = .null }
+        for name in ["stream", "busySince", "asOf", "kernelPriority"] { status[name] = .null }
     }
 
     private func startAgain() {
@@ -336,6 +339,7 @@ final class Worker {
             status = value.object ?? [:]
             if let configuration = status["committed"], !configuration.isNull { committed = configuration }
             onChange(self)
+        case .event(let name, let members): onEvent?(name, members)
         case .alive(let value): counters = value
         case .reply(let number, let result):
             guard let order = orders.removeValue(forKey: number) else { return }

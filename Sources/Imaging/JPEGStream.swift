@@ -12,21 +12,48 @@ public enum JPEGStream {
     public static func insertHuffmanTables(
         _ jpeg: UnsafeRawBufferPointer, into output: PictureBuffer
     ) throws(ConversionError) -> Bool {
-        guard let scan = startOfScanWithoutTables(jpeg) else { return false }
-        try output.reserve(jpeg.count + standardTables.count)
-        let room = output.room
-        room.copyMemory(from: UnsafeRawBufferPointer(rebasing: jpeg[..<scan]))
-        standardTables.withUnsafeBytes { tables in
-            UnsafeMutableRawBufferPointer(rebasing: room[scan...]).copyMemory(from: tables)
-        }
-        UnsafeMutableRawBufferPointer(rebasing: room[(scan + standardTables.count)...])
-            .copyMemory(from: UnsafeRawBufferPointer(rebasing: jpeg[scan...]))
-        output.setCount(jpeg.count + standardTables.count)
+        guard let gap = huffmanGap(jpeg) else { return false }
+        try output.reserve(jpeg.count + gap.bytes)
+        gap.fill(jpeg, into: output.room)
+        output.setCount(jpeg.count + gap.bytes)
         return true
     }
 
+    /// Where a picture lacks its Huffman tables.
+    public struct HuffmanGap: Hashable, Sendable {
+        fileprivate var offset: Int
+
+        /// How much longer the picture is with the standard tables.
+        public var bytes: Int { standardTables.count }
+
+        /// Writes the picture with the standard tables put in: its own bytes and ``bytes`` more.
+        ///
+        /// - Parameters:
+        ///   - jpeg: the picture that this was found in.
+        ///   - room: of that many bytes, at least.
+        public func fill(_ jpeg: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) {
+            precondition(offset <= jpeg.count && room.count >= jpeg.count + bytes)
+            room.copyMemory(from: UnsafeRawBufferPointer(rebasing: jpeg[..<offset]))
+            standardTables.withUnsafeBytes { tables in
+                UnsafeMutableRawBufferPointer(rebasing: room[offset...]).copyMemory(from: tables)
+            }
+            UnsafeMutableRawBufferPointer(rebasing: room[(offset + bytes)...])
+                .copyMemory(from: UnsafeRawBufferPointer(rebasing: jpeg[offset...]))
+        }
+    }
+
+    /// Looks only at what comes before the first scan; nil for a picture that has tables, or whose markers make no sense.
+    public static func huffmanGap(_ jpeg: UnsafeRawBufferPointer) -> HuffmanGap? {
+        startOfScanWithoutTables(jpeg).map { HuffmanGap(offset: $0) }
+    }
+
+    /// True if the picture begins as a JPEG does (`SOI`).
+    public static func hasStart(_ jpeg: UnsafeRawBufferPointer) -> Bool {
+        jpeg.count > 2 && jpeg[0] == 0xFF && jpeg[1] == 0xD8
+    }
+
     /// True if the end of the picture (`EOI`) is there, with at most so much filling behind it.
-    static func hasEnd(_ jpeg: UnsafeRawBufferPointer) -> Bool {
+    public static func hasEnd(_ jpeg: UnsafeRawBufferPointer) -> Bool {
         let end = jpeg.count
         var index = end - 2
         // Cameras fill up to a block of their own with zeros.

@@ -33,4 +33,8 @@ public struct V4L2Request: Hashable, Sendable {
     public static var dequeueBuffer: Self { .init(cv4l2_VIDIOC_DQBUF, "VIDIOC_DQBUF") }
     public static var streamOn: Self { .init(cv4l2_VIDIOC_STREAMON, "VIDIOC_STREAMON") }
     public static var streamOff: Self { .init(cv4l2_VIDIOC_STREAMOFF, "VIDIOC_STREAMOFF") }
+    public static var getPriority: Self { .init(cv4l2_VIDIOC_G_PRIORITY, "VIDIOC_G_PRIORITY") }
+    public static var setPriority: Self { .init(cv4l2_VIDIOC_S_PRIORITY, "VIDIOC_S_PRIORITY") }
+    public static var subscribeEvent: Self { .init(cv4l2_VIDIOC_SUBSCRIBE_EVENT, "VIDIOC_SUBSCRIBE_EVENT") }
+    public static var dequeueEvent: Self { .init(cv4l2_VIDIOC_DQEVENT, "VIDIOC_DQEVENT") }
 }

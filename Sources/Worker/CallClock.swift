@@ -70,6 +70,14 @@ final class TimedSource: VideoSource {
         try clock.measure { () throws(SourceError) in try source.setControl(name, to: value) }
     }
 
+    func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority {
+        try clock.measure { () throws(SourceError) in try source.setPriority(isRecord: isRecord) }
+    }
+
+    func events() throws(SourceError) -> (any DeviceEventQueue)? {
+        try clock.measure { () throws(SourceError) in try source.events() }
+    }
+
     func startStreaming() throws(SourceError) -> any FrameStream {
         try clock.measure { () throws(SourceError) in try source.startStreaming() }
     }

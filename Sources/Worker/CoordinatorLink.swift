@@ -71,7 +71,7 @@ final class CoordinatorLink {
         startGrace()
     }
 
-    /// Tells the coordinator something. Answers to orders and descriptions, which are told once, wait for room where there is none.
+    /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room where there is none.
     ///
     /// - Returns: false when there is no coordinator, or it doesn't read.
     @discardableResult
@@ -80,7 +80,7 @@ final class CoordinatorLink {
         sendBacklog()
         if backlog.isEmpty, sendNow(report) { return true }
         switch report {
-        case .reply, .description:
+        case .reply, .description, .event:
             guard backlog.count < Self.maximumBacklog else {
                 lost += 1
                 return false

@@ -96,7 +96,12 @@ extension DeviceKeeper {
                 ?? CommittedConfiguration(
                     generation: generation, format: now.configuration.format,
                     frameDuration: now.configuration.frameDuration, controls: [])
-            committed = known.changed(by: change.plan, generation: generation, to: now.configuration)
+            committed = known.changed(by: change.plan, generation: generation, to: now)
+            forget { entry in
+                if entry.path == "activeFormat" { return change.plan.format != nil }
+                if entry.path == "frameRate" { return change.plan.format != nil || change.plan.frameDuration != nil }
+                return change.plan.controls.contains { NotRestored.path(ofControl: $0.name) == entry.path }
+            }
             return AppliedChange(
                 plan: change.plan, adjustments: adjustments, generation: generation, now: now,
                 before: before.configuration, committedBefore: committedBefore)
@@ -229,7 +234,8 @@ extension DeviceKeeper {
             if now.configuration.format != before.format {
                 differences.append("the format is \(now.configuration.format.json)")
             }
-            for control in now.description.controls where control.keepsItsValue {
+            // What an automatic mode governs again is the camera's to choose.
+            for control in now.description.controls where control.keepsItsValue && !control.flags.contains(.inactive) {
                 guard plan.controls.contains(where: { $0.name == control.name }),
                     let value = now.configuration.controls[control.name], value != before.controls[control.name]
                 else { continue }
@@ -268,6 +274,12 @@ extension CaptureControl {
     var keepsItsValue: Bool {
         type != .button && type != .unknown
             && flags.isDisjoint(with: [.readOnly, .writeOnly, .volatile, .executeOnWrite, .disabled])
+    }
+
+    /// Setting it again makes it what it was, and nothing else happens.
+    var canBePutBack: Bool {
+        type != .button && type != .unknown
+            && flags.isDisjoint(with: [.readOnly, .writeOnly, .executeOnWrite, .disabled])
     }
 }
 

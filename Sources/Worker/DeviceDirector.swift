@@ -18,9 +18,14 @@ final class DeviceDirector {
     private var whenHeld: ((Result<DeviceSnapshot, BusError>) -> Void)?
     private var whenEnded: (() -> Void)?
     private var hasFrame = false
+    private var events: EventWatch?
+    private var isLocked = false
+    /// The device thread has been told of the lock, or is being told.
+    private var isTellingLock = false
+    private var isCatchingUp = false
 
-    /// What was read from the device last; nil before it was opened for the first time.
-    private(set) var snapshot: DeviceSnapshot?
+    /// How the device is, as far as is known.
+    let knowledge: DeviceKnowledge
     /// Why the device can't be opened or gives no frames, if so.
     private(set) var error: BusError?
     /// Frames that the device lost before they came here, since the start of the process.
@@ -29,6 +34,8 @@ final class DeviceDirector {
     var onChange: (() -> Void)?
     /// Told after each opening.
     var onOpened: (() -> Void)?
+    /// Told when the picture that comes into the device is another; true: of another size.
+    var onSourceChanged: ((Bool) -> Void)?
 
     init(
         device: String, _ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, _ frames: FrameDesk,
@@ -39,8 +46,11 @@ final class DeviceDirector {
         self.thread = thread
         self.frames = frames
         self.logger = logger
+        knowledge = DeviceKnowledge(logger: logger)
         life = DeviceLife(idleTime: Int64(idleMilliseconds) * 1_000_000)
     }
+
+    var snapshot: DeviceSnapshot? { knowledge.snapshot }
 
     var isOpen: Bool {
         switch life.phase {
@@ -58,6 +68,10 @@ final class DeviceDirector {
     func begin() { perform(life.begin(at: MonotonicClock.now())) }
 
     func demand(isLocked: Bool, wantsFrames: Bool) {
+        if isLocked != self.isLocked {
+            self.isLocked = isLocked
+            tellLock()
+        }
         perform(life.demand(isLocked: isLocked, wantsFrames: wantsFrames, at: MonotonicClock.now()))
     }
 
@@ -69,9 +83,9 @@ final class DeviceDirector {
 
     /// The order is done.
     ///
-    /// - Parameter snapshot: what was read from the device meanwhile.
-    func release(_ snapshot: DeviceSnapshot? = nil) {
-        if let snapshot { self.snapshot = snapshot }
+    /// - Parameter configured: the controls that it was to set.
+    func release(_ report: DeviceKeeper.Report, configured: Set<String>) {
+        knowledge.take(report, configured: configured)
         perform(life.release(at: MonotonicClock.now()))
     }
 
@@ -126,15 +140,17 @@ final class DeviceDirector {
 
     private func open() {
         thread.perform { keeper throws(SourceError) in
-            try keeper.open()
+            let events = try keeper.open()
+            return (events, keeper.report())
         } then: { [weak self] result in
             guard let self else { return }
             let now = MonotonicClock.now()
             switch result {
-            case .success(let snapshot):
-                self.snapshot = snapshot
+            case .success((let queue, let report)):
                 error = nil
                 logger.debug("device opened")
+                knowledge.take(report)
+                if let queue { watch(queue) }
                 onOpened?()
                 perform(life.opened(at: now))
             case .failure(let failure):
@@ -146,12 +162,14 @@ final class DeviceDirector {
 
     private func start() {
         thread.perform { keeper throws(SourceError) in
-            try keeper.start()
+            let stream = try keeper.start()
+            return (stream, keeper.report())
         } then: { [weak self] result in
             guard let self else { return }
             switch result {
-            case .success(let stream):
+            case .success((let stream, let report)):
                 error = nil
+                knowledge.take(report)
                 begin(stream)
             case .failure(let failure):
                 failed("stream can't be started", failure)
@@ -169,10 +187,7 @@ final class DeviceDirector {
         hasFrame = false
         // Some drivers settle these only now.
         let format = FormatSelection(pixelFormat: run.layout.pixelFormat, dimensions: run.layout.dimensions)
-        let formatID = snapshot?.description.formatID(of: format)
-        snapshot?.configuration.format = format
-        snapshot?.configuration.formatID = formatID
-        if let duration = run.frameDuration { snapshot?.configuration.frameDuration = duration }
+        knowledge.streams(format, run.frameDuration)
         run.onFrame = { [weak self] frame in
             guard let self else { return }
             if !hasFrame, frame != nil {
@@ -182,11 +197,7 @@ final class DeviceDirector {
             frames.deliver(frame)
         }
         run.onGap = { [weak self] count in self?.lost += count }
-        run.onLost = { [weak self] failure in
-            guard let self else { return }
-            failed("stream was lost", failure)
-            perform(life.lost(at: MonotonicClock.now()))
-        }
+        run.onLost = { [weak self] failure in self?.lost("stream was lost", failure) }
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)"])
         perform(life.started(at: MonotonicClock.now()))
@@ -221,12 +232,81 @@ final class DeviceDirector {
     }
 
     private func close() {
+        events?.end()
+        events = nil
         thread.perform { keeper in
             keeper.close()
         } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.debug("device closed")
+            knowledge.closed()
             perform(life.closed(at: MonotonicClock.now()))
+        }
+    }
+
+    private func lost(_ what: String, _ failure: SourceError) {
+        failed(what, failure)
+        perform(life.lost(at: MonotonicClock.now()))
+    }
+
+    // MARK: What the device tells
+
+    private func watch(_ queue: any DeviceEventQueue) {
+        let watch = EventWatch(queue, loop)
+        watch.onEvents = { [weak self] in self?.take($0) }
+        watch.onLost = { [weak self] failure in self?.lost("device was lost", failure) }
+        events = watch
+    }
+
+    private func take(_ events: [DeviceEvent]) {
+        var controls: [ControlEvent] = []
+        var sourceChange: Bool?
+        for event in events {
+            switch event {
+            case .control(let event): controls.append(event)
+            case .sourceChanged(let resolution): sourceChange = sourceChange ?? false || resolution
+            }
+        }
+        let (isIncomplete, isMeddling) = knowledge.take(controls)
+        if isIncomplete || sourceChange != nil || (isMeddling && isLocked) { catchUp() }
+        if let sourceChange {
+            onSourceChanged?(sourceChange)
+            // A running stream has buffers of the former size.
+            if sourceChange { perform(life.restart(at: MonotonicClock.now())) }
+        }
+        onChange?()
+    }
+
+    /// Reads what events don't tell, and while the device is locked puts back what somebody else has changed.
+    private func catchUp() {
+        guard !isCatchingUp else { return }
+        isCatchingUp = true
+        thread.perform { keeper in
+            // A device that was closed or lost meanwhile says so elsewhere.
+            if (try? keeper.read()) != nil { try? keeper.defend() }
+            return keeper.report()
+        } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
+            guard let self else { return }
+            isCatchingUp = false
+            knowledge.take(result.get())
+            onChange?()
+        }
+    }
+
+    // One at a time: locks that come and go faster than the device answers are told as they are in the end.
+    private func tellLock() {
+        guard !isTellingLock else { return }
+        isTellingLock = true
+        let isLocked = isLocked
+        thread.perform { keeper in
+            keeper.setLocked(isLocked)
+            return keeper.report()
+        } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
+            guard let self else { return }
+            isTellingLock = false
+            knowledge.take(result.get())
+            onChange?()
+            if isLocked != self.isLocked { tellLock() }
         }
     }
 

@@ -6,8 +6,20 @@ import LinuxIO
 /// The device and what is to be set at it. Lives on the device thread.
 ///
 /// Another program may change a camera while it is closed, and some do while it is open; so what was last set by order is
-/// compared and put back whenever the device is opened and before it streams.
+/// compared and put back whenever the device is opened, and while it is locked whenever somebody else has changed it.
 final class DeviceKeeper {
+    /// What the loop is to know after each work.
+    struct Report {
+        var snapshot: DeviceSnapshot?
+        var generation: UInt64
+        var committed: CommittedConfiguration?
+        var notRestored: [NotRestored]
+        /// nil: the device is closed.
+        var priority: KernelPriority?
+        /// The controls that were put back since the last report, with the values that were found.
+        var found: [String: ControlValue]
+    }
+
     let source: any VideoSource
     let device: String
     private(set) var description: DeviceDescription?
@@ -17,8 +29,14 @@ final class DeviceKeeper {
     var generation: UInt64
     /// nil: nothing was ever set by order.
     var committed: CommittedConfiguration?
-    /// The committed format could not be put back when the device was opened.
-    private var isFormatOwed = false
+
+    private var isOpen = false
+    private var isStreaming = false
+    private var isLocked = false
+    private var priority: KernelPriority?
+    private var notRestored: [NotRestored] = []
+    private var found: [String: ControlValue] = [:]
+    private var defence = ControlDefence()
 
     init(_ source: any VideoSource, device: String, committed: CommittedConfiguration?) {
         self.source = source
@@ -27,20 +45,37 @@ final class DeviceKeeper {
         generation = committed?.generation ?? 0
     }
 
-    /// Opens the device and puts back what was last set.
-    func open() throws(SourceError) -> DeviceSnapshot {
+    /// To be taken once after each work.
+    func report() -> Report {
+        defer { found = [:] }
+        return Report(
+            snapshot: snapshot, generation: generation, committed: committed, notRestored: notRestored,
+            priority: priority, found: found)
+    }
+
+    // MARK: Opening
+
+    /// Opens the device and puts back what was last set. Answers what the device tells by itself from then on.
+    func open() throws(SourceError) -> (any DeviceEventQueue)? {
         description = try source.open()
         do {
-            isFormatOwed = !(try putBackCommittedFormat())
-            try putBackCommittedControls()
-            return try read()
+            isOpen = true
+            defence = ControlDefence()
+            // First of all, so that nobody comes in between.
+            priority = try source.setPriority(isRecord: isLocked)
+            let events = try source.events()
+            try restore([.format, .controls])
+            return events
         } catch {
-            source.close()
+            close()
             throw error
         }
     }
 
     func close() {
+        isOpen = false
+        isStreaming = false
+        priority = nil
         source.close()
         // A camera that nobody uses is to cost nothing.
         ProcessMemory.giveBack()
@@ -48,18 +83,50 @@ final class DeviceKeeper {
 
     /// Starts the stream with what was last set.
     func start() throws(SourceError) -> any FrameStream {
-        if isFormatOwed, let committed {
-            _ = try source.setFormat(committed.format)
-            if let duration = committed.frameDuration { _ = try source.setFrameDuration(duration) }
-            isFormatOwed = false
-        }
-        return try source.startStreaming()
+        // What kept the format from being set, another program's stream perhaps, may be over.
+        if notRestored.contains(where: \.isOfFormat) { try restore(.format) }
+        let stream = try source.startStreaming()
+        isStreaming = true
+        return stream
     }
 
-    func stop() throws(SourceError) { try source.stopStreaming() }
+    func stop() throws(SourceError) {
+        isStreaming = false
+        try source.stopStreaming()
+    }
+
+    // MARK: The lock
+
+    /// Somebody holds the device's lock from now on, or nobody: other programs are kept out meanwhile.
+    func setLocked(_ isLocked: Bool) {
+        self.isLocked = isLocked
+        guard isOpen else { return }
+        do throws(SourceError) {
+            priority = try source.setPriority(isRecord: isLocked)
+            guard isLocked else { return }
+            defence = ControlDefence()
+            // What could not be put back before may be possible now that others are kept out.
+            if !notRestored.isEmpty { try restore(isStreaming ? .controls : [.format, .controls]) }
+        } catch {
+            // A device that is gone tells it where it is waited for.
+            priority = nil
+        }
+    }
+
+    /// Puts back what somebody else has changed although the device is locked.
+    func defend() throws(SourceError) {
+        guard isOpen, isLocked, committed != nil else { return }
+        let before = Set(found.keys)
+        try restore(.controls, sparing: defence.exhausted(at: MonotonicClock.now()))
+        defence.count(Set(found.keys).subtracting(before), at: MonotonicClock.now())
+    }
+
+    // MARK: Reading and putting back
 
     /// How the open device is set now.
+    @discardableResult
     func read() throws(SourceError) -> DeviceSnapshot {
+        let began = MonotonicClock.now()
         let controls = try source.controls()
         description?.controls = controls
         let description = description ?? DeviceDescription(identity: source.identity, formats: [], controls: controls)
@@ -69,33 +136,50 @@ final class DeviceKeeper {
             configuration: DeviceConfiguration(
                 formatID: description.formatID(of: format), format: format, frameDuration: try source.frameDuration(),
                 controls: try source.controlValues()),
-            asOf: MonotonicClock.now())
+            began: began, asOf: MonotonicClock.now())
         self.snapshot = snapshot
+        forget { $0.isSettled(snapshot) }
         return snapshot
     }
 
-    /// - Returns: false when the device doesn't take it now: then it is owed.
-    private func putBackCommittedFormat() throws(SourceError) -> Bool {
-        guard let committed else { return true }
-        do {
-            if try source.activeFormat() != committed.format { _ = try source.setFormat(committed.format) }
-            if let duration = committed.frameDuration, try source.frameDuration() != duration {
-                _ = try source.setFrameDuration(duration)
-            }
-            return true
-        } catch  where error.kind != .disconnected {
-            return false
-        }
+    /// What could not be put back is not told any more where the condition holds.
+    func forget(where isOver: (NotRestored) -> Bool) {
+        notRestored.removeAll(where: isOver)
     }
 
-    // A control that can't be set now (its automatic mode may be on) doesn't keep the others from being set.
-    private func putBackCommittedControls() throws(SourceError) {
-        guard let committed, !committed.controls.isEmpty else { return }
-        let present = try source.controlValues()
-        for control in committed.controls where present[control.name] != control.value {
-            do {
-                try source.setControl(control.name, to: control.value)
-            } catch  where error.kind != .disconnected {}
+    private func restore(
+        _ scope: ConfigurationRestorer.Scope, sparing spared: Set<String> = []
+    ) throws(SourceError) {
+        guard let committed else {
+            notRestored = []
+            try read()
+            return
+        }
+        let restorer = ConfigurationRestorer(source, committed) { () throws(SourceError) in try self.read() }
+        let outcome = try restorer.restore(scope, sparing: spared)
+        notRestored =
+            notRestored.filter { !scope.contains($0.isOfFormat ? .format : .controls) } + outcome.notRestored
+        found.merge(outcome.found) { first, _ in first }
+    }
+}
+
+/// How often a control was put back while the device was locked: a camera, or a program, that changes it for ever is given up.
+struct ControlDefence {
+    private var counts: [String: (count: Int, since: Int64)] = [:]
+
+    private static let limit = 5
+    /// Nanoseconds.
+    private static let period: Int64 = 10_000_000_000
+
+    /// Those that are left as they are for now.
+    func exhausted(at now: Int64) -> Set<String> {
+        Set(counts.filter { $0.value.count >= Self.limit && now - $0.value.since < Self.period }.keys)
+    }
+
+    mutating func count(_ names: Set<String>, at now: Int64) {
+        for name in names {
+            let (count, since) = counts[name] ?? (0, now)
+            counts[name] = now - since < Self.period ? (count + 1, since) : (1, now)
         }
     }
 }

@@ -42,6 +42,8 @@ struct DeviceLife {
     private var isEnding = false
     /// The opened device is of no use any more: it was lost, or refuses to start.
     private var mustReopen = false
+    /// The running stream is to be ended; the next one begins by itself.
+    private var mustRestart = false
     private var failures = 0
     /// When the running stream's first frame came.
     private var firstFrameTime: Int64?
@@ -107,7 +109,7 @@ struct DeviceLife {
     mutating func startFailed(reopen: Bool, isInUse: Bool = false, at now: Int64) -> [Action] {
         phase = .open
         if isInUse { failures = max(1, failures) }
-        mustReopen = reopen
+        mustReopen = mustReopen || reopen
         backOff(now)
         return next(now)
     }
@@ -115,11 +117,23 @@ struct DeviceLife {
     /// The first frame of a stream has come.
     mutating func firstFrame(at now: Int64) { firstFrameTime = now }
 
-    /// The stream has failed.
+    /// The stream has failed, or the device is gone.
     mutating func lost(at now: Int64) -> [Action] {
+        switch phase {
+        case .open, .starting, .streaming, .stopping:
+            // Both may be told of one loss.
+            guard !mustReopen else { return [] }
+            mustReopen = true
+            backOff(now)
+            return next(now)
+        case .closed, .opening, .closing: return []
+        }
+    }
+
+    /// The stream is of no use any more, but the device is.
+    mutating func restart(at now: Int64) -> [Action] {
         guard phase == .streaming else { return [] }
-        mustReopen = true
-        backOff(now)
+        mustRestart = true
         return next(now)
     }
 
@@ -212,7 +226,8 @@ struct DeviceLife {
                 }
             }
         case .streaming:
-            if !wantsFrames || hold == .quiet || isEnding || mustReopen {
+            if !wantsFrames || hold == .quiet || isEnding || mustReopen || mustRestart {
+                mustRestart = false
                 phase = .stopping
                 actions.append(.stop)
             }

@@ -7,6 +7,8 @@ struct DeviceSnapshot: Hashable, Sendable {
     /// The controls' flags and ranges are those of that moment.
     var description: DeviceDescription
     var configuration: DeviceConfiguration
+    /// When reading it began: an event from before then tells nothing new. Monotonic nanoseconds.
+    var began: Int64
     /// When its controls were read: monotonic nanoseconds.
     var asOf: Int64
 }
@@ -21,13 +23,30 @@ struct CommittedConfiguration: Hashable, Sendable {
     var controls: [PlannedControl]
 
     /// The same after a further change.
-    func changed(by plan: ConfigurationPlan, generation: UInt64, to now: DeviceConfiguration) -> Self {
-        let names = Set(plan.controls.map(\.name))
-        let set = plan.controls.compactMap { planned in
-            now.controls[planned.name].map { PlannedControl(name: planned.name, value: $0) }
+    ///
+    /// To a value that was set belongs the mode in which it counts: a camera that starts in its automatic mode would have the
+    /// value put back and go on as it likes.
+    func changed(by plan: ConfigurationPlan, generation: UInt64, to now: DeviceSnapshot) -> Self {
+        let table = now.description.controls
+        let values = now.configuration.controls
+        var names = Set(plan.controls.map(\.name))
+        var set: [PlannedControl] = []
+        for planned in plan.controls {
+            guard let control = table.first(where: { $0.name == planned.name }), control.canBePutBack,
+                let value = values[planned.name]
+            else { continue }
+            for gate in ControlGate.gates(of: control.id) {
+                guard let mode = table.first(where: { $0.id == gate.controller }), !names.contains(mode.name),
+                    !controls.contains(where: { $0.name == mode.name }), let value = values[mode.name],
+                    gate.isOpen(value)
+                else { continue }
+                names.insert(mode.name)
+                set.append(PlannedControl(name: mode.name, value: value))
+            }
+            set.append(PlannedControl(name: planned.name, value: value))
         }
         return Self(
-            generation: generation, format: now.format, frameDuration: now.frameDuration,
+            generation: generation, format: now.configuration.format, frameDuration: now.configuration.frameDuration,
             controls: controls.filter { !names.contains($0.name) } + set)
     }
 

@@ -1,9 +1,10 @@
 import BusProtocol
+import CaptureCore
 import CaptureSources
 import JSON
 
 extension VirtualFault {
-    /// Reads {fault, milliseconds?}.
+    /// Reads {fault, milliseconds?, control?, value?}.
     init(json: JSONValue) throws(BusError) {
         var milliseconds: Int?
         if let value = json["milliseconds"], !value.isNull {
@@ -19,8 +20,11 @@ extension VirtualFault {
         case "slow":
             guard let milliseconds else { throw .invalidParams("milliseconds", "is needed for slow") }
             self = .slow(milliseconds: milliseconds)
+        case "meddle":
+            guard let control = json["control"]?.string else { throw .invalidParams("control", "is needed for meddle") }
+            self = .meddle(control: control, value: try ControlValue(json: json["value"] ?? .null, path: "value"))
         case "none": self = .none
-        default: throw .invalidParams("fault", "must be one of stall, crash, busy, slow, none")
+        default: throw .invalidParams("fault", "must be one of stall, crash, busy, slow, meddle, none")
         }
     }
 }

@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
+import Imaging
 import ZeroMQ
 
 /// What becomes of each frame: for every rendition that is wanted it is passed through, converted or left out, and published.
@@ -13,6 +14,8 @@ final class FrameDesk {
     private var run: StreamRun?
     /// The frame's own bytes, made at the first rendition that needs them and shared by all.
     private let native = Message()
+    /// The same as a JPEG that any program can read.
+    private let completed = Message()
     /// What the headers of this stream say.
     private var timestampSource = TimestampSource.startOfExposure
     /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
@@ -23,6 +26,8 @@ final class FrameDesk {
     /// Since the start of the process: whole frames that the device gave, and those that some rendition had to leave out or that were damaged.
     private(set) var frames: UInt64 = 0
     private(set) var dropped: UInt64 = 0
+    /// Of those, the ones that came damaged or short.
+    private(set) var damaged: UInt64 = 0
     /// CLOCK_MONOTONIC of the last whole frame.
     private(set) var lastFrame: Int64?
     /// The socket can't be used any more.
@@ -79,6 +84,7 @@ final class FrameDesk {
     func deliver(_ frame: FrameJob?) {
         guard let frame else {
             dropped += 1
+            damaged += 1
             for output in outputs { output.dropped += 1 }
             return
         }
@@ -97,9 +103,14 @@ final class FrameDesk {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
             hasNative = hasNative || makeNative(frame)
-            if hasNative { publish(output, native, frame.facts) } else { drop(output) }
+            guard hasNative else {
+                drop(output)
+                continue
+            }
+            publish(output, output.rendition.encoding == .jpeg ? completeJPEG() : native, frame.facts)
         }
-        if hasNative { native.removeAll() }
+        native.removeAll()
+        completed.removeAll()
     }
 
     /// The subscribers of renditions that get no frames, and why.
@@ -165,6 +176,18 @@ final class FrameDesk {
         else { return false }
         native.withUnsafeMutableBytes { plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: $0) }
         return true
+    }
+
+    // Motion JPEG may leave its Huffman tables out. Where there is no memory for them, the picture goes as it is.
+    private func completeJPEG() -> Message {
+        if completed.count > 0 { return completed }
+        return native.withUnsafeBytes { picture in
+            guard let gap = JPEGStream.huffmanGap(picture),
+                (try? completed.allocate(count: picture.count + gap.bytes)) != nil
+            else { return native }
+            completed.withUnsafeMutableBytes { gap.fill(picture, into: $0) }
+            return completed
+        }
     }
 
     // The mailbox holds the newest frame only: one that nobody had time for gives way.

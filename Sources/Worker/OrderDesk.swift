@@ -275,7 +275,7 @@ final class OrderDesk {
         let begun = era
         applying = isShared ? id : nil
         let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
-        perform(needsQuiet ? .quiet : .open) { keeper throws(BusError) in
+        perform(needsQuiet ? .quiet : .open, sets: change.plan) { keeper throws(BusError) in
             try keeper.apply(change)
         } then: { [weak self] result in
             guard let self else { return }
@@ -297,7 +297,7 @@ final class OrderDesk {
             let present = director.snapshot?.configuration
             let isSame =
                 present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
-            perform(isSame ? .open : .quiet) { keeper throws(BusError) in
+            perform(isSame ? .open : .quiet, sets: change.plan) { keeper throws(BusError) in
                 try keeper.rollBack(change)
             } then: { [weak self] result in
                 if case .success = result { self?.transactions[id] = nil }
@@ -339,7 +339,8 @@ final class OrderDesk {
 
     // Gets the device ready, works on it on its thread, and lets go of it.
     private func perform<Value>(
-        _ hold: DeviceLife.Hold, _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
+        _ hold: DeviceLife.Hold, sets plan: ConfigurationPlan? = nil,
+        _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
         then body: @escaping (Result<Value, BusError>) -> Void
     ) {
         director.hold(hold) { [weak self] held in
@@ -347,14 +348,14 @@ final class OrderDesk {
             if case .failure(let error) = held { return body(.failure(error)) }
             thread.perform { keeper in
                 let result = Result { () throws(BusError) in try work(keeper) }
-                return (result, keeper.snapshot, keeper.generation, keeper.committed)
+                return (result, keeper.report())
             } then: { [weak self] finished in
                 guard let self else { return }
-                let (result, snapshot, generation, committed) = finished.get()
-                self.generation = generation
-                self.committed = committed
+                let (result, report) = finished.get()
+                generation = report.generation
+                committed = report.committed
                 onChange?()
-                director.release(snapshot)
+                director.release(report, configured: Set(plan?.controls.map(\.name) ?? []))
                 body(result)
             }
         }

@@ -34,7 +34,13 @@ public final class PluggedCamera: VideoSource {
     }
 
     private func find() throws(SourceError) -> V4L2Camera {
-        guard let found = try V4L2Discovery.find(facts) else {
+        let found: CameraFacts?
+        do throws(SourceError) {
+            found = try V4L2Discovery.find(facts)
+        } catch {
+            throw identity.node.map(error.namingHolders) ?? error
+        }
+        guard let found else {
             throw SourceError(
                 .disconnected, operation: "open", message: "\(identity.localizedName) is not plugged in at \(facts.bus)"
             )
@@ -73,6 +79,14 @@ public final class PluggedCamera: VideoSource {
 
     public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
         try opened("VIDIOC_S_EXT_CTRLS").setControl(name, to: value)
+    }
+
+    public func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority {
+        try opened("VIDIOC_S_PRIORITY").setPriority(isRecord: isRecord)
+    }
+
+    public func events() throws(SourceError) -> (any DeviceEventQueue)? {
+        try opened("VIDIOC_SUBSCRIBE_EVENT").events()
     }
 
     public func startStreaming() throws(SourceError) -> any FrameStream {

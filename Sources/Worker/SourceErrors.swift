@@ -2,6 +2,7 @@ import BusProtocol
 import CaptureCore
 import CaptureSources
 import JSON
+import LinuxIO
 
 extension BusError {
     /// What a client is told of a failure at the device. The one place where a driver's words become the contract's.
@@ -17,10 +18,14 @@ extension BusError {
                 .deviceDisconnected, "\(device) is disconnected; plug it in again. (\(detail))",
                 ["device": .string(device)])
         case .inUse:
-            // Who it is, is known to whoever may look into /proc.
+            // Whose processes can't be looked into are not named.
+            let names = error.holders.isEmpty ? "another program" : error.holders.named
             self.init(
-                .deviceInUse, "\(device) is in use by another program; end that first. (\(detail))",
-                ["device": .string(device), "by": .null])
+                .deviceInUse, "\(device) is in use by \(names); end that first. (\(detail))",
+                [
+                    "device": .string(device), "control": error.control.map(JSONValue.string),
+                    "by": error.holders.isEmpty ? .null : .array(error.holders.map(\.json)),
+                ].compactMapValues { $0 })
         case .refused:
             if let name = error.control {
                 self.init(controlOutOfRange: description?.controls.first { $0.name == name }, name, device, detail)
@@ -58,4 +63,14 @@ extension BusError {
         }
         self.init(.controlOutOfRange, "\(device) refuses that value of \(name). (\(detail))", data)
     }
+}
+
+extension [DeviceHolder] {
+    /// For people: `ffmpeg (pid 812), cheese (pid 913)`.
+    var named: String { map { "\($0.name) (pid \($0.pid))" }.joined(separator: ", ") }
+}
+
+extension DeviceHolder {
+    /// {pid, uid, name}
+    fileprivate var json: JSONValue { ["pid": JSONValue(pid), "uid": JSONValue(uid), "name": .string(name)] }
 }

@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import CaptureSources
 import JSON
 import LinuxIO
 
@@ -15,6 +16,9 @@ struct DeviceStatus {
     var committed: CommittedConfiguration?
     /// The highest that was seen: orders with a lower one are refused.
     var fence: UInt64 = 0
+    /// nil while it is closed.
+    var priority: KernelPriority?
+    var notRestored: [NotRestored] = []
 
     /// What is not known, or not now, is null.
     var json: JSONValue {
@@ -29,6 +33,8 @@ struct DeviceStatus {
             "asOf": (snapshot?.asOf).map(JSONValue.integer) ?? .null,
             "busySince": busySince.map(JSONValue.integer) ?? .null, "error": error?.headerJSON ?? .null,
             "committed": committed?.json ?? .null, "fence": JSONValue(fence),
+            "kernelPriority": (priority?.rawValue).map(JSONValue.string) ?? .null,
+            "notRestored": .array(notRestored.map(\.json)),
         ]
     }
 }

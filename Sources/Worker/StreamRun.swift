@@ -1,6 +1,7 @@
 import BusServer
 import CaptureCore
 import CaptureSources
+import Glibc
 import LinuxIO
 import ZeroMQ
 
@@ -19,6 +20,7 @@ final class StreamRun {
     private var ledger: SlotLedger
     /// The memory of each slot, to be read.
     private let regions: [[UnsafeRawBufferPointer]]
+    private var judge: FrameJudge
     private var lastSequence: UInt64?
     private var isOver = false
     private var whenHome: (() -> Void)?
@@ -33,11 +35,15 @@ final class StreamRun {
     /// Frames that are taken before others have their turn again.
     private static let framesPerTurn = 8
 
+    private static let brokenPoll = SourceError(
+        .disconnected, operation: "poll", errno: ENODEV, message: "the driver reports an error of the device")
+
     init(_ stream: any FrameStream, _ loop: Loop) {
         self.stream = stream
         self.loop = loop
         layout = stream.layout
         frameDuration = stream.frameDuration
+        judge = FrameJudge(stream.layout.pixelFormat)
         let slots = stream.slots
         ledger = SlotLedger(slots: slots.count)
         regions = slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
@@ -65,9 +71,14 @@ final class StreamRun {
     }
 
     private func takeFrames() {
-        do {
-            for _ in 0..<Self.framesPerTurn {
-                guard !isOver, let slot = try stream.dequeue() else { return }
+        do throws(SourceError) {
+            for count in 0..<Self.framesPerTurn {
+                guard !isOver else { return }
+                guard let slot = try stream.dequeue() else {
+                    // Woken for nothing: some drivers show the end of a device in the poll only.
+                    if count == 0, Descriptor.isBroken(stream.descriptor) { throw Self.brokenPoll }
+                    return
+                }
                 take(slot)
             }
         } catch {
@@ -87,9 +98,8 @@ final class StreamRun {
         let facts = FrameFacts(
             captureSequence: slot.captureSequence, monotonic: slot.monotonicTime,
             realtime: slot.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now()))
-        let isWhole = !slot.isCorrupt && payloadPlan?.count(bytesUsed: slot.bytesUsed) != nil
         onFrame?(
-            isWhole
+            judge.isWhole(slot, regions[slot.index], payloadPlan)
                 ? FrameJob(slot: slot.index, regions: regions[slot.index], bytesUsed: slot.bytesUsed, facts: facts)
                 : nil)
         giveBack(slot.index)

@@ -146,6 +146,8 @@ public final class Worker {
         frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in self?.status?.touch() }
         director.onOpened = { [weak self] in self?.tellDescription() }
+        director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
+        director.knowledge.onNews = { [weak self] news, cause in self?.tell("controlsChanged", news.json(cause)) }
         thread.onBusy = { [weak self] in self?.status?.touch() }
         thread.onHang = { [weak self] in self?.fail(.deviceHangs, "the driver has hung in a call for too long") }
         desk.onChange = { [weak self] in
@@ -227,12 +229,19 @@ public final class Worker {
         link.send(.description(snapshot.description.json))
     }
 
+    // The state first: whoever hears that something has changed finds it there.
+    private func tell(_ event: String, _ members: [String: JSONValue]) {
+        status?.tell()
+        link.send(.event(event, members))
+    }
+
     private var currentStatus: DeviceStatus {
         DeviceStatus(
             isOpen: director.isOpen, stream: director.stream?.id, snapshot: director.snapshot,
             generation: desk.generation, busySince: thread.busySince, error: lastWords ?? director.error,
             committed: desk.committed,
-            fence: desk.highestFence)
+            fence: desk.highestFence, priority: director.knowledge.priority,
+            notRestored: director.knowledge.notRestored)
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
@@ -266,7 +275,7 @@ public final class Worker {
                 "device": .string(options.device), "stream": (stream?.id).map(JSONValue.string) ?? .null,
                 "streaming": .bool(stream != nil), "lastFrame": frames.lastFrame.map(JSONValue.integer) ?? .null,
                 "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(frames.frames),
-                "dropped": JSONValue(frames.dropped),
+                "dropped": JSONValue(frames.dropped), "damaged": JSONValue(frames.damaged),
             ]).serialized)
         errors.tell(table.refused + frames.failures(stream == nil ? director.error : nil))
         link.sendBacklog()
@@ -282,7 +291,8 @@ public final class Worker {
             ]
         }
         return [
-            "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped), "lost": JSONValue(director.lost),
+            "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped),
+            "damaged": JSONValue(frames.damaged), "lost": JSONValue(director.lost),
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),

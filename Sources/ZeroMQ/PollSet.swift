@@ -5,6 +5,9 @@ public struct PollSet {
     public enum Source {
         case socket(Socket)
         case descriptor(Int32)
+        /// A descriptor of which only urgent data (`POLLPRI`) and errors count: a video node's events. To wait for input on
+        /// a node that doesn't stream would be an error, or start it.
+        case urgent(Int32)
     }
 
     private var items: [zmq_pollitem_t] = []
@@ -18,6 +21,8 @@ public struct PollSet {
                 sockets.append(socket)
             case .descriptor(let descriptor):
                 items.append(zmq_pollitem_t(socket: nil, fd: descriptor, events: Int16(ZMQ_POLLIN), revents: 0))
+            case .urgent(let descriptor):
+                items.append(zmq_pollitem_t(socket: nil, fd: descriptor, events: Int16(ZMQ_POLLPRI), revents: 0))
             }
         }
     }

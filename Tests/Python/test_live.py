@@ -507,7 +507,7 @@ class Programs(LiveTestCase):
         asyncio.run(program())
 
     def test_the_python_examples_run(self) -> None:
-        arguments = {"state_mirror": ["1"]}
+        arguments = {"state_mirror": ["1"], "control_changes": ["1"]}
         for path in sorted((vectors.PROTOCOL / "python" / "examples").glob("*.py")):
             with self.subTest(path.name):
                 command = [sys.executable, str(path), *arguments.get(path.stem, [])]

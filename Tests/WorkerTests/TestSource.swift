@@ -24,7 +24,22 @@ final class TestBench: Sendable {
         var slotsOut = 0
         var leastQueued = Int.max
         var starts = 0
+        /// What `setPriority` answers for a lock, and what is in force.
+        var priorityForLock = KernelPriority.record
+        var priority = KernelPriority.default
+        /// Controls that the camera has no more, and flags that a control has besides.
+        var missing: Set<String> = []
+        var flags: [String: Set<ControlFlag>] = [:]
+        /// Values that somebody else has set; taken over at the next reading.
+        var meddled: [String: ControlValue] = [:]
+        /// Motion JPEG pictures that come one after the other instead of the usual ones.
+        var pictures: [[UInt8]] = []
+        /// Further controls.
+        var extra: [CaptureControl] = []
     }
+
+    /// What the source tells by itself.
+    let told = TestEventQueue()
 
     private let state = Mutex(State())
 
@@ -43,7 +58,7 @@ final class TestSource: VideoSource {
     private var format = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 64, height: 48))
     private var duration = FrameDuration(framesPerSecond: 100)
     private var values: [String: ControlValue] = [
-        "brightness": .integer(50), "gain": .integer(0), "auto": .boolean(false),
+        "brightness": .integer(50), "gain": .integer(0), "auto": .boolean(false), "gain_automatic": .boolean(false),
     ]
 
     init(_ bench: TestBench) { self.bench = bench }
@@ -62,7 +77,20 @@ final class TestSource: VideoSource {
     }
 
     private var table: [CaptureControl] {
+        let now = bench.now
+        return (all + now.extra).filter { !now.missing.contains($0.name) }.map { control in
+            var control = control
+            control.flags.formUnion(now.flags[control.name] ?? [])
+            if control.name == "gain", values["gain_automatic"] == .boolean(true) { control.flags.insert(.inactive) }
+            return control
+        }
+    }
+
+    private var all: [CaptureControl] {
         [
+            CaptureControl(
+                name: "gain_automatic", title: "Gain, Automatic", id: 0x98_0912, type: .boolean, minimum: 0,
+                maximum: 1),
             CaptureControl(
                 name: "brightness", title: "Brightness", id: 0x98_0900, type: .integer, minimum: 0, maximum: 100,
                 defaultValue: 50),
@@ -108,7 +136,26 @@ final class TestSource: VideoSource {
 
     func controls() throws(SourceError) -> [CaptureControl] { table }
 
-    func controlValues() throws(SourceError) -> [String: ControlValue] { values }
+    func controlValues() throws(SourceError) -> [String: ControlValue] {
+        let now = bench.now
+        values.merge(now.meddled) { $1 }
+        for control in now.extra where values[control.name] == nil {
+            values[control.name] = control.type == .boolean ? .boolean(false) : .integer(control.minimum)
+        }
+        bench.set { $0.meddled = [:] }
+        return values.filter { !now.missing.contains($0.key) }
+    }
+
+    func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority {
+        bench.note("priority \(isRecord ? "record" : "default")")
+        bench.set { $0.priority = isRecord ? $0.priorityForLock : .default }
+        return bench.now.priority
+    }
+
+    func events() throws(SourceError) -> (any DeviceEventQueue)? {
+        bench.note("events")
+        return bench.told
+    }
 
     func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
         bench.note("set \(name)")
@@ -116,6 +163,9 @@ final class TestSource: VideoSource {
         if now.slowness > 0 { usleep(now.slowness * 1000) }
         if now.refusedControl == name {
             throw SourceError(.refused, operation: "setControl", message: "refused", control: name)
+        }
+        if table.first(where: { $0.name == name })?.flags.contains(.inactive) ?? false {
+            throw SourceError(.controlBusy, operation: "setControl", message: "inactive", control: name)
         }
         values[name] = now.stubborn[name] ?? value
     }
@@ -142,23 +192,61 @@ final class TestSource: VideoSource {
     func injectFault(_ fault: VirtualFault) throws(SourceError) { bench.note("fault \(fault)") }
 }
 
+/// Events that a test makes up.
+final class TestEventQueue: DeviceEventQueue, Sendable {
+    private let ready = try? EventDescriptor()
+    private let state = Mutex<(events: [DeviceEvent], error: SourceError?, fetched: Int)>(([], nil, 0))
+
+    var descriptor: Int32 { ready?.rawValue ?? -1 }
+    var isUrgent: Bool { false }
+    /// How often somebody has looked.
+    var fetched: Int { state.withLock { $0.fetched } }
+
+    func tell(_ event: DeviceEvent) {
+        state.withLock { $0.events.append(event) }
+        ready?.signal()
+    }
+
+    func fail(_ error: SourceError?) {
+        state.withLock { $0.error = error }
+        if error != nil { ready?.signal() }
+    }
+
+    func next() throws(SourceError) -> DeviceEvent? {
+        let (event, error) = state.withLock { state in
+            state.fetched += 1
+            if state.events.isEmpty { ready?.drain() }
+            return (state.events.isEmpty ? nil : state.events.removeFirst(), state.error)
+        }
+        if let error { throw error }
+        return event
+    }
+}
+
 final class TestStream: FrameStream {
     let layout: FrameLayout
     let frameDuration: FrameDuration?
     let timestampSource = TimestampSource.endOfFrame
     let slots: [FrameSlot]
+    private let pictures: [[UInt8]]
     private let memory: [UnsafeMutableRawBufferPointer]
     private let timer: TimerDescriptor
     private let bench: TestBench
     private var queued: [FrameSlot]
     private var sequence: UInt64 = 0
+    private var given: UInt64 = 0
     var descriptor: Int32 { timer.rawValue }
 
     init(_ format: FormatSelection, _ duration: FrameDuration, _ bench: TestBench) throws(SystemError) {
-        let bytes = format.dimensions.area * 2
+        pictures = bench.now.pictures
+        let bytes = max(format.dimensions.area * 2, pictures.map(\.count).max() ?? 0)
         layout = FrameLayout(
-            pixelFormat: .yuyv, dimensions: format.dimensions,
-            planes: [PlaneLayout(offset: 0, stride: format.dimensions.width * 2, bytes: bytes)])
+            pixelFormat: pictures.isEmpty ? .yuyv : .motionJPEG, dimensions: format.dimensions,
+            planes: [
+                PlaneLayout(
+                    offset: 0, stride: pictures.isEmpty ? format.dimensions.width * 2 : 0,
+                    bytes: pictures.isEmpty ? format.dimensions.area * 2 : bytes)
+            ])
         frameDuration = duration
         memory = (0..<4).map { _ in .allocate(byteCount: bytes, alignment: 64) }
         slots = memory.enumerated().map { FrameSlot(index: $0.offset, regions: [$0.element]) }
@@ -178,8 +266,15 @@ final class TestStream: FrameStream {
         sequence += ticks
         guard !queued.isEmpty else { return nil }
         let slot = queued.removeFirst()
-        slot.regions[0].storeBytes(of: UInt32(truncatingIfNeeded: sequence), as: UInt32.self)
-        slot.bytesUsed[0] = slot.regions[0].count
+        if pictures.isEmpty {
+            slot.regions[0].storeBytes(of: UInt32(truncatingIfNeeded: sequence), as: UInt32.self)
+            slot.bytesUsed[0] = slot.regions[0].count
+        } else {
+            let picture = pictures[Int(given % UInt64(pictures.count))]
+            given += 1
+            slot.regions[0].copyBytes(from: picture)
+            slot.bytesUsed[0] = picture.count
+        }
         slot.captureSequence = sequence
         slot.monotonicTime = MonotonicClock.now()
         slot.isCorrupt = bench.now.damagedFrames > 0

@@ -143,6 +143,21 @@ class Worker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NotRestored:
+    """Something of a device's last committed configuration that could not be put back into it."""
+
+    path: str = ""
+    wanted: Any = None
+    why: str = ""
+    raw: Mapping[str, Any] = _raw()
+
+    @property
+    def present(self) -> Any:
+        """What it is instead (`is` in the protocol, which is no name in Python)."""
+        return self.raw.get("is")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """A camera or a microphone. Times are CLOCK_MONOTONIC in nanoseconds, `frameDuration` is in seconds."""
 
@@ -165,6 +180,8 @@ class Device:
     generation: int = 0
     controls: Mapping[str, Any] = _map()
     asOf: int | None = None
+    kernelPriority: str | None = None
+    notRestored: tuple[NotRestored, ...] = _tuple(lambda value: read(NotRestored, value))
     lock: DeviceLock | None = _of(DeviceLock)
     worker: Worker | None = _of(Worker)
     error: CaptureError | None = field(default=None, metadata={"read": CaptureError.from_header})
@@ -283,6 +300,7 @@ class Control:
     menu: tuple[MenuItem, ...] = _tuple(lambda value: read(MenuItem, value))
     dimensions: tuple[int, ...] = _tuple()
     flags: tuple[str, ...] = _tuple()
+    aliases: tuple[str, ...] = _tuple()
     category: str = ""
     value: Any = None
     raw: Mapping[str, Any] = _raw()

@@ -28,6 +28,10 @@ static const unsigned long cv4l2_VIDIOC_QBUF = VIDIOC_QBUF;
 static const unsigned long cv4l2_VIDIOC_DQBUF = VIDIOC_DQBUF;
 static const unsigned long cv4l2_VIDIOC_STREAMON = VIDIOC_STREAMON;
 static const unsigned long cv4l2_VIDIOC_STREAMOFF = VIDIOC_STREAMOFF;
+static const unsigned long cv4l2_VIDIOC_G_PRIORITY = VIDIOC_G_PRIORITY;
+static const unsigned long cv4l2_VIDIOC_S_PRIORITY = VIDIOC_S_PRIORITY;
+static const unsigned long cv4l2_VIDIOC_SUBSCRIBE_EVENT = VIDIOC_SUBSCRIBE_EVENT;
+static const unsigned long cv4l2_VIDIOC_DQEVENT = VIDIOC_DQEVENT;
 
 // 0x80000000 does not fit the Int32 that Swift makes of the header's plain constants.
 static const unsigned int cv4l2_CAP_DEVICE_CAPS = V4L2_CAP_DEVICE_CAPS;

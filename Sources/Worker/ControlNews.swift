@@ -1,0 +1,64 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import JSON
+
+/// Why controls have other values than before.
+enum ControlCause: String {
+    /// By order of a client.
+    case configured
+    /// They had been changed, and were put back to what was committed.
+    case restored
+    /// By the camera itself, or by another program.
+    case external
+}
+
+/// What has become of controls from one moment to another.
+struct ControlNews {
+    /// By name; nil: it could not be read.
+    var values: [String: (old: ControlValue?, new: ControlValue?)] = [:]
+    /// Those whose flags, range or items are others, sorted.
+    var described: [String] = []
+
+    var isEmpty: Bool { values.isEmpty && described.isEmpty }
+
+    init() {}
+
+    init(from old: DeviceSnapshot, to new: DeviceSnapshot) {
+        let (before, now) = (old.configuration.controls, new.configuration.controls)
+        for name in Set(before.keys).union(now.keys) where before[name] != now[name] {
+            values[name] = (before[name], now[name])
+        }
+        let known = Dictionary(old.description.controls.map { ($0.name, $0) }) { first, _ in first }
+        described = new.description.controls.filter { $0 != known[$0.name] }.map(\.name).sorted()
+    }
+
+    /// The members of the event `controlsChanged`: {cause, controls: {name: {old, new}}, described: [name]}.
+    func json(_ cause: ControlCause) -> [String: JSONValue] {
+        [
+            "cause": .string(cause.rawValue),
+            "controls": .object(
+                values.mapValues { ["old": $0.old?.json ?? .null, "new": $0.new?.json ?? .null] }),
+            "described": JSONValue(described),
+        ]
+    }
+}
+
+extension DeviceSnapshot {
+    /// The same with what events tell that came after it was read.
+    ///
+    /// - Returns: nil when they tell of something that has to be read.
+    func changed(by events: [ControlEvent]) -> DeviceSnapshot? {
+        var changed = self
+        for event in events where event.time >= began {
+            if event.mustBeRead { return nil }
+            guard let index = description.controls.firstIndex(where: { $0.id == event.id }) else { continue }
+            if let value = event.value, !description.controls[index].flags.contains(.writeOnly) {
+                changed.configuration.controls[description.controls[index].name] = value
+            }
+            if let flags = event.flags { changed.description.controls[index].flags = flags }
+            changed.asOf = max(changed.asOf, event.time)
+        }
+        return changed
+    }
+}

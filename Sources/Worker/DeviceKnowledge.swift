@@ -1,0 +1,103 @@
+import CaptureCore
+import CaptureSources
+import Logging
+
+/// What the loop knows of the device: what was read last, and what the device has told since.
+final class DeviceKnowledge {
+    /// nil before it was opened for the first time.
+    private(set) var snapshot: DeviceSnapshot?
+    /// nil: the device is closed.
+    private(set) var priority: KernelPriority?
+    /// What of the last committed configuration the device doesn't have.
+    private(set) var notRestored: [NotRestored] = []
+
+    /// Told of every change of controls after it has been taken in.
+    var onNews: ((ControlNews, ControlCause) -> Void)?
+
+    private let logger: Logger
+    private var committed: Set<String> = []
+    // The last that was told of each control, since what was read at the same time may not know of it.
+    private var toldValues: [UInt32: ControlEvent] = [:]
+    private var toldFlags: [UInt32: ControlEvent] = [:]
+
+    init(logger: Logger) { self.logger = logger }
+
+    /// Takes in how the device is after a work of its keeper.
+    ///
+    /// - Parameter configured: the controls that were set by order.
+    func take(_ report: DeviceKeeper.Report, configured: Set<String> = []) {
+        priority = report.priority
+        committed = Set(report.committed?.controls.map(\.name) ?? [])
+        tell(report.notRestored)
+        // Nothing was read, or this is what was read before the newest.
+        guard let new = report.snapshot, new.began > snapshot?.began ?? .min else { return }
+        toldValues = toldValues.filter { $0.value.time >= new.began }
+        toldFlags = toldFlags.filter { $0.value.time >= new.began }
+        learn(new.changed(by: Array(toldValues.values) + toldFlags.values) ?? new, configured, report.found)
+    }
+
+    /// The device is closed.
+    func closed() { priority = nil }
+
+    /// The format and the rate are settled: some drivers do that only when they stream.
+    func streams(_ format: FormatSelection, _ duration: FrameDuration?) {
+        let formatID = snapshot?.description.formatID(of: format)
+        snapshot?.configuration.format = format
+        snapshot?.configuration.formatID = formatID
+        if let duration { snapshot?.configuration.frameDuration = duration }
+    }
+
+    /// Takes in what the device tells.
+    ///
+    /// - Returns: `isIncomplete`: the device has to be read. `isMeddling`: somebody else has changed what was committed.
+    func take(_ events: [ControlEvent]) -> (isIncomplete: Bool, isMeddling: Bool) {
+        guard let snapshot else { return (false, false) }
+        for event in events where !event.mustBeRead {
+            if event.value != nil { toldValues[event.id] = event.valueOnly }
+            if event.flags != nil { toldFlags[event.id] = event.flagsOnly }
+        }
+        let whole = events.filter { !$0.mustBeRead }
+        guard let new = snapshot.changed(by: whole) else { return (true, false) }
+        let news = ControlNews(from: snapshot, to: new)
+        self.snapshot = new
+        if !news.isEmpty { onNews?(news, .external) }
+        return (whole.count < events.count, !committed.isDisjoint(with: news.values.keys))
+    }
+
+    private func learn(_ new: DeviceSnapshot, _ configured: Set<String>, _ found: [String: ControlValue]) {
+        let old = snapshot
+        snapshot = new
+        var (ours, restored) = (ControlNews(), ControlNews())
+        var others = old.map { ControlNews(from: $0, to: new) } ?? ControlNews()
+        for name in configured { ours.values[name] = others.values.removeValue(forKey: name) }
+        // What was found was never told as the device's state: it changed while nobody looked.
+        for (name, value) in found {
+            others.values[name] = nil
+            restored.values[name] = (value, new.configuration.controls[name])
+        }
+        if !configured.isEmpty { swap(&ours.described, &others.described) }
+        for (news, cause) in [(others, ControlCause.external), (restored, .restored), (ours, .configured)]
+        where !news.isEmpty { onNews?(news, cause) }
+    }
+
+    // Once when it begins, and once when it is over.
+    private func tell(_ now: [NotRestored]) {
+        guard now != notRestored else { return }
+        let before = notRestored
+        notRestored = now
+        for entry in now where !before.contains(where: { $0.path == entry.path && $0.why == entry.why }) {
+            logger.warning(
+                "not as it was last set",
+                metadata: [
+                    "what": "\(entry.path)", "wanted": "\(entry.wanted)", "is": "\(entry.present)",
+                    "why": "\(entry.why)",
+                ])
+        }
+        if now.isEmpty { logger.notice("as it was last set again") }
+    }
+}
+
+extension ControlEvent {
+    fileprivate var valueOnly: ControlEvent { ControlEvent(id: id, value: value, time: time) }
+    fileprivate var flagsOnly: ControlEvent { ControlEvent(id: id, flags: flags, time: time) }
+}

@@ -1,0 +1,64 @@
+import BusServer
+import CaptureSources
+import ZeroMQ
+
+/// Takes what a device tells by itself, on the loop. After each batch it rests a while, in which the driver gathers: a device
+/// that tells something thousands of times a second costs no more than one that does so ten times.
+final class EventWatch {
+    private let queue: any DeviceEventQueue
+    private let loop: Loop
+    private var token: Loop.Token?
+    private var restTimer: Loop.Token?
+    private var emptyWakes = 0
+
+    var onEvents: (([DeviceEvent]) -> Void)?
+    /// The device is gone.
+    var onLost: ((SourceError) -> Void)?
+
+    private static let rest: Int64 = 100
+    /// More than any device has controls; what is left waits for the next turn.
+    private static let eventsPerTurn = 1024
+    /// Wakes in a row without an event after which a driver's readiness is not believed any more.
+    private static let maximumEmptyWakes = 10
+
+    init(_ queue: any DeviceEventQueue, _ loop: Loop) {
+        self.queue = queue
+        self.loop = loop
+        watch()
+    }
+
+    /// Waits for no more events, and lets go of the device.
+    func end() {
+        loop.cancel(token)
+        loop.cancel(restTimer)
+        token = nil
+        restTimer = nil
+    }
+
+    private func watch() {
+        token = loop.watch(queue.isUrgent ? .urgent(queue.descriptor) : .descriptor(queue.descriptor)) { [weak self] in
+            self?.take()
+        }
+    }
+
+    private func take() {
+        var events: [DeviceEvent] = []
+        do throws(SourceError) {
+            while events.count < Self.eventsPerTurn, let event = try queue.next() { events.append(event) }
+        } catch {
+            end()
+            onLost?(error)
+            return
+        }
+        loop.cancel(token)
+        token = nil
+        emptyWakes = events.isEmpty ? emptyWakes + 1 : 0
+        if emptyWakes < Self.maximumEmptyWakes {
+            restTimer = loop.schedule(afterMilliseconds: Self.rest) { [weak self] in
+                self?.restTimer = nil
+                self?.watch()
+            }
+        }
+        if !events.isEmpty { onEvents?(events) }
+    }
+}

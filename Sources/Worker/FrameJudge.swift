@@ -1,0 +1,26 @@
+import CaptureCore
+import CaptureSources
+import Imaging
+
+/// Tells whole frames from damaged and short ones, which are counted and not passed on.
+///
+/// Drivers mark what they notice. That a compressed picture is short they don't: it is told by its first and last bytes.
+struct FrameJudge {
+    private let isJPEG: Bool
+    /// Some cameras leave the end marker out always; where it came once, a picture without it is torn.
+    private var hasSeenEnd = false
+
+    init(_ format: PixelFormat) { isJPEG = format == .motionJPEG || format == .jpeg }
+
+    mutating func isWhole(_ slot: FrameSlot, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan?) -> Bool {
+        guard !slot.isCorrupt, plan?.count(bytesUsed: slot.bytesUsed) != nil else { return false }
+        guard isJPEG, let region = regions.first, let used = slot.bytesUsed.first, used <= region.count else {
+            return !isJPEG
+        }
+        let picture = UnsafeRawBufferPointer(rebasing: region[..<used])
+        guard JPEGStream.hasStart(picture) else { return false }
+        let hasEnd = JPEGStream.hasEnd(picture)
+        hasSeenEnd = hasSeenEnd || hasEnd
+        return hasEnd || !hasSeenEnd
+    }
+}

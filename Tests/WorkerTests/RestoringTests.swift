@@ -1,0 +1,262 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import JSON
+import LinuxIO
+import Testing
+
+@testable import Worker
+
+/// What a worker does with a configuration that was committed before it, and with those who change it.
+@Suite("Settings that stick", .serialized, .timeLimit(.minutes(2)))
+struct RestoringTests {
+    private let bench = TestBench()
+
+    private func committed(_ controls: [(String, JSONValue)], format: (Int, Int) = (64, 48)) -> JSONValue {
+        [
+            "generation": 7,
+            "activeFormat": ["pixelFormat": "YUYV", "width": JSONValue(format.0), "height": JSONValue(format.1)],
+            "frameDuration": "1/100",
+            "controls": .array(controls.map { ["name": .string($0.0), "value": $0.1] }),
+        ]
+    }
+
+    private func worker(
+        _ configuration: JSONValue?, _ change: (inout WorkerOptions) -> Void = { _ in }
+    ) throws -> WorkerFixture {
+        try WorkerFixture(bench) {
+            $0.configuration = configuration
+            // Events come while it is open.
+            $0.idleCloseMilliseconds = 60_000
+            change(&$0)
+        }
+    }
+
+    private func set(_ worker: WorkerFixture, _ controls: JSONValue, fence: UInt64 = 1) throws {
+        let change: JSONValue = ["device": "cam0", "controls": controls]
+        let order = { (action: WorkerOrder.Action) in try worker.coordinator.order(action, fence: fence).get() }
+        _ = try order(.prepare(transaction: "t", change: change, path: "", mode: .exact))
+        _ = try order(.apply(transaction: "t"))
+        _ = try order(.finish(transaction: "t"))
+    }
+
+    private func event(_ worker: WorkerFixture, _ cause: String) throws -> [String: JSONValue] {
+        let report = try worker.coordinator.wait("an event of cause \(cause)") {
+            if case .event("controlsChanged", let members) = $0 { members["cause"]?.string == cause } else { false }
+        }
+        guard case .event(_, let members) = report else { return [:] }
+        return members
+    }
+
+    @Test("modes are put back before the values that they govern, whatever order they were committed in")
+    func order() throws {
+        bench.set { $0.meddled = ["gain_automatic": .boolean(true)] }
+        let worker = try worker(committed([("gain", 5), ("gain_automatic", false), ("brightness", 20)]))
+        let status = try worker.coordinator.waitForStatus("open") { $0["controls"]?["brightness"] == 20 }
+        #expect(status["controls"]?["gain"] == 5)
+        #expect(status["notRestored"] == [])
+        #expect(
+            bench.now.calls.filter { $0.hasPrefix("set ") } == ["set gain_automatic", "set gain", "set brightness"])
+    }
+
+    @Test("a value whose mode is automatic is left alone")
+    func automatic() throws {
+        let worker = try worker(committed([("gain", 5), ("gain_automatic", true)]))
+        let status = try worker.coordinator.waitForStatus("open") { $0["controls"]?["gain_automatic"] == true }
+        #expect(status["controls"]?["gain"] == 0)
+        #expect(status["notRestored"] == [])
+        #expect(!bench.now.calls.contains("set gain"))
+    }
+
+    @Test("the mode in which a value counts is committed with it")
+    func modeBelongsToValue() throws {
+        let configuration: JSONValue
+        do {
+            let worker = try worker(nil)
+            try set(worker, ["gain": 6])
+            configuration = try #require(
+                try worker.coordinator.waitForStatus("committed") { $0["committed"] != .null }["committed"])
+            try worker.stop()
+        }
+        // The camera comes back as it was made: automatic.
+        bench.set { $0.meddled = ["gain_automatic": .boolean(true)] }
+        let worker = try worker(configuration)
+        let status = try worker.coordinator.waitForStatus("put back") { $0["controls"]?["gain"] == 6 }
+        #expect(status["controls"]?["gain_automatic"] == false)
+    }
+
+    @Test("what can't be put back is told, and keeps nothing else from it")
+    func notRestored() throws {
+        bench.set {
+            $0.stubborn = ["gain": .integer(9)]
+            $0.refusedControl = "auto"
+            $0.missing = ["volume"]
+            $0.forcedFormat = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 32, height: 24))
+        }
+        let worker = try worker(
+            committed([("gain", 5), ("auto", true), ("volume", 3), ("brightness", 20)], format: (640, 480)))
+        let status = try worker.coordinator.waitForStatus("told") { $0["notRestored"]?.array?.count == 4 }
+        #expect(status["controls"]?["brightness"] == 20)
+        var told: [String: JSONValue] = [:]
+        for entry in status["notRestored"]?.array ?? [] { told[entry["path"]?.string ?? ""] = entry }
+        #expect(told["controls.gain"]?["wanted"] == 5)
+        #expect(told["controls.gain"]?["is"] == 9)
+        #expect(told["controls.auto"]?["why"]?.string?.contains("refused") == true)
+        #expect(told["controls.volume"]?["is"] == .null)
+        #expect(told["activeFormat"]?["wanted"]?["width"] == 640)
+        #expect(told["activeFormat"]?["is"]?["width"] == 32)
+        #expect(status["error"] == .null)
+        // It streams all the same, and what is committed anew is not told any more.
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        _ = try subscriber.next { $0.header["width"] == 32 }
+        bench.set { $0.stubborn = [:] }
+        try set(worker, ["gain": 4])
+        let after = try worker.coordinator.waitForStatus("committed anew") { $0["controls"]?["gain"] == 4 }
+        #expect(after["notRestored"]?.array?.contains { $0["path"] == "controls.gain" } == false)
+    }
+
+    @Test("a control's former name in what was committed is understood")
+    func formerName() throws {
+        bench.set {
+            $0.extra = [
+                CaptureControl(
+                    name: "focus_automatic_continuous", title: "Focus, Automatic Continuous", id: 0x9A_090C,
+                    type: .boolean,
+                    maximum: 1)
+            ]
+        }
+        let worker = try worker(committed([("focus_auto", 1)]))
+        let status = try worker.coordinator.waitForStatus("open") {
+            $0["controls"]?["focus_automatic_continuous"] == true
+        }
+        #expect(status["notRestored"] == [])
+    }
+
+    @Test("what was changed while the device was closed is put back, and told")
+    func whileClosed() throws {
+        let worker = try worker(nil) { $0.idleCloseMilliseconds = 50 }
+        try set(worker, ["brightness": 30])
+        try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+        bench.set { $0.meddled = ["brightness": .integer(3), "gain": .integer(2)] }
+        try worker.coordinator.send(.readControls)
+        #expect(try event(worker, "external")["controls"] == ["gain": ["old": 0, "new": 2]])
+        #expect(try event(worker, "restored")["controls"] == ["brightness": ["old": 3, "new": 30]])
+    }
+
+    @Test("the lock takes the kernel's priority, also when the device is opened anew, and gives it back")
+    func priority() throws {
+        let worker = try worker(nil) { $0.idleCloseMilliseconds = 50 }
+        try worker.coordinator.waitForStatus("open") { $0["kernelPriority"] == "default" }
+        _ = try worker.coordinator.order(.lock, fence: 3).get()
+        try worker.coordinator.waitForStatus("ours") { $0["kernelPriority"] == "record" }
+        let gone = SourceError(.disconnected, operation: "VIDIOC_DQEVENT", message: "gone")
+        bench.set { $0.openFailure = gone }
+        bench.told.fail(gone)
+        try worker.coordinator.waitForStatus("gone") { $0["error"]?["reason"] == "deviceDisconnected" }
+        try worker.coordinator.waitForStatus("closed") { $0["kernelPriority"] == .null }
+        bench.told.fail(nil)
+        bench.set { $0.openFailure = nil }
+        try worker.coordinator.waitForStatus("back") { $0["kernelPriority"] == "record" && $0["error"] == .null }
+        _ = try worker.coordinator.order(.unlock, fence: 3).get()
+        try worker.coordinator.waitForStatus("everybody's") { $0["kernelPriority"] != "record" }
+        #expect(bench.now.priority == .default)
+    }
+
+    @Test("what others change under a lock is put back, and given up in the end")
+    func underLock() throws {
+        bench.set { $0.priorityForLock = .unsupported }
+        let worker = try worker(nil)
+        try set(worker, ["brightness": 30])
+        _ = try worker.coordinator.order(.lock, fence: 3).get()
+        try worker.coordinator.waitForStatus("locked") { $0["kernelPriority"] == "unsupported" }
+        for value: Int64 in 1...5 {
+            bench.set { $0.meddled = ["brightness": .integer(value)] }
+            bench.told.tell(
+                .control(ControlEvent(id: 0x98_0900, value: .integer(value), time: MonotonicClock.now())))
+            #expect(try event(worker, "restored")["controls"]?["brightness"]?["new"] == 30)
+        }
+        bench.set { $0.meddled = ["brightness": .integer(6)] }
+        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(6), time: MonotonicClock.now())))
+        let status = try worker.coordinator.waitForStatus("given up") { $0["notRestored"] != [] }
+        #expect(status["notRestored"]?[0]?["path"] == "controls.brightness")
+        #expect(status["controls"]?["brightness"] == 6)
+        // Whoever takes the lock begins anew.
+        _ = try worker.coordinator.order(.unlock, fence: 3).get()
+        _ = try worker.coordinator.order(.lock, fence: 4).get()
+        try worker.coordinator.waitForStatus("as committed") {
+            $0["controls"]?["brightness"] == 30 && $0["notRestored"] == []
+        }
+    }
+
+    @Test("without a lock what others change stays, and is told with the old value")
+    func withoutLock() throws {
+        let worker = try worker(nil)
+        try set(worker, ["brightness": 30])
+        bench.set { $0.meddled = ["brightness": .integer(2)] }
+        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(2), time: MonotonicClock.now())))
+        #expect(try event(worker, "external")["controls"] == ["brightness": ["old": 30, "new": 2]])
+        #expect(try worker.coordinator.status["controls"]?["brightness"] == 2)
+        // What has to be read is read.
+        bench.set { $0.meddled["gain"] = .integer(8) }
+        bench.told.tell(.control(ControlEvent(id: 0x98_0913, mustBeRead: true, time: MonotonicClock.now())))
+        #expect(try event(worker, "external")["controls"] == ["gain": ["old": 0, "new": 8]])
+        // An event from before the last reading is no news; flags are told as such.
+        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(77), time: 1)))
+        bench.set { $0.flags = ["gain": [.inactive]] }
+        bench.told.tell(.control(ControlEvent(id: 0x98_0913, flags: [.inactive], time: MonotonicClock.now())))
+        let flags = try event(worker, "external")
+        #expect(flags["controls"] == [:])
+        #expect(flags["described"] == ["gain"])
+    }
+
+    @Test("a flood of events is told ten times a second")
+    func flood() throws {
+        let worker = try worker(nil)
+        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        let (begun, fetched) = (MonotonicClock.now(), bench.told.fetched)
+        for value: Int64 in 1...3000 {
+            bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(value % 100), time: begun + value)))
+        }
+        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(99), time: begun + 5000)))
+        var events = 0
+        _ = try worker.coordinator.wait("the last value") {
+            if case .event(_, let members) = $0 {
+                events += 1
+                return members["controls"]?["brightness"]?["new"] == 99
+            }
+            return false
+        }
+        let tenths = (MonotonicClock.now() - begun) / 100_000_000
+        #expect(events <= tenths + 2)
+        #expect(bench.told.fetched - fetched <= 3001 + events + 2)
+    }
+
+    @Test("another program that has the device is named to subscribers and in state")
+    func named() throws {
+        bench.set {
+            var failure = SourceError(.inUse, operation: "VIDIOC_STREAMON", errno: 16, message: "busy")
+            failure.holders = [DeviceHolder(pid: 812, uid: 1000, name: "cheese")]
+            $0.startFailure = failure
+        }
+        let worker = try worker(nil)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let refused = try subscriber.next { $0.header["error"] != nil }
+        #expect(refused.header["error"]?["reason"] == "deviceInUse")
+        #expect(refused.header["error"]?["data"]?["by"] == [["pid": 812, "uid": 1000, "name": "cheese"]])
+        let status = try worker.coordinator.waitForStatus("error") { $0["error"] != .null }
+        #expect(status["error"]?["message"]?.string?.contains("cheese (pid 812)") == true)
+    }
+
+    @Test("a restart of the picture's source restarts the stream")
+    func sourceChange() throws {
+        let worker = try worker(nil)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let before = try subscriber.next { $0.header["stream"] != nil }.header["stream"]
+        bench.told.tell(.sourceChanged(resolution: true))
+        _ = try worker.coordinator.wait("the event") {
+            if case .event("sourceChanged", let members) = $0 { members["resolution"] == true } else { false }
+        }
+        _ = try subscriber.next { ($0.header["stream"] ?? before) != before }
+        #expect(bench.now.calls.filter { $0 == "open" }.count == 1)
+    }
+}
