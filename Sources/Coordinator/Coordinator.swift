@@ -335,7 +335,9 @@ public final class Coordinator {
         // Before the first search has succeeded, there may be more.
         let isComplete = roster.hasSearched || !options.usesHardware || !configuration.usesHardware
         // Decided once: a camera that comes or goes later takes no other away, and brings none.
-        if usesDefaultCameras == nil, isComplete { usesDefaultCameras = roster.isEmpty && options.configurationPath == nil }
+        if usesDefaultCameras == nil, isComplete {
+            usesDefaultCameras = roster.isEmpty && options.configurationPath == nil
+        }
         roster.dropExcess { [fleet, locks] uniqueID in
             guard let worker = fleet.worker(of: uniqueID) else { return false }
             return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
