@@ -29,6 +29,8 @@ public struct Configuration: Hashable, Sendable {
     public var renditions = BusLimits.maxRenditions
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
     public var idleCloseMilliseconds = 2000
+    /// `worker.silence_limit_ms`: how long a stream may go without a frame; 0: for ever.
+    public var silenceLimitMilliseconds = 5000
 
     public init() {}
 
@@ -86,6 +88,8 @@ public struct Configuration: Hashable, Sendable {
         }
         try reader.section("worker") { worker throws(ParseError) in
             idleCloseMilliseconds = try worker.integer("idle_close_ms", 0...3_600_000) ?? idleCloseMilliseconds
+            silenceLimitMilliseconds =
+                try worker.integer("silence_limit_ms", 0...3_600_000) ?? silenceLimitMilliseconds
         }
         try reader.finish()
     }

@@ -228,6 +228,7 @@ public final class Coordinator {
             program: program, runtimeDirectory: directory, group: hasGroup ? configuration.group : nil,
             logLevel: configuration.logLevel, renditions: configuration.renditions,
             idleCloseMilliseconds: configuration.idleCloseMilliseconds,
+            silenceLimitMilliseconds: configuration.silenceLimitMilliseconds,
             connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections)
     }
 

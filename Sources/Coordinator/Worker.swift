@@ -20,6 +20,7 @@ final class Worker {
         var logLevel: String
         var renditions: Int
         var idleCloseMilliseconds: Int
+        var silenceLimitMilliseconds: Int
         var connectionsPerUser: Int
         var connections: Int
     }
@@ -186,6 +187,7 @@ final class Worker {
         var arguments = [
             "--device", device.id, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
             "--renditions", "\(launch.renditions)", "--idle-close-ms", "\(launch.idleCloseMilliseconds)",
+            "--silence-limit-ms", "\(launch.silenceLimitMilliseconds)",
             "--connections-per-user", "\(launch.connectionsPerUser)", "--connections", "\(launch.connections)",
         ]
         if let group = launch.group { arguments += ["--group", group] }

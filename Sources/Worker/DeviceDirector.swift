@@ -12,6 +12,8 @@ final class DeviceDirector {
     private let thread: DeviceThread<DeviceKeeper>
     private let frames: FrameDesk
     private let logger: Logger
+    /// Nanoseconds; 0: none.
+    private let silenceLimit: Int64
     private var life: DeviceLife
     private var run: StreamRun?
     private var wakeTimer: Loop.Token?
@@ -39,13 +41,14 @@ final class DeviceDirector {
 
     init(
         device: String, _ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, _ frames: FrameDesk,
-        idleMilliseconds: Int, logger: Logger
+        idleMilliseconds: Int, silenceLimitMilliseconds: Int, logger: Logger
     ) {
         self.device = device
         self.loop = loop
         self.thread = thread
         self.frames = frames
         self.logger = logger
+        silenceLimit = Int64(silenceLimitMilliseconds) * 1_000_000
         knowledge = DeviceKnowledge(logger: logger)
         life = DeviceLife(idleTime: Int64(idleMilliseconds) * 1_000_000)
     }
@@ -182,7 +185,7 @@ final class DeviceDirector {
     }
 
     private func begin(_ stream: any FrameStream) {
-        let run = StreamRun(stream, loop)
+        let run = StreamRun(stream, loop, silenceLimit: silenceLimit)
         self.run = run
         hasFrame = false
         // Some drivers settle these only now.

@@ -22,6 +22,7 @@ final class StreamRun {
     private let regions: [[UnsafeRawBufferPointer]]
     private var judge: FrameJudge
     private var lastSequence: UInt64?
+    private var silence: SilenceWatch?
     private var isOver = false
     private var whenHome: (() -> Void)?
 
@@ -35,10 +36,14 @@ final class StreamRun {
     /// Frames that are taken before others have their turn again.
     private static let framesPerTurn = 8
 
+    /// Nanoseconds.
+    private static let longestFrame: Int64 = 3_600_000_000_000
+
     private static let brokenPoll = SourceError(
         .disconnected, operation: "poll", errno: ENODEV, message: "the driver reports an error of the device")
 
-    init(_ stream: any FrameStream, _ loop: Loop) {
+    /// - Parameter silenceLimit: nanoseconds that it may go without a frame; 0: for ever.
+    init(_ stream: any FrameStream, _ loop: Loop, silenceLimit: Int64) {
         self.stream = stream
         self.loop = loop
         layout = stream.layout
@@ -49,6 +54,11 @@ final class StreamRun {
         regions = slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
         payloadPlan = PayloadPlan(layout, regions: slots.first?.regions.map(\.count) ?? [])
         token = loop.watch(.descriptor(stream.descriptor)) { [weak self] in self?.takeFrames() }
+        if silenceLimit > 0 {
+            let frame = min(stream.frameDuration?.nanoseconds ?? 0, Self.longestFrame)
+            let limit = max(silenceLimit, 20 * frame)
+            silence = SilenceWatch(loop, limit: limit) { [weak self] in self?.judgeSilence(limit) }
+        }
     }
 
     /// Some drivers tell it with the frames only.
@@ -89,7 +99,20 @@ final class StreamRun {
         }
     }
 
+    private func judgeSilence(_ limit: Int64) {
+        // This process may have been stopped: then the frames are there, and nobody has looked.
+        takeFrames()
+        guard !isOver, silence?.isSilent == true else { return }
+        stopWatching()
+        isOver = true
+        onLost?(
+            SourceError(
+                .failed, operation: "stream",
+                message: "no frame has come for \(limit / 1_000_000) ms; the device is opened anew"))
+    }
+
     private func take(_ slot: FrameSlot) {
+        silence?.heard()
         ledger.dequeued(slot.index)
         if let lastSequence, slot.captureSequence > lastSequence + 1 {
             onGap?(slot.captureSequence - lastSequence - 1)
@@ -125,6 +148,8 @@ final class StreamRun {
     private func stopWatching() {
         loop.cancel(token)
         token = nil
+        silence?.end()
+        silence = nil
     }
 
     private func tellIfHome() {

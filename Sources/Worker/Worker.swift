@@ -93,6 +93,7 @@ public final class Worker {
                 clock: clock)
             director = DeviceDirector(
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
+                silenceLimitMilliseconds: options.silenceLimitMilliseconds,
                 logger: logger)
             link = try CoordinatorLink(
                 context, loop, path: directory.workersSocket,

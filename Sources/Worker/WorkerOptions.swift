@@ -11,6 +11,9 @@ public struct WorkerOptions: Sendable {
     public var renditions = 8
     /// How long the device stays open when nobody wants it any more.
     public var idleCloseMilliseconds = 2000
+    /// How long a stream may go without a frame before the device is opened anew; 0: for ever, as a camera that waits for
+    /// its trigger does.
+    public var silenceLimitMilliseconds = 5000
     /// Connections to the media socket, of one user and in all.
     public var connectionsPerUser = 128
     public var connections = 1024

@@ -48,6 +48,11 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("Close the device when nobody has wanted it for so long.", valueName: "milliseconds"))
     var idleCloseMs = 2000
 
+    @Option(
+        help: ArgumentHelp(
+            "Open the device anew when a stream has had no frame for so long; 0: never.", valueName: "milliseconds"))
+    var silenceLimitMs = 5000
+
     @Option(help: ArgumentHelp("Connections of one user to the media socket.", valueName: "count"))
     var connectionsPerUser = 128
 
@@ -66,8 +71,8 @@ struct CameraBusWorker: ParsableCommand {
         if camera != nil, facts == nil { throw ValidationError("--camera takes what --list prints of one") }
         if let virtual, !(0..<64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 63") }
         guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
-        guard (1...64).contains(renditions), (0...3_600_000).contains(idleCloseMs), connectionsPerUser > 0,
-            connections > 0
+        guard (1...64).contains(renditions), (0...3_600_000).contains(idleCloseMs),
+            (0...3_600_000).contains(silenceLimitMs), connectionsPerUser > 0, connections > 0
         else { throw ValidationError("a count is out of its range") }
     }
 
@@ -93,6 +98,7 @@ struct CameraBusWorker: ParsableCommand {
         options.group = group
         options.renditions = renditions
         options.idleCloseMilliseconds = idleCloseMs
+        options.silenceLimitMilliseconds = silenceLimitMs
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections
         do {

@@ -18,6 +18,8 @@ final class TestBench: Sendable {
         /// Milliseconds that each setting of a control takes.
         var slowness: UInt32 = 0
         var damagedFrames = 0
+        /// No frames come, and no error.
+        var isSilent = false
         var calls: [String] = []
         var isOpen = false
         var isStreaming = false
@@ -262,7 +264,7 @@ final class TestStream: FrameStream {
     func dequeue() throws(SourceError) -> FrameSlot? {
         if let failure = bench.now.streamFailure { throw failure }
         let ticks = timer.drain()
-        guard ticks > 0 else { return nil }
+        guard ticks > 0, !bench.now.isSilent else { return nil }
         sequence += ticks
         guard !queued.isEmpty else { return nil }
         let slot = queued.removeFirst()
