@@ -483,6 +483,8 @@ public final class Coordinator {
         isStopping = true
         // The last replies get a moment to leave.
         try? commands?.server.socket.set(.linger, 200)
-        fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [weak self] in self?.loop.stop() }
+        fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [discovery, loop] in
+            discovery.stop { loop.stop() }
+        }
     }
 }

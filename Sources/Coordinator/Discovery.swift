@@ -14,8 +14,9 @@ final class Discovery {
     /// How long the search may take, milliseconds.
     private static let limit: Int64 = 10_000
     /// Searches that were given up and have not ended yet; a driver can hold even a killed process.
-    private var unreaped = 0
+    private var unreaped: [ObjectIdentifier: ProcessOutput] = [:]
     private static let maximumUnreaped = 4
+    private var whenEnded: (() -> Void)?
 
     init(_ loop: Loop, program: String, logger: Logger) {
         self.loop = loop
@@ -25,7 +26,7 @@ final class Discovery {
 
     /// Calls the body with the cameras found; nil when the search fails, which is logged.
     func run(_ body: @escaping (CameraSurvey?) -> Void) {
-        guard unreaped < Self.maximumUnreaped else {
+        guard unreaped.count < Self.maximumUnreaped else {
             logger.error("cameras can't be searched for: a driver keeps the searches before from ending")
             return body(nil)
         }
@@ -38,7 +39,7 @@ final class Discovery {
         }
         var token: Loop.Token?
         var timer: Loop.Token?
-        unreaped += 1
+        unreaped[ObjectIdentifier(output)] = output
         let finish: () -> Void = { [weak self, loop, logger] in
             loop.cancel(token)
             loop.cancel(timer)
@@ -46,8 +47,8 @@ final class Discovery {
             var ending: Loop.Token?
             ending = loop.watch(.descriptor(output.process.rawValue)) {
                 output.reap()
-                self?.unreaped -= 1
                 loop.cancel(ending)
+                self?.reaped(output)
             }
             let parsed = output.bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }
             guard output.isComplete, let survey = parsed.flatMap(CameraSurvey.init(json:)) else {
@@ -63,5 +64,23 @@ final class Discovery {
             output.kill()
             finish()
         }
+    }
+
+    /// Ends the searches that are under way, and calls the body when they have ended, or after a second: then a driver keeps one.
+    func stop(then body: @escaping () -> Void) {
+        guard !unreaped.isEmpty else { return body() }
+        whenEnded = body
+        for search in unreaped.values { search.kill() }
+        loop.schedule(afterMilliseconds: 1000) { [weak self] in self?.tellEnded() }
+    }
+
+    private func reaped(_ search: ProcessOutput) {
+        unreaped[ObjectIdentifier(search)] = nil
+        if unreaped.isEmpty { tellEnded() }
+    }
+
+    private func tellEnded() {
+        whenEnded?()
+        whenEnded = nil
     }
 }
