@@ -61,6 +61,8 @@ public enum V4L2MenuItem: Hashable, Sendable {
 
 extension V4L2Device {
     /// All controls in ascending order of their ids (`VIDIOC_QUERY_EXT_CTRL`); empty where the device has none.
+    ///
+    /// One that the driver fails to describe is left out: cameras that stall requests about some of theirs are common.
     public func controls() throws(V4L2Error) -> [V4L2Control] {
         var controls: [V4L2Control] = []
         var previous: UInt32 = 0
@@ -70,7 +72,12 @@ extension V4L2Device {
             switch attempt(.queryControl, &answer) {
             case 0: break
             case EINVAL, ENOTTY: return controls
-            case let number: throw error(number, .queryControl)
+            case ENODEV: throw error(ENODEV, .queryControl)
+            // "Next" doesn't say which one it failed at.
+            default:
+                guard let failing = failingControl(after: previous) else { return controls }
+                previous = failing
+                continue
             }
             // The next control is a higher one. A driver that goes back would go round for ever.
             guard answer.id > previous else { return controls }
@@ -78,6 +85,21 @@ extension V4L2Device {
             controls.append(V4L2Control(answer))
         }
         return controls
+    }
+
+    /// The first of the standard controls beyond that id which there is, and which the driver fails to describe.
+    private func failingControl(after previous: UInt32) -> UInt32? {
+        for base in v4l2ControlBases {
+            for id in base..<(base + v4l2ControlsOfClass) where id > previous {
+                var answer = v4l2_query_ext_ctrl()
+                answer.id = id
+                switch attempt(.queryControl, &answer) {
+                case 0, EINVAL, ENOTTY: continue
+                default: return id
+                }
+            }
+        }
+        return nil
     }
 
     /// One control with its present range and flags (`VIDIOC_QUERY_EXT_CTRL`); nil if there is none of that id.
@@ -104,13 +126,18 @@ extension V4L2Device {
             switch attempt(.queryMenu, &answer) {
             case 0: items[index] = control.kind == .menu ? .name(text(answer.name)) : .value(answer.value)
             case EINVAL: continue
-            case ENOTTY: return items
-            case let number: throw error(number, .queryMenu)
+            case ENODEV: throw error(ENODEV, .queryMenu)
+            default: return items
             }
         }
         return items
     }
 }
+
+/// Where the ids of the controls of cameras begin, class by class (`V4L2_CID_BASE`, `V4L2_CID_CAMERA_CLASS_BASE`, flash, image
+/// source and image processing), and how many of each class are looked at.
+private let v4l2ControlBases: [UInt32] = [0x0098_0900, 0x009A_0900, 0x009C_0900, 0x009E_0900, 0x009F_0900]
+private let v4l2ControlsOfClass: UInt32 = 96
 
 /// How many controls a device has at most for this module. The kernel's largest drivers have some 150.
 private let v4l2ControlLimit = 2048

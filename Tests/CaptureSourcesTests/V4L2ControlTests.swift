@@ -45,6 +45,24 @@ import Video4Linux
         #expect(table["off"] == nil)
     }
 
+    /// One that the camera stalls, whichever way it is asked for, costs the others nothing.
+    @Test(arguments: [EIO, EPIPE]) func failing(_ failure: Int32) throws {
+        let failing: Set<UInt32> = [0x0098_0901, 0x0098_0902, 0x009A_090D]
+        let ids: [UInt32] = [0x0098_0900, 0x0098_0901, 0x0098_0902, 0x0098_0913, 0x009A_090D, 0x009A_0910]
+        device.on(.queryControl) { [self] (answer: inout v4l2_query_ext_ctrl) in
+            let id = answer.id & 0x3FFF_FFFF
+            let isNext = answer.id != id
+            guard let found = ids.first(where: { isNext ? $0 > id : $0 == id }) else { return EINVAL }
+            if failing.contains(found) { return failure }
+            answer = control(found, "Control \(found)")
+            return 0
+        }
+        #expect(try device.controls().map(\.id) == [0x0098_0900, 0x0098_0913, 0x009A_0910])
+        // A camera that is gone is another matter.
+        device.on(.queryControl) { (_: inout v4l2_query_ext_ctrl) in ENODEV }
+        #expect(throws: V4L2Error.self) { try device.controls() }
+    }
+
     /// A driver that answers each "next" with a control that isn't.
     @Test func goingBack() throws {
         device.on(.queryControl) { (answer: inout v4l2_query_ext_ctrl) in
