@@ -10,9 +10,17 @@ enum KernelRing {
         case single
         /// Two multi-planar webcams.
         case multi
+        /// A USB controller without devices: the tests plug in what they need (``EmulatedCamera``).
+        case usb
 
-        /// The names of the camera nodes' cards come with the module: these are their count.
-        var cameraCount: Int { self == .single ? 4 : 2 }
+        /// How many cameras of vivid's there are.
+        var cameraCount: Int {
+            switch self {
+            case .single: 4
+            case .multi: 2
+            case .usb: 0
+            }
+        }
     }
 
     /// What the runner promises; nil outside of the ring.
@@ -22,9 +30,13 @@ enum KernelRing {
     static var hasVivid: Bool { !identities.isEmpty }
 }
 
-/// All tests of this module: one after the other, since they share the devices.
+/// The tests on vivid's devices: one after the other, since they share them.
 @Suite(.serialized, .enabled(if: KernelRing.hasVivid, "no vivid device: the kernel ring (make test-kernel) has them"))
 enum KernelTests {}
+
+/// The tests on USB cameras, one after the other.
+@Suite(.serialized, .enabled(if: KernelRing.topology == .usb, "the kernel ring (make test-kernel) has the controller"))
+enum USBTests {}
 
 /// A ring without its devices must not pass for a machine without vivid.
 @Test(.enabled(if: KernelRing.topology != nil))

@@ -92,7 +92,8 @@ extension KernelTests {
             program.standardError = progress
             try program.run()
             defer {
-                program.terminate()
+                // The threads of tests have other signals blocked, and what they start inherits that.
+                kill(program.processIdentifier, SIGKILL)
                 program.waitUntilExit()
             }
             // It says something with its first frame.
