@@ -9,6 +9,8 @@ BINDIR ?= $(PREFIX)/bin
 DATADIR ?= $(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
 SYSCONFDIR ?= /etc
+# An empty PREFIX, usually a variable that isn't set, would strew the programs over / itself.
+with_prefix = $(if $(strip $(PREFIX)),,$(error PREFIX is empty; name where to install, as in: make $@ PREFIX=/usr/local))
 
 PROGRAMS := camerabus camerabusd camerabus-worker
 BASH_COMPLETIONS := $(DATADIR)/bash-completion/completions
@@ -28,7 +30,7 @@ build: ## Build the programs, with all they need, into .build/release
 	@deploy/install-dependencies --build
 	@for program in $(PROGRAMS); do $(SWIFT) build -c release --product $$program || exit 1; done
 
-run: build ## Start the bus here, with two virtual cameras when there is no other; Ctrl-C ends it
+run: build ## Start the bus here, with two virtual cameras when there is no other; Ctrl-C ends it (make run RUN="--runtime-dir /tmp/bus")
 	@deploy/install-dependencies --run
 	@deploy/run $(RUN)
 
@@ -51,6 +53,7 @@ lint: ## Check formatting, scripts and the service's unit
 	@Tests/run format scripts deploy
 
 install: ## Install what `make build` built, with unit, configuration and completions (DESTDIR, PREFIX)
+	@:$(with_prefix)
 	@for program in $(PROGRAMS); do [ -x .build/release/$$program ] || { echo "make install: first make build" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SYSCONFDIR)/camerabus
 	install -m 755 $(PROGRAMS:%=.build/release/%) $(DESTDIR)$(BINDIR)
@@ -72,11 +75,13 @@ install: ## Install what `make build` built, with unit, configuration and comple
 PYTHONDIR ?= $(shell $(PYTHON) -c 'import sys; print("$(PREFIX)/lib/python3" + ("" if "$(PREFIX)" == "/usr" else ".%d" % sys.version_info[1]) + "/dist-packages")')
 
 install-python: ## Install the Python package for all users (DESTDIR, PREFIX)
+	@:$(with_prefix)
 	@[ -n "$(PYTHONDIR)" ] || exit 1
 	install -d $(DESTDIR)$(PYTHONDIR)/camerabus
 	install -m 644 Protocol/python/camerabus/*.py Protocol/python/camerabus/py.typed $(DESTDIR)$(PYTHONDIR)/camerabus
 
 uninstall: ## Remove what install and install-python installed; the configuration stays
+	@:$(with_prefix)
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
 	rm -f $(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
