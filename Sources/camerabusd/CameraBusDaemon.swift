@@ -1,5 +1,6 @@
 import ArgumentParser
 import Coordinator
+import Glibc
 import Logging
 
 @main
@@ -15,7 +16,7 @@ struct CameraBusDaemon: ParsableCommand {
             /var/lib/camerabus for root, else $XDG_STATE_HOME/camerabus or ~/.local/state/camerabus. Cameras may come and go; \
             SIGHUP searches for them too. SIGHUP reads the configuration again; SIGTERM ends it and everything it started.
 
-            Exit status: 0 ended in order, 1 could not start, 64 usage.
+            Exit status: 0 ended in order, 1 could not start, 2 usage.
             """,
         version: "0.1.0")
 
@@ -41,6 +42,19 @@ struct CameraBusDaemon: ParsableCommand {
 
     @Option(help: ArgumentHelp("The worker's program (default: camerabus-worker beside this one).", valueName: "file"))
     var worker: String?
+
+    // The parser's own exit status for usage, 64, is not the one that camerabus and most programs have.
+    static func main() {
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch {
+            guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+            let message = Array((fullMessage(for: error) + "\n").utf8)
+            _ = message.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
+            Glibc.exit(2)
+        }
+    }
 
     func validate() throws {
         if let virtual, !(0...64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 64") }
