@@ -19,7 +19,7 @@ enum Discovery {
             let why: String
             if candidates.count > 1, candidate.path == "/tmp/camerabus-\(uid)", !isOurs(candidate.path, uid) {
                 // Anybody may make a directory of that name there, with a bus of their own in it.
-                why = exists(candidate.path) ? "belongs to somebody else" : "not there"
+                why = exists(candidate.path) ? "belongs to somebody else" : "no such directory"
             } else if UnixSocket.isLive(candidate.commandSocket) {
                 return candidate
             } else {
@@ -36,7 +36,7 @@ enum Discovery {
         switch errno {
         case EACCES: return "not permitted: is the group camerabus missing?"
         case ENOENT where exists(directory.path): return "no bus in it"
-        default: return "not there"
+        default: return "no such directory"
         }
     }
 
