@@ -9,17 +9,18 @@ struct Camerabus: AsyncParsableCommand {
 
             EXIT STATUS:
               0  done
-              1  refused by the bus; the reason is printed as 'reason: message'
+              1  refused by the bus; the reason is printed as 'reason: message'. Also: a lock was lost
               2  usage
               3  no bus to talk to: start one with 'camerabusd'; 'camerabus doctor' says what else is wrong
-              4  timed out
+              4  timed out: no answer, no frame, or no lock in time
               128+N  ended by signal N
+            'camerabus lock DEVICE -- COMMAND' has its command's status.
 
             EXAMPLES:
               camerabus devices
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
-              camerabus watch state/device --json | jq .
+              camerabus watch state/device --json | jq -c '[.topic, .value.isStreaming]'
               camerabus who cam0
 
             ENVIRONMENT:
@@ -39,7 +40,18 @@ extension Camerabus {
     /// Reads a command line.
     ///
     /// - Parameter arguments: without the program's name.
+    /// - Throws: ``Failure`` with what to type instead, where that is known; else the parser's error.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
+        let arguments = Typing.globalOptionsBehindCommand(arguments)
+        do {
+            return try parse(arguments)
+        } catch {
+            guard exitCode(for: error) != .success, let advice = Typing.advice(arguments) else { throw error }
+            throw Failure(status: ExitStatus.usage, description: "Error: \(advice)")
+        }
+    }
+
+    private static func parse(_ arguments: [String]) throws -> any ParsableCommand {
         // The parser has no word for a list of arguments, then '--', then another list.
         guard arguments.first == LockCommand.configuration.commandName,
             let end = arguments.firstIndex(of: "--"), end + 1 < arguments.endIndex

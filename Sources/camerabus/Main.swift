@@ -19,6 +19,7 @@ enum Main {
     /// - Parameter arguments: without the program's name.
     /// - Returns: the exit status.
     static func run(_ arguments: [String]) async -> Int32 {
+        if Completing.isAsked(arguments) { await Completing.prepare(arguments) }
         var command: any ParsableCommand
         do {
             command = try Camerabus.command(arguments)
@@ -35,22 +36,31 @@ enum Main {
         } catch {
             // The parser's own commands, which print help and version, speak by errors.
             guard command is any AsyncParsableCommand else { return report(parsing: error) }
-            return report(error, asJSON: (command as? any BusCommand)?.options.json ?? false)
+            return report(error, of: command)
         }
     }
 
     private static func report(parsing error: any Error) -> Int32 {
-        let text = Camerabus.fullMessage(for: error)
+        if let failure = error as? Failure {
+            Output.note(failure.description)
+            return failure.status
+        }
         guard Camerabus.exitCode(for: error) == .success else {
-            Output.note(text)
+            Output.note(Camerabus.fullMessage(for: error))
             return ExitStatus.usage
+        }
+        // The parser breaks lines anywhere, also those that are there to be copied.
+        var text = Camerabus.fullMessage(for: error, columns: 1_000_000)
+        if text.hasPrefix("OVERVIEW: ") || text.hasPrefix("USAGE: ") {
+            text = HelpText.wrapped(text, columns: HelpText.columns)
         }
         // Help, version and completion scripts were asked for: they are results.
         do { try Output.line(text) } catch { return ExitStatus.of(error) }
         return ExitStatus.done
     }
 
-    private static func report(_ error: any Error, asJSON: Bool) -> Int32 {
+    private static func report(_ error: any Error, of command: any ParsableCommand) -> Int32 {
+        let asJSON = (command as? any BusCommand)?.options.json ?? false
         if let signal = Signals.interruption { return 128 + signal }
         let status = ExitStatus.of(error)
         switch error {
@@ -58,6 +68,9 @@ enum Main {
         case is CleanExit, is ValidationError: return report(parsing: error)
         case is OutputClosed: break
         case ClientError.refused(let refusal) where asJSON: Output.note(refusal.json.description)
+        case let error as ClientError:
+            let name = type(of: command).configuration.commandName ?? ""
+            Output.note(Table.printable(Wording(command: name).text(error)))
         default: Output.note("\(error)")
         }
         return status

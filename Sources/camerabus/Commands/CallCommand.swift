@@ -13,6 +13,9 @@ struct CallCommand: BusCommand {
             gets $CAMERABUS_LOCK unless 'lock' is among its parameters. The time that a method may 'wait' comes on top of --timeout. \
             A request may have 1 MiB.
 
+            A lock that device.lock gives ends with the process that asked, which is this one: give it a "lease" (in milliseconds), or use \
+            'camerabus lock'.
+
             With --json the result is one line.
 
             EXAMPLES:
@@ -43,6 +46,17 @@ struct CallCommand: BusCommand {
         for attachment in answer.result["attachments"]?.array ?? [] {
             Output.note("left out: \(attachment)")
         }
+        if let warning = Self.warning(method, params, pid: client.greeting.pid) { Output.note(warning) }
+    }
+
+    /// What to say of a lock that can't be used, being bound to a process that is about to end.
+    ///
+    /// - Parameter pid: of this process, as the bus sees it; 0: it doesn't.
+    static func warning(_ method: String, _ params: JSONValue, pid: Int64) -> String? {
+        guard method == "device.lock" || method == "device.takeOver", params["lease"] == nil else { return nil }
+        let when = pid == 0 ? "in 10 s" : "now, with this program"
+        return
+            "This lock ends \(when). 'camerabus lock' holds one while a command runs; with \"lease\": 60000 one lasts a minute."
     }
 
     private static func standardInput() throws -> String {

@@ -22,6 +22,6 @@ struct CompletionsCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard let shell = CompletionShell(rawValue: shell) else { return }
-        try Output.line(Camerabus.completionScript(for: shell))
+        try Output.line(CompletionScript.text(shell))
     }
 }

@@ -28,16 +28,18 @@ struct FormatCommand: BusCommand {
 
     @Argument(
         help: ArgumentHelp(
-            "Width and height in pixels, 1280x720, or the id of a row of 'camerabus formats'.", valueName: "size"))
+            "Width and height in pixels, 1280x720, or the id of a row of 'camerabus formats'.", valueName: "size"),
+        transform: FormatWish.init(reading:))
     var size: FormatWish?
 
     @Option(
         help: ArgumentHelp(
-            "The pixel format's four-character code, as V4L2 spells it: YUYV, NV12, MJPG (default: the best for the size).",
-            valueName: "code"))
+            "The pixel format's four-character code, as 'camerabus formats' shows it: YUYV, NV12, MJPG (default: the best for the size).",
+            valueName: "code"), completion: Completing.pixelFormats)
     var pixel: String?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Frames a second: 30, 29.97, or exactly 30000/1001 (default: as it is, else what the format has).",
             valueName: "rate"))
@@ -50,6 +52,7 @@ struct FormatCommand: BusCommand {
     var dryRun = false
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Wait so many seconds for the device when another client has it locked.", valueName: "seconds"))
     var wait: Seconds = 0
@@ -62,7 +65,8 @@ struct FormatCommand: BusCommand {
     func run(_ client: Client) async throws {
         guard size != nil || fps != nil else { return try await show(client) }
         let change = JSONValue.members([
-            "device": .string(device), "activeFormat": size?.json(pixelFormat: pixel), "frameRate": fps?.json,
+            "device": .string(device), "activeFormat": size?.json(pixelFormat: try await code(client)),
+            "frameRate": fps?.json,
         ])
         let mode = nearest ? Client.ConfigurationMode.nearest : .exact
         let answer: JSONValue
@@ -76,6 +80,25 @@ struct FormatCommand: BusCommand {
         if options.json { return try Output.json(answer) }
         try Output.line((dryRun ? "would be " : "") + Self.line(device, answer["applied"]?[device]))
         Adjustments.note(answer)
+    }
+
+    /// The pixel format as the device spells it, whatever its case.
+    private func code(_ client: Client) async throws -> String? {
+        guard let pixel else { return nil }
+        let codes = try await client.formats(device, timeout: timeout).compactMap { $0["pixelFormat"]?.string }
+        if let code = Self.code(pixel, of: codes) { return code }
+        let known = codes.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }.joined(separator: ", ")
+        throw Failure(
+            status: ExitStatus.refused,
+            description: Table.printable(
+                "formatUnsupported: \(device) has no pixel format '\(pixel)'; it has \(known)."))
+    }
+
+    /// Some codes differ by case alone: then only the very same is meant.
+    static func code(_ wish: String, of codes: [String]) -> String? {
+        if codes.contains(wish) { return wish }
+        let alike = Set(codes.filter { $0.lowercased() == wish.lowercased() })
+        return alike.count == 1 ? alike.first : nil
     }
 
     private func show(_ client: Client) async throws {

@@ -17,7 +17,8 @@ struct FramesCommand: BusCommand {
             line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \
             before it. With --json the line is the frame's header with "bytes", "lost" and, with -o, "file".
 
-            When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4.
+            When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
+            with status 130. Either way no file is left half-written.
 
             EXAMPLES:
               camerabus frames cam0
@@ -36,7 +37,9 @@ struct FramesCommand: BusCommand {
         completion: .list(Rendition.Encoding.allCases.map(\.rawValue)))
     var rendition = "native"
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("End after so many frames (default: never).", valueName: "count"))
+    @Option(
+        name: .shortAndLong, parsing: .unconditional,
+        help: ArgumentHelp("End after so many frames (default: never).", valueName: "count"))
     var number: Int?
 
     @Option(
@@ -50,6 +53,13 @@ struct FramesCommand: BusCommand {
     var output: FileNamePattern?
 
     func validate() throws {
+        do {
+            _ = try Rendition(parsing: rendition)
+        } catch {
+            let why = error.data["why"]?.string ?? error.message
+            let hint = DeviceID.isValid(rendition) ? " One device is read at a time: for two, run it twice." : ""
+            throw ValidationError("'\(rendition)' is no rendition: \(why).\(hint)")
+        }
         if let number, number < 1 { throw ValidationError("--number takes a number above 0.") }
         if options.json, output?.isStandardOutput == true {
             throw ValidationError("--json and '-o -' both want standard output.")
@@ -62,16 +72,28 @@ struct FramesCommand: BusCommand {
         var first: Int64?
         var lost: UInt64 = 0
         var count = 0
-        while count < number ?? .max {
-            let frame = try await frames.next()
-            count += 1
-            lost += frame.lost
-            let start = first ?? frame.header.monotonic
-            if first == nil, output == nil, !options.json { try Output.line(Self.titles) }
-            first = start
-            try deliver(frame, number: count, start: start)
+        do {
+            while count < number ?? .max {
+                let frame = try await frames.next()
+                lost += frame.lost
+                let start = first ?? frame.header.monotonic
+                if first == nil, output == nil, !options.json { try Output.line(Self.titles) }
+                first = start
+                try deliver(frame, number: count + 1, start: start)
+                count += 1
+            }
+        } catch {
+            if Signals.interruption != nil, isSeries { Output.note(Self.interruption(count, of: number)) }
+            throw error
         }
         if output != nil, lost > 0 { Output.note("\(count) frames; \(lost) between them came too late or were lost.") }
+    }
+
+    /// Something is to be made of it that an interruption leaves incomplete.
+    private var isSeries: Bool { output?.isStandardOutput == false || number != nil }
+
+    static func interruption(_ count: Int, of number: Int?) -> String {
+        "Interrupted after \(number.map { "\(count) of \($0)" } ?? "\(count)") \((number ?? count) == 1 ? "frame" : "frames")."
     }
 
     private func deliver(_ frame: Frame, number: Int, start: Int64) throws {

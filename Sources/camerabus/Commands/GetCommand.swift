@@ -23,7 +23,7 @@ struct GetCommand: BusCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: "The controls' names (default: all).")
+    @Argument(help: "The controls' names (default: all).", completion: Completing.controlNames)
     var controls: [String] = []
 
     @Flag(help: "Leave out what can't be set as things are: read-only, inactive, grabbed and disabled controls.")

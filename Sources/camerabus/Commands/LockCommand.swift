@@ -12,17 +12,23 @@ struct LockCommand: BusCommand {
         discussion: """
             All of the devices are locked, or none; 64 at most, and 64 may wait for one. The command finds the lock in $CAMERABUS_LOCK, which all clients read, and the bus in \
             $CAMERABUS_RUNTIME_DIR. SIGINT, SIGTERM and SIGHUP are handed on to it, and the exit status is the command's: 128 + N when signal N ended it, \
-            126 or 127 when it can't be started.
+            126 or 127 when it can't be started. The command goes on when its lock is lost (taken over, the bus shut down); that is told \
+            at once, and where the command ends with 0 the exit status is 1 then, or 3 when no bus answers at the end.
 
             The lock outlives a crash of the bus: whoever holds it still has it from the next one.
 
-            Without a command the lock's token is printed (with --json: {"lock": …, "fence": …, "devices": […]}), and the lock held until \
+            It ends with this program, however that ends. With --lease it ends after so many seconds instead, and not with the program: \
+            without a command the token is printed, and that is all. 'camerabus call device.renew' starts the lease anew, \
+            'camerabus call device.unlock' ends it. With a command it is how long that has the lock at most.
+
+            Without a command and --lease the lock's token is printed (with --json: {"lock": …, "fence": …, "devices": […]}), and the lock held until \
             Ctrl-C or SIGTERM, which is status 0, or until it is lost, which is status 1.
 
             EXAMPLES:
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
               camerabus lock left right --wait 5 -- ./calibrate.py
               camerabus lock cam0 --take-over
+              export CAMERABUS_LOCK=$(camerabus lock cam0 --lease 60)
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -31,8 +37,16 @@ struct LockCommand: BusCommand {
     var devices: [String]
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp("Stand in the queue for so many seconds when another has a device.", valueName: "seconds"))
     var wait: Seconds = 0
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "End the lock after so many seconds, unless it is renewed (default: with this program).",
+            valueName: "seconds"))
+    var lease: Seconds?
 
     @Flag(help: "Take the devices from whoever has them locked; for administrators.")
     var takeOver = false
@@ -45,37 +59,124 @@ struct LockCommand: BusCommand {
     var command: [String] = []
 
     enum CodingKeys: CodingKey {
-        case options, devices, wait, takeOver, note
+        case options, devices, wait, lease, takeOver, note
     }
 
     func validate() throws {
         if takeOver, wait.duration > .zero { throw ValidationError("--take-over does not wait; leave --wait out") }
+        if let lease, lease.value < 0.1 { throw ValidationError("--lease takes a number of seconds from 0.1.") }
     }
 
     func run(_ client: Client) async throws {
-        let note = note ?? (command.isEmpty ? nil : String(command.joined(separator: " ").prefix(128)))
-        let status = try await client.withLock(
-            devices, wait: wait.duration, note: note, takingOver: takeOver, timeout: timeout
-        ) { lock in
-            let keeper = LockKeeper(client, lock)
-            return try await command.isEmpty ? hold(lock, keeper) : runCommand(lock, keeper, client)
+        let lock = try await take(client)
+        let keeper = LockKeeper(client, lock, hasLease: lease != nil, patience: timeout)
+        if command.isEmpty {
+            // It needs nobody who holds it.
+            if lease != nil { return try tell(lock) }
+            let outcome = await Outcome { try await hold(lock, keeper) }
+            _ = await release(lock, client)
+            return try outcome.get()
         }
+        let watch = Task { try await keeper.loss() }
+        defer { watch.cancel() }
+        let telling = Task {
+            if let loss = try? await watch.value, !loss.isWanted { Output.note("lockLost: \(loss.description)") }
+        }
+        let outcome = await Outcome { try await runCommand(lock, client) }
+        let refusal = await release(lock, client)
+        let status = try outcome.get()
+        let end: Int32
+        switch refusal {
+        case nil: end = ExitStatus.done
+        case .refused(let error)? where error.reason == .lockLost:
+            // Why is told at about the same time; but a bus that was started again may know nothing of it.
+            let loss = await Self.value(of: watch, within: .seconds(2))
+            if loss?.isWanted == true {
+                end = ExitStatus.done
+            } else {
+                if loss == nil { Output.note("lockLost: The lock had ended before the command did.") }
+                await telling.value
+                Output.note("\(devices.joined(separator: ", ")): another may have had it while the command ran on.")
+                end = ExitStatus.refused
+            }
+        case let error?:
+            let isGone = [ExitStatus.noBus, ExitStatus.timedOut].contains(ExitStatus.of(error))
+            let why = isGone ? "No bus answers any more." : Wording(command: "lock").text(error)
+            Output.note("\(why) Whether the command had the lock until its end is not known.")
+            end = isGone ? ExitStatus.noBus : ExitStatus.of(error)
+        }
+        // What the command says of itself comes first.
         if status != ExitStatus.done { throw ExitCode(status) }
+        if end != ExitStatus.done {
+            Output.note("The command ended with status 0; 'camerabus lock' ends with \(end), for the lock.")
+            throw ExitCode(end)
+        }
     }
 
-    private func hold(_ lock: DeviceLock, _ keeper: LockKeeper) async throws -> Int32 {
+    private func take(_ client: Client) async throws -> DeviceLock {
+        let note = note ?? (command.isEmpty ? nil : String(command.joined(separator: " ").prefix(128)))
+        do throws(ClientError) {
+            if takeOver {
+                return try await client.takeOver(devices, lease: lease?.duration, note: note, timeout: timeout)
+            }
+            return try await client.lock(
+                devices, wait: wait.duration, lease: lease?.duration, note: note, timeout: timeout)
+        } catch {
+            // What was meant as a command is no device.
+            guard error.reason == .deviceNotFound, command.isEmpty, !options.json,
+                case .refused(let refusal) = error, let stranger = refusal.data["device"]?.string,
+                let advice = devices.firstIndex(of: stranger).flatMap({ Typing.dashes(devices, commandAt: $0) })
+            else { throw error }
+            let text = "\(Wording(command: "lock").text(error))\n\(advice)"
+            throw Failure(status: ExitStatus.of(error), description: text)
+        }
+    }
+
+    /// - Returns: why it could not be given back: it had ended, or the bus doesn't answer.
+    private func release(_ lock: DeviceLock, _ client: Client) async -> ClientError? {
+        // A cancelled task must give its lock back too: another task does it.
+        await Task { () -> ClientError? in
+            do throws(ClientError) {
+                try await client.unlock(lock, timeout: timeout)
+                return nil
+            } catch {
+                return error
+            }
+        }.value
+    }
+
+    private static func value<Value: Sendable>(of task: Task<Value, any Error>, within limit: Duration) async -> Value?
+    {
+        await withTaskGroup(of: Value?.self) { group in
+            group.addTask {
+                try? await withTaskCancellationHandler {
+                    try await task.value
+                } onCancel: {
+                    task.cancel()
+                }
+            }
+            group.addTask {
+                try? await Task.sleep(for: limit)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+    }
+
+    private func hold(_ lock: DeviceLock, _ keeper: LockKeeper) async throws {
         let (signals, continuation) = AsyncStream.makeStream(of: Int32.self)
         let stop: Signals.Handler = { signal, _ in continuation.yield(signal) }
-        return try await Signals.handled(by: stop) {
+        try await Signals.handled(by: stop) {
             try tell(lock)
-            return try await withThrowingTaskGroup(of: Int32.self) { group in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { for await _ in signals { break } }
                 group.addTask {
-                    for await _ in signals { break }
-                    return ExitStatus.done
+                    let loss = try await keeper.loss()
+                    throw Failure(status: ExitStatus.refused, description: "lockLost: \(loss.description)")
                 }
-                group.addTask { throw try await keeper.loss() }
                 defer { group.cancelAll() }
-                return try await group.next() ?? ExitStatus.done
+                try await group.next()
             }
         }
     }
@@ -87,10 +188,13 @@ struct LockCommand: BusCommand {
             ])
         }
         try Output.line(lock.token)
-        Output.note("Locked: \(lock.devices.joined(separator: ", ")). Ctrl-C unlocks.")
+        let devices = lock.devices.joined(separator: ", ")
+        guard let lease else { return Output.note("Locked: \(devices). Ctrl-C unlocks.") }
+        let renewing = "camerabus call device.renew '{\"lock\": \"\(lock.token)\"}'"
+        Output.note("Locked for \(Describing.rate(lease.value)) s: \(devices). Anew: \(renewing)")
     }
 
-    private func runCommand(_ lock: DeviceLock, _ keeper: LockKeeper, _ client: Client) async throws -> Int32 {
+    private func runCommand(_ lock: DeviceLock, _ client: Client) async throws -> Int32 {
         setenv("CAMERABUS_LOCK", lock.token, 1)
         setenv("CAMERABUS_RUNTIME_DIR", client.directory.path, 1)
         let relay = SignalRelay()
@@ -106,15 +210,20 @@ struct LockCommand: BusCommand {
                 let status = error.code == ENOENT ? ExitStatus.commandNotFound : ExitStatus.cannotExecute
                 throw Failure(status: status, description: "\(command[0]): \(String(cString: strerror(error.code)))")
             }
-            let warning = Task {
-                if let loss = try? await keeper.loss() { Output.note("\(loss)") }
-            }
-            defer { warning.cancel() }
             switch try await child.ended() {
             case .exited(let status): return status
             case .signalled(let signal): return 128 + signal
             }
         }
+    }
+}
+
+/// What came of something that may throw.
+private typealias Outcome<Value> = Result<Value, any Error>
+
+extension Result where Failure == any Error {
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }
 

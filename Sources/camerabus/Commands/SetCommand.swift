@@ -6,8 +6,8 @@ struct SetCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes controls of a device, all of them or none.",
         discussion: """
-            A value is an integer (also 0x…), true or false, the number or name of a menu's item, or text; "…" is text in any case, and \
-            1,2,3 is for controls of several numbers. A button is pressed by its name alone. All of them are set, or none; 256 at most.
+            A value is an integer (also 0x…), on or off (yes or no, true or false), the number or name of a menu's item, or text; "…" is \
+            text in any case, and 1,2,3 is for controls of several numbers. A button is pressed by its name alone. All of them are set, or none; 256 at most.
 
             The lock is the one of --lock or $CAMERABUS_LOCK; without one the bus takes a lock for just this call, and refuses with \
             deviceBusy while another client has the device locked. What became of the values is printed, as read back.
@@ -15,7 +15,7 @@ struct SetCommand: BusCommand {
             With --json: the answer of device.set.
 
             EXAMPLES:
-              camerabus set cam0 brightness=10 white_balance_automatic=false
+              camerabus set cam0 brightness=-10 white_balance_automatic=off
               camerabus set cam0 'power_line_frequency=50 Hz'
             """)
 
@@ -25,14 +25,21 @@ struct SetCommand: BusCommand {
     @Argument(help: deviceHelp, completion: deviceCompletion)
     var device: String
 
-    @Argument(help: ArgumentHelp("What to change.", valueName: "control=value"))
+    @Argument(
+        help: ArgumentHelp("What to change.", valueName: "control=value"), completion: Completing.controlAssignments,
+        transform: ControlAssignment.init(reading:))
     var assignments: [ControlAssignment]
 
     func validate() throws {
+        if assignments.isEmpty { throw ValidationError("Say what to change: control=value.") }
+        if let pair = Self.pair(assignments) {
+            throw ValidationError("A value stands behind '=', without blanks: \(pair)")
+        }
         if let name = Self.duplicate(assignments) { throw ValidationError("'\(name)' is given twice.") }
     }
 
     func run(_ client: Client) async throws {
+        let assignments = try await fitted(client)
         let values = Dictionary(assignments.map { ($0.name, $0.value) }) { first, _ in first }
         let answer = try await client.set(device, controls: values, lock: lock.lock, timeout: timeout)
         if options.json { return try Output.json(answer) }
@@ -41,6 +48,28 @@ struct SetCommand: BusCommand {
             try Output.line("\(assignment.name)=\(Describing.plain(applied?[assignment.name]))")
         }
         Adjustments.note(answer)
+    }
+
+    /// With the values that the controls' types want, as far as they have to be looked at for that.
+    private func fitted(_ client: Client) async throws -> [ControlAssignment] {
+        guard assignments.contains(where: \.dependsOnType) else { return assignments }
+        let controls = try await client.controls(device, timeout: timeout)
+        return try assignments.map { assignment throws(Failure) in
+            guard let control = controls.first(where: { $0["name"]?.string == assignment.name }) else {
+                return assignment
+            }
+            return ControlAssignment(
+                name: assignment.name, value: try ControlWords(control).value(assignment.value))
+        }
+    }
+
+    /// `brightness 10`, as it is to be written; nil: there is none.
+    static func pair(_ assignments: [ControlAssignment]) -> String? {
+        zip(assignments, assignments.dropFirst()).first { name, value in
+            name.value.isNull && value.value.isNull
+                && (Double(value.name) != nil || ControlWords.flag(value.name) != nil)
+        }
+        .map { ["\($0.name)=\($1.name)"].shellCommand }
     }
 
     static func duplicate(_ assignments: [ControlAssignment]) -> String? {
@@ -56,15 +85,4 @@ struct LockOptions: ParsableArguments {
             "The token of a lock that covers the device (default: $CAMERABUS_LOCK, else a lock of its own).",
             valueName: "token"))
     var lock: String?
-}
-
-/// What the bus gave instead of what was asked for.
-enum Adjustments {
-    static func note(_ answer: JSONValue) {
-        for adjusted in answer["adjusted"]?.array ?? [] {
-            Output.note(
-                "adjusted: \(Describing.plain(adjusted["path"])): \(Describing.plain(adjusted["given"])) instead of "
-                    + "\(Describing.plain(adjusted["asked"])) (\(Describing.plain(adjusted["why"])))")
-        }
-    }
 }

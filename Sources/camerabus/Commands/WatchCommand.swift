@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 struct WatchCommand: BusCommand {
@@ -7,15 +8,20 @@ struct WatchCommand: BusCommand {
         commandName: "watch", abstract: "Prints state and events as they go by.",
         discussion: """
             State that matches is shown as it is first, then every change. A reader that is slow by more than 1000 messages loses some; \
-            "previous" of the next one then says which. Ends by Ctrl-C, or with status 3 when not even the bus's heartbeat \
+            "previous" of the next one then says which. A device that isn't there is waited for, and told. Ends by Ctrl-C, or with status 3 when not even the bus's heartbeat \
             comes for as long as --timeout says.
+
+            TOPICS:
+              state/bus/, state/device/ID/, state/lock/ID/  what is: the bus, a device, a lock
+              event/device/ID/, event/lock/ID/              what happens to them
+              heartbeat/                                    once a second
 
             With --json: the message per line, with "topic" beside its members: state has "value", an event "event".
 
             EXAMPLES:
               camerabus watch
               camerabus watch state/device/cam0 event/lock
-              camerabus watch state/lock --json | jq -c '.topic, .value.holder'
+              camerabus watch state/lock --json | jq -c '[.topic, .value.holder.name]'
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -23,10 +29,12 @@ struct WatchCommand: BusCommand {
     @Argument(
         help: """
             Topics or beginnings of topics; the final '/' is added (default: state and event, which is all but heartbeat).
-            """)
+            """, completion: Completing.topics)
     var topics: [String] = []
 
-    @Option(name: .shortAndLong, help: ArgumentHelp("End after so many messages (default: never).", valueName: "count"))
+    @Option(
+        name: .shortAndLong, parsing: .unconditional,
+        help: ArgumentHelp("End after so many messages (default: never).", valueName: "count"))
     var number: Int?
 
     func validate() throws {
@@ -34,15 +42,21 @@ struct WatchCommand: BusCommand {
         if let topic = topics.first(where: { ["frame", "buffer", "audio", "level"].contains(Self.firstSegment($0)) }) {
             throw ValidationError("'\(topic)' is a topic of a device's own socket: see 'camerabus frames'.")
         }
+        if let topic = topics.first(where: { !Self.isKnown(Self.complete($0)) }) {
+            throw ValidationError(Self.unknown(topic))
+        }
     }
 
     func run(_ client: Client) async throws {
         let wanted = topics.isEmpty ? ["state/", "event/"] : topics.map(Self.complete)
         let messages = try await client.watch(wanted, silence: timeout, timeout: timeout)
+        try await tellOfAbsence(wanted, client)
         var left = number ?? .max
+        var freshness = Freshness()
         do {
             while left > 0 {
                 let message = try await messages.next()
+                guard freshness.isNews(topic: message.topic, message.json) else { continue }
                 if options.json {
                     let members = message.json.object ?? ["message": message.json]
                     try Output.json(.object(members.merging(["topic": .string(message.topic)]) { $1 }))
@@ -64,6 +78,48 @@ struct WatchCommand: BusCommand {
         guard let members = message.object, members["sequence"] != nil else { return message }
         if let value = members["value"] { return value }
         return .object(members.filter { !["epoch", "sequence", "previous"].contains($0.key) })
+    }
+
+    /// Whether there can be a topic that begins so.
+    static func isKnown(_ topic: String) -> Bool {
+        let asked = topic.split(separator: "/")
+        return TopicTable.all.contains { entry in
+            guard entry.socket != "media" else { return false }
+            let parts = entry.topic.split(separator: "/")
+            return asked.count <= parts.count && zip(asked, parts).allSatisfy { $0 == $1 || $1.hasPrefix("<") }
+        }
+    }
+
+    static func unknown(_ topic: String) -> String {
+        let topics = TopicTable.all.filter { $0.socket == "events" }.map(\.topic)
+        let known = topics.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }.joined(separator: ", ")
+        let hint =
+            DeviceID.isValid(topic)
+            ? " To watch a device: camerabus watch state/device/\(topic) event/device/\(topic)" : ""
+        return "There are no topics that begin with '\(complete(topic))'; there are \(known).\(hint)"
+    }
+
+    /// A device may still come, and a lock is over when it is: neither is an error, but who has mistyped an id would wait for ever.
+    private func tellOfAbsence(_ topics: [String], _ client: Client) async throws {
+        let ids = topics.compactMap(Self.id)
+        guard !ids.isEmpty else { return }
+        let snapshot = try await client.call("bus.snapshot", ["prefix": "state/"], timeout: timeout)
+        let state = snapshot["state"]?.object ?? [:]
+        for (kind, id) in ids where state["state/\(kind)/\(id)/"] == nil {
+            let known = state.keys.compactMap(Self.id).filter { $0.kind == kind }.map(\.id).sorted()
+            let list = known.isEmpty ? "there are none" : "there are \(known.joined(separator: ", "))"
+            Output.note(
+                kind == "device"
+                    ? "No device is called '\(id)' (\(list)); waiting for it to come."
+                    : "No lock has the id '\(id)' (\(list)).")
+        }
+    }
+
+    /// What a topic is about: `device` and its id, or `lock`; nil for one that is about several.
+    private static func id(_ topic: String) -> (kind: String, id: String)? {
+        let parts = topic.split(separator: "/")
+        guard parts.count == 3, ["device", "lock"].contains(parts[1]) else { return nil }
+        return (String(parts[1]), String(parts[2]))
     }
 
     private static func firstSegment(_ topic: String) -> String {

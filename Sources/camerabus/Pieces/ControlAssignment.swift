@@ -2,7 +2,7 @@ import ArgumentParser
 import JSON
 
 /// `brightness=10`, `white_balance_automatic=false`, `test_pattern=Bars`, `reset` (a button).
-struct ControlAssignment: ExpressibleByArgument, Hashable {
+struct ControlAssignment: Hashable {
     var name: String
     var value: JSONValue
 
@@ -11,17 +11,25 @@ struct ControlAssignment: ExpressibleByArgument, Hashable {
         self.value = value
     }
 
-    init?(argument: String) {
+    /// - Throws: what is wrong with it.
+    init(reading argument: String) throws {
         let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        guard let name = parts.first, !name.isEmpty else { return nil }
+        guard let name = parts.first, !name.isEmpty else {
+            throw ValidationError("before '=' stands a control's name, as 'camerabus controls' lists them")
+        }
         self.name = String(name)
         guard parts.count == 2 else {
             value = .null
             return
         }
-        guard let value = Self.value(String(parts[1])) else { return nil }
+        guard let value = Self.value(String(parts[1])) else {
+            throw ValidationError("what begins with a quotation mark or a bracket must be JSON")
+        }
         self.value = value
     }
+
+    /// What it means depends on the control's type.
+    var dependsOnType: Bool { value.integer == nil && value.array == nil }
 
     /// Integers, `true` and `false`; JSON in quotes or brackets; numbers with commas between them; anything else is text, and
     /// the name of a menu's item.

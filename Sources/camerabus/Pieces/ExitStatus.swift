@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 
 /// The exit statuses, as the help lists them.
 enum ExitStatus {
@@ -28,6 +29,7 @@ enum ExitStatus {
         switch error {
         case .noBus, .connectionLost, .closed: noBus
         case .timedOut, .silent: timedOut
+        case .refused(let refusal) where refusal.reason == .lockTimeout: timedOut
         case .invalidRuntimeDirectory: usage
         case .refused, .cancelled, .tooManyCalls, .unreadable, .system: refused
         }

@@ -2,19 +2,22 @@ import ArgumentParser
 import JSON
 
 /// A format as an argument: a size, `1280x720`, or an id of the format table.
-enum FormatWish: ExpressibleByArgument, Hashable {
+enum FormatWish: Hashable {
     case size(width: Int, height: Int)
     case id(String)
 
-    init?(argument: String) {
-        let parts = argument.split(separator: "x", omittingEmptySubsequences: false)
+    /// - Throws: what is wrong with it.
+    init(reading argument: String) throws {
+        let parts = argument.split(omittingEmptySubsequences: false) { "xX×".contains($0) }
         if parts.count == 2, let width = Int(parts[0]), let height = Int(parts[1]) {
-            guard (1...65535).contains(width), (1...65535).contains(height) else { return nil }
+            guard (1...65535).contains(width), (1...65535).contains(height) else {
+                throw ValidationError("width and height are from 1 to 65535 pixels")
+            }
             self = .size(width: width, height: height)
-        } else if !argument.isEmpty {
+        } else if let first = argument.first, !("0"..."9").contains(first) {
             self = .id(argument)
         } else {
-            return nil
+            throw ValidationError("a size is width and height in pixels, as in 1280x720")
         }
     }
 

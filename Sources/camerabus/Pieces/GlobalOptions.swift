@@ -15,7 +15,9 @@ struct GlobalOptions: ParsableArguments {
         completion: .directory)
     var runtimeDir: String?
 
-    @Option(help: ArgumentHelp("How long to wait for the bus, in seconds.", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How long to wait for the bus, in seconds.", valueName: "seconds"))
     var timeout: Seconds = 10
 
     func validate() throws {

@@ -36,7 +36,7 @@ enum Signals {
                 state.withLock { $0.interruption = signal }
                 cancel()
             } else {
-                _exit(128 + signal)
+                WholeFile.abandon(exiting: 128 + signal)
             }
         }
     }

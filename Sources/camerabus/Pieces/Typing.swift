@@ -1,0 +1,75 @@
+/// What people type otherwise than the parser takes it: understood where it is clear, told how to write it where it is not.
+enum Typing {
+    /// Options that take a value, of all commands.
+    private static let valued: Set = [
+        "--runtime-dir", "--timeout", "--wait", "--lease", "--note", "--lock", "--pixel", "--fps", "--number", "-n",
+        "--output", "-o",
+    ]
+    private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
+
+    /// Options that all commands take, behind the command also when they were typed before it: `--json devices`.
+    static func globalOptionsBehindCommand(_ arguments: [String]) -> [String] {
+        var moved: [String] = []
+        var rest = arguments[...]
+        while let option = rest.first, global.contains(name(option)) {
+            let count = valued.contains(option) ? 2 : 1
+            moved += rest.prefix(count)
+            rest = rest.dropFirst(count)
+        }
+        guard let command = rest.first, !command.hasPrefix("-") else { return arguments }
+        return [command] + moved + rest.dropFirst()
+    }
+
+    /// What to type instead of a command line that the parser has refused; nil: nothing better than its own words is known.
+    static func advice(_ arguments: [String]) -> String? {
+        switch arguments.first {
+        case "lock": dashes(arguments)
+        case "set": negativeValue(arguments)
+        case "frames" where words(arguments).count > 2:
+            "'frames' reads one device, in one rendition: for several, run it several times."
+        default: nil
+        }
+    }
+
+    /// How to run a command under a lock, for who has left out `--`.
+    ///
+    /// - Parameters:
+    ///   - devices: what was taken for devices.
+    ///   - first: which of them begins the command.
+    static func dashes(_ devices: some Collection<String>, commandAt first: Int) -> String? {
+        guard first > 0, first < devices.count else { return nil }
+        let line = ["camerabus", "lock"] + devices.prefix(first) + ["--"] + devices.dropFirst(first)
+        return "If '\(line[first + 3])' is the command to run, put '--' before it: \(line.shellCommand)"
+    }
+
+    // `lock cam0 sh -c …`: the word before the stranger is the command.
+    private static func dashes(_ arguments: [String]) -> String? {
+        guard !arguments.contains("--") else { return nil }
+        let ours: Set = ["--json", "--take-over", "--help", "-h", "--version"]
+        let words = words(arguments)
+        let options = arguments.indices.dropFirst().filter { arguments[$0].hasPrefix("-") }
+        let stranger = options.first { !ours.contains(arguments[$0]) && !valued.contains(name(arguments[$0])) }
+        guard let stranger, let command = words.last(where: { $0 < stranger }), command > words[0] else { return nil }
+        let line = ["camerabus"] + arguments[..<command] + ["--"] + arguments[command...]
+        return "'\(arguments[stranger])' is no option of 'camerabus lock'. "
+            + "If '\(arguments[command])' is the command to run, put '--' before it: \(line.shellCommand)"
+    }
+
+    /// Where those stand that are neither options nor their values, behind the command.
+    private static func words(_ arguments: [String]) -> [Int] {
+        arguments.indices.dropFirst().filter { index in
+            !arguments[index].hasPrefix("-") && !valued.contains(arguments[index - 1])
+        }
+    }
+
+    // `set cam0 brightness -5`
+    private static func negativeValue(_ arguments: [String]) -> String? {
+        for (before, value) in zip(arguments.dropFirst(2), arguments.dropFirst(3))
+        where value.hasPrefix("-") && Double(value) != nil && !before.hasPrefix("-") && !before.contains("=") {
+            return "A value stands behind '=', without a blank: \(["\(before)=\(value)"].shellCommand)"
+        }
+        return nil
+    }
+
+    private static func name(_ option: String) -> String { String(option.prefix { $0 != "=" }) }
+}

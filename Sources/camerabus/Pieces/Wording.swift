@@ -1,0 +1,121 @@
+import BusClient
+import BusProtocol
+import JSON
+
+/// What went wrong, in the words of the command line: what the bus says speaks of its protocol.
+struct Wording {
+    /// The command that was typed: `format`.
+    private let command: String
+
+    init(command: String) { self.command = command }
+
+    func text(_ error: ClientError) -> String {
+        switch error {
+        case .refused(let refusal): "\(refusal.word): \(sentence(refusal))"
+        case .timedOut(_, let milliseconds):
+            "The bus has not answered within \(Describing.rate(Double(milliseconds) / 1000)) s. "
+                + "--timeout waits longer; 'camerabus doctor' looks for what is wrong."
+        case .connectionLost: "The bus ended before it answered. Whether it has done what it was asked is not known."
+        default: error.description
+        }
+    }
+
+    private func sentence(_ error: BusError) -> String {
+        // Who calls methods by name speaks the protocol.
+        if command == "call", error.reason != .methodNotFound { return error.message }
+        let device = error.data["device"]?.string
+        switch error.reason {
+        case .deviceBusy:
+            return
+                "\(device ?? "The device") is locked by \(Describing.holder(error.data["holder"])). \(waiting(device))"
+        case .lockTimeout:
+            let holder = error.data["holder"].flatMap { $0.isNull ? nil : $0 }
+            let whose = holder.map { "is still locked by \(Describing.holder($0))" } ?? "did not become free in time"
+            return
+                "\(device ?? "The device") \(whose). A longer --wait waits longer; 'camerabus locks' shows who waits."
+        case .lockRequired:
+            guard let device else { return "Only who has the device locked may do that: \(locking("DEVICE"))." }
+            return "The lock of --lock or $CAMERABUS_LOCK does not cover \(device). Lock all devices in one go: "
+                + "'camerabus lock \(device) OTHER -- COMMAND'."
+        case .lockLost:
+            guard error.data["fence"] != nil else { return error.message }
+            return "The lock of --lock or $CAMERABUS_LOCK has ended, or never was. Take a new one, "
+                + "\(locking(device ?? "DEVICE")), or name none (unset CAMERABUS_LOCK)."
+        case .deviceNotFound:
+            return error.message
+        case .controlUnsupported:
+            guard let device else { return error.message }
+            return Self.beforeSemicolon(error.message) + "; 'camerabus controls \(device)' lists what it has."
+        case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
+            .frameRateUnsupported where command == "format":
+            return "\(error.message) With --nearest the nearest is taken."
+        case .invalidParams: return Self.invalid(error)
+        case .methodNotFound:
+            return command == "call"
+                ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists those that there are."
+                : "This bus can't do that; it may be older than this program ('camerabus status' tells its version)."
+        case .unauthorized where error.data["needed"] == "admin":
+            return "That is for administrators: root, or the user that the bus runs as."
+        default: return error.message
+        }
+    }
+
+    private func waiting(_ device: String?) -> String {
+        let wait =
+            ["lock", "format"].contains(command)
+            ? "--wait SECONDS waits for it"
+            : "'camerabus lock \(device ?? "DEVICE") --wait SECONDS -- COMMAND' waits for it"
+        return "\(wait); 'camerabus who \(device ?? "DEVICE")' shows who uses it."
+    }
+
+    private func locking(_ device: String) -> String { "'camerabus lock \(device) -- COMMAND'" }
+
+    /// Without the path within the request: `changes[0].controls.gain` is gain.
+    private static func invalid(_ error: BusError) -> String {
+        guard let why = error.data["why"]?.string, let path = error.data["path"]?.string else { return error.message }
+        let members = path.split(separator: ".").map { $0.prefix { $0 != "[" } }
+        if let index = members.firstIndex(of: "controls"), index + 1 < members.count {
+            return "\(members[(index + 1)...].joined(separator: ".")) \(why)."
+        }
+        let last = members.last.map(String.init) ?? ""
+        switch last {
+        case "activeFormat", "pixelFormat", "width", "height": return "The format: \(why)."
+        case "frameRate": return "--fps \(why)."
+        case "lock", "wait", "lease", "note": return "--\(last) \(why)."
+        default: return "\(why)."
+        }
+    }
+
+    private static func beforeSemicolon(_ message: String) -> Substring { message.prefix { $0 != ";" } }
+}
+
+/// What the bus gave instead of what was asked for.
+enum Adjustments {
+    static func note(_ answer: JSONValue) {
+        for adjusted in answer["adjusted"]?.array ?? [] { Output.note("adjusted: \(line(adjusted))") }
+    }
+
+    /// `frame rate: 25 frames/s instead of 22.5: This format has no such rate.`
+    static func line(_ adjusted: JSONValue) -> String {
+        let path = adjusted["path"]?.string ?? ""
+        let (given, asked) = (adjusted["given"], adjusted["asked"])
+        let why = Table.printable(adjusted["why"]?.string.map { ": \($0)" } ?? "")
+        if path.hasSuffix("frameRate") {
+            return "frame rate: \(rate(given)) frames/s instead of \(rate(asked))\(why)"
+        }
+        if path.hasSuffix("activeFormat") { return "format: \(format(given)) instead of \(format(asked))\(why)" }
+        let name = path.firstRange(of: "controls.").map { String(path[$0.upperBound...]) } ?? path
+        return "\(name): \(Describing.plain(given)) instead of \(Describing.plain(asked))\(why)"
+    }
+
+    private static func rate(_ value: JSONValue?) -> String {
+        value?.double.map(Describing.rate) ?? Describing.rate(ofDuration: value)
+    }
+
+    private static func format(_ value: JSONValue?) -> String {
+        guard let value, let width = value["width"]?.integer, let height = value["height"]?.integer else {
+            return Describing.plain(value)
+        }
+        return (value["pixelFormat"]?.string.map { "\($0) " } ?? "") + "\(width)x\(height)"
+    }
+}
