@@ -3,6 +3,7 @@ import CameraBusTesting
 import Glibc
 import JSON
 import LinuxIO
+import Synchronization
 import Testing
 
 /// `camerabus lock` as a program: what becomes of its command, of signals and of the lock.
@@ -23,7 +24,9 @@ import Testing
         }
     }
 
-    private func start(_ arguments: String...) throws -> RunningProgram {
+    private func start(_ arguments: String...) throws -> RunningProgram { try start(arguments) }
+
+    private func start(_ arguments: [String]) throws -> RunningProgram {
         try RunningProgram(
             "camerabus", ["lock"] + arguments,
             environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
@@ -93,6 +96,82 @@ import Testing
         let result = try await program.end()
         #expect(result.status == 1)
         #expect(result.standardError.contains("lockLost: "))
+    }
+
+    /// A command that ends when a file is there, so that something can be done to its lock before.
+    private func waiting(status: Int) -> [String] {
+        ["--", "sh", "-c", "echo on; while [ ! -e \(scratch.path)/go ]; do sleep 0.05; done; exit \(status)"]
+    }
+
+    @Test(arguments: [("takenOver", 0, 1), ("takenOver", 7, 7), ("unlocked", 0, 0)])
+    func `a lock that is lost while the command runs is told`(cause: String, status: Int, expected: Int32) async throws
+    {
+        let isOver = Atomic(false)
+        let bus = try FakeBus { request, respond in
+            switch request.method {
+            case "device.lock":
+                respond(.result(["lock": "t0ken", "fence": 3, "devices": ["cam0"], "holder": [:]]))
+            case "device.unlock" where isOver.load(ordering: .relaxed):
+                respond(.error(BusError(.lockLost, "It is over.", ["fence": 4])))
+            default: return false
+            }
+            return true
+        }
+        let value = (FakeBus.device("cam0").object ?? [:]).merging(["lock": ["id": "l", "fence": 3]]) { $1 }
+        bus.setState("state/device/cam0/", .object(value))
+        let program = try RunningProgram(
+            "camerabus", ["lock", "cam0"] + waiting(status: status),
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
+        try await eventually {
+            program.standardOutput == "on\n" && bus.requests.contains { $0.method == "bus.snapshot" }
+        }
+        isOver.store(true, ordering: .relaxed)
+        let event: JSONValue = [
+            "epoch": "e1", "sequence": 90, "previous": 0, "event": "ended", "devices": ["cam0"],
+            "cause": .string(cause), "by": ["name": "admin", "pid": 77, "uid": 0, "gid": 0],
+        ]
+        bus.publish("event/lock/l/", event.serialized)
+        if cause != "unlocked" {
+            try await eventually {
+                program.standardError.contains("lockLost: The lock has ended: admin (pid 77, uid 0)")
+            }
+        }
+        try File.replace("\(scratch.path)/go", with: [], mode: 0o600)
+        let result = try await program.end()
+        #expect(result.status == expected, "\(result)")
+        #expect(result.standardError.contains("another may have had it") == (cause != "unlocked"))
+        #expect(result.standardError.contains("ended with status 0") == (expected == 1))
+    }
+
+    @Test func `a bus that is gone at the end of the command is status 3`() async throws {
+        let program = try start(["cam0", "--timeout", "2"] + waiting(status: 0))
+        try await eventually { program.standardOutput == "on\n" }
+        bus.stop()
+        try File.replace("\(scratch.path)/go", with: [], mode: 0o600)
+        let result = try await program.end()
+        #expect(result.status == 3 && result.standardError.contains("No bus answers any more."), "\(result)")
+    }
+
+    @Test func `with a lease and no command the token is all`() async throws {
+        let result = try await start("cam0", "--lease", "1.5").end()
+        #expect(result.status == 0 && result.standardOutput == "t0ken\n")
+        #expect(bus.requests.last?.params == ["devices": ["cam0"], "lease": 1500])
+        #expect(!isUnlocked)
+    }
+
+    @Test func `a command without its dashes is told how to write it`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "device.lock" else { return false }
+            respond(.error(BusError(.deviceNotFound, "No device is called 'echo'.", ["device": "echo"])))
+            return true
+        }
+        let known = try await RunningProgram(
+            "camerabus", ["lock", "cam0", "echo", "a b"],
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch
+        ).end()
+        #expect(known.status == 1 && known.standardError.contains("camerabus lock cam0 -- echo 'a b'\n"), "\(known)")
+        let unknown = try await start("cam0", "--wait", "3", "sh", "-c", "x").end()
+        #expect(unknown.status == 2 && unknown.standardError.contains("camerabus lock cam0 --wait 3 -- sh -c x\n"))
     }
 
     @Test func `who is interrupted while waiting has the signal's status`() async throws {

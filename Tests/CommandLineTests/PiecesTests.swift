@@ -20,12 +20,12 @@ import Testing
             ("big=99999999999999999999", "big", "99999999999999999999"),
         ] as [(String, String, JSONValue)])
     func `assignments are read`(text: String, name: String, value: JSONValue) {
-        #expect(ControlAssignment(argument: text) == ControlAssignment(name: name, value: value))
+        #expect((try? ControlAssignment(reading: text)) == ControlAssignment(name: name, value: value))
     }
 
     @Test(arguments: ["", "=5", "a=\"", "a=[1"])
     func `broken assignments are refused`(text: String) {
-        #expect(ControlAssignment(argument: text) == nil)
+        #expect(throws: ValidationError.self) { try ControlAssignment(reading: text) }
     }
 
     @Test(arguments: [10, -3, true, "Bars", "10", "true", "a,b", "1,2", [1, 2], ""] as [JSONValue])
@@ -33,10 +33,14 @@ import Testing
         #expect(ControlAssignment.value(GetCommand.settable(value)) == value)
     }
 
-    @Test func `formats are sizes or ids`() {
-        #expect(FormatWish(argument: "1280x720") == .size(width: 1280, height: 720))
-        #expect(FormatWish(argument: "f3") == .id("f3"))
-        for wrong in ["", "0x720", "1280x0", "70000x70000"] { #expect(FormatWish(argument: wrong) == nil) }
+    @Test func `formats are sizes or ids`() throws {
+        for size in ["1280x720", "1280X720", "1280×720"] {
+            #expect(try FormatWish(reading: size) == .size(width: 1280, height: 720))
+        }
+        #expect(try FormatWish(reading: "f3") == .id("f3"))
+        for wrong in ["", "0x720", "1280x0", "70000x70000", "640", "640x", "4:3"] {
+            #expect(throws: ValidationError.self) { try FormatWish(reading: wrong) }
+        }
         #expect(
             FormatWish.size(width: 4, height: 2).json(pixelFormat: "YUYV")
                 == ["width": 4, "height": 2, "pixelFormat": "YUYV"])
@@ -92,6 +96,7 @@ import Testing
 
     @Test func `exit statuses are those of the help`() {
         #expect(ExitStatus.of(ClientError.refused(BusError(.deviceBusy, ""))) == 1)
+        #expect(ExitStatus.of(ClientError.refused(BusError(.lockTimeout, ""))) == 4)
         #expect(ExitStatus.of(ValidationError("")) == 2)
         #expect(ExitStatus.of(ClientError.noBus(lookedAt: [])) == 3)
         #expect(ExitStatus.of(ClientError.connectionLost(method: "")) == 3)

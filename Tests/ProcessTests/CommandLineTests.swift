@@ -67,8 +67,22 @@ import Testing
             #expect(result.status == 1 && result.standardError.hasPrefix(words), "\(arguments): \(result)")
             #expect(result.standardOutput == "")
         }
+        let wrong = [
+            ["set", "cam0", "brightness=1.5"], ["set", "cam0", "brightness"], ["set", "cam0", "brightness=on"],
+            ["set", "cam0", "horizontal_flip=perhaps"],
+        ]
+        for arguments in wrong {
+            let result = try await bus.run("camerabus", arguments)
+            #expect(result.status == 2 && result.standardError.contains("; it takes "), "\(arguments): \(result)")
+        }
+        #expect(
+            try await bus.run("camerabus", ["set", "cam0", "vertical_flip=on"]).standardOutput == "vertical_flip=true\n"
+        )
+        #expect(try await bus.run("camerabus", ["set", "cam0", "hue=-5"]).standardOutput == "hue=-5\n")
+        let mixed = try await bus.run("camerabus", ["format", "cam0", "640X480", "--pixel", "mjpg"])
+        #expect(mixed.standardOutput.hasPrefix("cam0: MJPG 640x480 "), "\(mixed)")
         let named = try await bus.run(
-            "camerabus", ["set", "cam0", "power_line_frequency=50 Hz", "horizontal_flip=true"])
+            "camerabus", ["set", "cam0", "power_line_frequency=50 Hz", "horizontal_flip=yes"])
         #expect(named.standardOutput == "power_line_frequency=1\nhorizontal_flip=true\n", "\(named)")
         // What get prints, set takes.
         let saved = try await bus.run("camerabus", ["get", "cam0", "--settable"]).standardOutput.split(separator: "\n")
@@ -141,7 +155,7 @@ import Testing
         #expect(loser.status == 1)
         #expect(loser.standardError.hasPrefix("deviceBusy: ") && loser.standardError.contains("\(holder.process.pid)"))
         let late = try await bus.run("camerabus", ["lock", "cam0", "--wait", "0.1", "--", "true"])
-        #expect(late.status == 1 && late.standardError.hasPrefix("lockTimeout: "))
+        #expect(late.status == 4 && late.standardError.hasPrefix("lockTimeout: "))
         #expect(try await bus.run("camerabus", ["set", "cam0", "brightness=1"]).status == 1)
         #expect(try await bus.run("camerabus", ["set", "cam0", "brightness=1", "--lock", token]).status == 0)
         // It waits, and gets it when the holder is killed.
@@ -164,6 +178,56 @@ import Testing
         #expect(taken.status == 0, "\(taken)")
         let result = try await holder.end()
         #expect(result.status == 1 && result.standardError.contains("lockLost: "), "\(result)")
+        try await bus.stop()
+    }
+
+    @Test func `a command whose lock is taken over ends with the lock's status`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let take = "camerabus call device.takeOver '{\"devices\": \"cam0\"}' 2>/dev/null"
+        let lost = try await bus.run("camerabus", ["lock", "cam0", "--", "sh", "-c", take])
+        #expect(lost.status == 1 && lost.standardError.contains("lockLost: "), "\(lost)")
+        #expect(lost.standardError.contains("The command ended with status 0"))
+        let failed = try await bus.run("camerabus", ["lock", "cam0", "--", "sh", "-c", take + "; exit 9"])
+        #expect(failed.status == 9 && failed.standardError.contains("lockLost: "), "\(failed)")
+        let unlock = "camerabus call device.unlock \"{\\\"lock\\\": \\\"$CAMERABUS_LOCK\\\"}\""
+        let wanted = try await bus.run("camerabus", ["lock", "cam0", "--", "sh", "-c", unlock])
+        #expect(wanted.status == 0 && wanted.standardError == "", "\(wanted)")
+        try await bus.stop()
+    }
+
+    @Test func `a command whose bus is gone ends with the lock's status`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let script = "camerabus call bus.shutdown >/dev/null; sleep 0.2"
+        let gone = try await bus.run("camerabus", ["lock", "cam0", "--timeout", "2", "--", "sh", "-c", script])
+        #expect(gone.status == 3 && gone.standardError.contains("No bus answers any more."), "\(gone)")
+        try await bus.waitForEnd()
+        try await bus.stop()
+    }
+
+    @Test func `a lock with a lease outlives the program`() async throws {
+        let bus = try await BusHarness(virtual: 1)
+        let locked = try await bus.run("camerabus", ["lock", "cam0", "--lease", "60"])
+        #expect(locked.status == 0 && locked.standardOutput.utf8.count == 33, "\(locked)")
+        let token = String(locked.standardOutput.dropLast())
+        let under = try await bus.run(
+            "camerabus", ["set", "cam0", "brightness=3"], environment: ["CAMERABUS_LOCK": token])
+        #expect(under.status == 0, "\(under)")
+        #expect(try await bus.run("camerabus", ["set", "cam0", "brightness=4"]).status == 1)
+        let unlock = "{\"lock\": \"\(token)\"}"
+        #expect(try await bus.run("camerabus", ["call", "device.unlock", unlock]).status == 0)
+        let short = try await bus.run("camerabus", ["lock", "cam0", "--lease", "0.3", "--", "sleep", "1"])
+        #expect(short.status == 1 && short.standardError.contains("its lease has run out"), "\(short)")
+        try await bus.stop()
+    }
+
+    @Test func `wrong usage of the coordinator has status 2`() async throws {
+        let bus = try await BusHarness(virtual: 0)
+        for wrong in [["--nonsense"], ["--virtual", "99"]] {
+            let result = try await bus.run("camerabusd", wrong)
+            #expect(result.status == 2 && result.standardError.hasPrefix("Error: ") && result.standardOutput == "")
+        }
+        let help = try await bus.run("camerabusd", ["--help"])
+        #expect(help.status == 0 && help.standardOutput.contains("Exit status"))
         try await bus.stop()
     }
 

@@ -1,0 +1,190 @@
+import BusClient
+import BusProtocol
+import JSON
+import Testing
+
+@testable import camerabus
+
+/// What people type, and what they are told.
+@Suite struct WordingTests {
+    private func text(_ reason: BusError.Reason, _ message: String, _ data: [String: JSONValue], _ command: String)
+        -> String
+    {
+        Wording(command: command).text(.refused(BusError(reason, message, data)))
+    }
+
+    @Test func `refusals speak of commands, not of the protocol`() {
+        let holder: JSONValue = ["name": "probe", "pid": 42, "uid": 1000]
+        let busy: [String: JSONValue] = ["device": "cam0", "holder": holder, "queue": 0]
+        let told = text(.deviceBusy, "device.lock with wait queues for it.", busy, "set")
+        #expect(told.hasPrefix("deviceBusy: cam0 is locked by probe (pid 42, uid 1000). 'camerabus lock cam0 --wait"))
+        #expect(text(.deviceBusy, "", busy, "format").contains(". --wait SECONDS waits for it"))
+        #expect(text(.lockTimeout, "", busy, "lock").contains("cam0 is still locked by probe"))
+        let lost = text(.lockLost, "take a new one (device.lock)", ["fence": 3], "format")
+        #expect(lost.contains("'camerabus lock DEVICE -- COMMAND'") && !lost.contains("device.lock"))
+        let control = text(
+            .controlUnsupported, "cam0 has no control foo; device.controls lists what it has.",
+            ["device": "cam0", "supported": []], "set")
+        #expect(
+            control == "controlUnsupported: cam0 has no control foo; 'camerabus controls cam0' lists what it has.")
+        let format = BusError.invalidParams("changes[0].activeFormat", "must be one of a device's formats")
+        #expect(
+            Wording(command: "format").text(.refused(format))
+                == "invalidParams: The format: must be one of a device's formats.")
+        let gain = BusError.invalidParams("changes[0].controls.gain", "must be an integer")
+        #expect(Wording(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
+        #expect(
+            Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
+    }
+
+    @Test func `who calls methods reads of methods`() {
+        let message = "Lock cam0 first (device.lock)."
+        #expect(text(.lockRequired, message, [:], "call") == "lockRequired: \(message)")
+        #expect(
+            text(.methodNotFound, "There is no method 'x'; bus.methods lists.", [:], "call").contains(
+                "call bus.methods"))
+    }
+
+    @Test func `what is adjusted is told in units of people`() {
+        let why: JSONValue = "So it is."
+        #expect(
+            Adjustments.line(["path": "changes[0].frameRate", "asked": 22.5, "given": "1/25", "why": why])
+                == "frame rate: 25 frames/s instead of 22.5: So it is.")
+        #expect(
+            Adjustments.line(["path": "changes[0].frameRate", "asked": "1001/30000", "given": "1/30", "why": why])
+                == "frame rate: 30 frames/s instead of 29.97: So it is.")
+        let given: JSONValue = ["id": "f3", "pixelFormat": "GREY", "width": 1000, "height": 1000]
+        #expect(
+            Adjustments.line(
+                [
+                    "path": "changes[0].activeFormat", "asked": ["width": 999, "height": 999], "given": given,
+                    "why": why,
+                ])
+                == "format: GREY 1000x1000 instead of 999x999: So it is.")
+        #expect(
+            Adjustments.line(["path": "controls.gain", "asked": 200, "given": 100, "why": why])
+                == "gain: 100 instead of 200: So it is.")
+    }
+
+    @Test func `options before the command go behind it`() {
+        func mended(_ words: String) -> String {
+            Typing.globalOptionsBehindCommand(words.split(separator: " ").map(String.init)).joined(separator: " ")
+        }
+        #expect(mended("--json devices") == "devices --json")
+        #expect(mended("--runtime-dir /x --timeout=2 get cam0 gain") == "get --runtime-dir /x --timeout=2 cam0 gain")
+        for same in ["devices --json", "--help", "--json", "--json --help", "---completion set -- positional@1 1 0"] {
+            #expect(mended(same) == same)
+        }
+    }
+
+    @Test func `advice is given where it is known what was meant`() {
+        func advice(_ words: String) -> String? { Typing.advice(words.split(separator: " ").map(String.init)) }
+        #expect(advice("lock a b sh -c x")?.hasSuffix(": camerabus lock a b -- sh -c x") == true)
+        #expect(advice("lock a --note t ls -l")?.hasSuffix(": camerabus lock a --note t -- ls -l") == true)
+        for none in [
+            "lock", "lock -c", "lock a -c", "lock a -- sh -c", "lock a --wait=1 b", "set", "set a -5 b", "devices -5",
+        ] {
+            #expect(advice(none) == nil, "\(none)")
+        }
+        #expect(advice("set a gain -5")?.hasSuffix(": gain=-5") == true)
+        #expect(advice("set a x=1 gain -0.5")?.hasSuffix(": gain=-0.5") == true)
+        #expect(advice("frames a b jpeg -n 2") != nil && advice("frames a jpeg --nonsense") == nil)
+    }
+
+    @Test func `pairs without their sign are seen`() throws {
+        func pair(_ words: String...) throws -> String? {
+            SetCommand.pair(try words.map { try ControlAssignment(reading: $0) })
+        }
+        #expect(try pair("gain", "10") == "gain=10")
+        #expect(try pair("a=1", "flip", "on") == "flip=on")
+        #expect(try pair("reset", "other") == nil)
+        #expect(try pair("gain=1", "10") == nil)
+    }
+
+    @Test func `pixel formats are found whatever their case`() {
+        #expect(FormatCommand.code("mjpg", of: ["YUYV", "MJPG", "MJPG"]) == "MJPG")
+        #expect(FormatCommand.code("pBAA", of: ["PBAA", "pBAA"]) == "pBAA")
+        #expect(FormatCommand.code("pbaa", of: ["PBAA", "pBAA"]) == nil)
+        #expect(FormatCommand.code("NV12", of: ["YUYV"]) == nil)
+    }
+
+    private func value(_ type: String, _ typed: JSONValue) throws -> JSONValue {
+        let control: JSONValue = [
+            "name": "c", "type": .string(type), "minimum": -4, "maximum": 4, "step": 2, "value": 1,
+            "menu": [["index": 0, "name": "Off"], ["index": 1, "name": "On"]],
+        ]
+        return try ControlWords(control).value(typed)
+    }
+
+    @Test func `what is typed fits the control's type`() throws {
+        for yes in [true, "yes", "ON", "True", 1] as [JSONValue] { #expect(try value("bool", yes) == true) }
+        for no in [false, "no", "off", 0] as [JSONValue] { #expect(try value("bool", no) == false) }
+        #expect(try value("menu", "On") == "On")
+        #expect(try value("menu", true) == "true")
+        #expect(try value("int", 3) == 3)
+        #expect(try value("button", .null) == .null)
+        #expect(try value("u8", [1, 2]) == [1, 2])
+        for (type, wrong) in [
+            ("int", "1.5"), ("int", true), ("int", .null), ("bool", "perhaps"), ("bool", 2), ("menu", .null),
+            ("bool", .null), ("button", 1),
+        ] as [(String, JSONValue)] {
+            #expect(throws: Failure.self, "\(type) \(wrong)") { try value(type, wrong) }
+        }
+        do {
+            _ = try value("int", "1.5")
+        } catch let failure as Failure {
+            #expect(
+                failure.description
+                    == "c can't be '1.5'; it takes whole numbers from -4 to 4 in steps of 2. Now it is 1.")
+            #expect(failure.status == 2)
+        }
+    }
+
+    @Test func `state is news once`() {
+        var freshness = Freshness()
+        func news(_ topic: String, _ epoch: String, _ sequence: Int64, _ value: JSONValue = 1) -> Bool {
+            freshness.isNews(topic: topic, ["epoch": .string(epoch), "sequence": .integer(sequence), "value": value])
+        }
+        #expect(news("state/bus/", "a", 5))
+        #expect(!news("state/bus/", "a", 5) && !news("state/bus/", "a", 4))
+        #expect(news("state/lock/x/", "a", 5) && news("state/bus/", "a", 6))
+        #expect(news("state/bus/", "b", 1) && !news("state/bus/", "b", 1))
+        #expect(news("event/lock/x/", "b", 1) && news("event/lock/x/", "b", 1))
+        #expect(news("state/lock/x/", "b", 9, .null) && news("state/lock/x/", "b", 10))
+        let beat = freshness.isNews(topic: "heartbeat/", ["epoch": "b"])
+        #expect(beat)
+    }
+
+    @Test func `topics are known by their parts`() {
+        for known in ["", "state/", "state/device/", "state/device/cam0/", "event/lock/x/", "heartbeat/"] {
+            #expect(WatchCommand.isKnown(known), "\(known)")
+        }
+        for unknown in ["nonsense/", "state/devices/", "state/device/cam0/x/", "cam0/", "frame/cam0/", "event/bus/"] {
+            #expect(!WatchCommand.isKnown(unknown), "\(unknown)")
+        }
+    }
+
+    @Test func `help is broken at blanks, below its own text`() {
+        let text = """
+            One two three four five
+
+              -n, --number <count>    End after so many frames (default: never).
+              3  no bus to talk to
+
+            EXAMPLES:
+              camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
+
+            averyveryverylongwordthatdoesnotfit in a line
+            """
+        #expect(
+            HelpText.wrapped(text, columns: 40).split(separator: "\n", omittingEmptySubsequences: false) == [
+                "One two three four five", "", "  -n, --number <count>    End after so",
+                "                          many frames",
+                "                          (default:", "                          never).", "  3  no bus to talk to",
+                "",
+                "EXAMPLES:", "  camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'", "",
+                "averyveryverylongwordthatdoesnotfit in a", "line",
+            ])
+        #expect(HelpText.wrapped("averylongword and", columns: 5) == "averylongword\nand")
+    }
+}
