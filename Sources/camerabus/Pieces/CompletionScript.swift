@@ -9,7 +9,9 @@ enum CompletionScript {
             return script.replacing("complete -o filenames -F _camerabus camerabus", with: "") + bash
         case .zsh:
             return script.replacing(
-                "\n_camerabus() {\n", with: "\n_camerabus() {\n\(zsh)", maxReplacements: 1)
+                "\n_camerabus() {\n", with: "\n_camerabus() {\n\(zshCommands)", maxReplacements: 1
+            )
+            .replacing(zshOffering, with: zshAssignments + zshOffering, maxReplacements: 1)
         case .fish: return script + fish
         default: return script
         }
@@ -42,13 +44,25 @@ enum CompletionScript {
         complete -o filenames -F _camerabus_with_commands camerabus
         """#
 
-    private static let zsh = #"""
+    private static let zshCommands = #"""
             local -i dashes="${words[(i)--]}"
             if [[ "${words[2]}" = lock ]] && ((dashes < CURRENT)); then
                 shift dashes words
                 ((CURRENT -= dashes))
                 _normal
                 return
+            fi
+
+        """#
+
+    private static let zshOffering = "    if [[ \"${#completions[@]}\" -gt 1 ]]; then\n"
+
+    // A control's value follows without a blank. The last element is the parser's own, and no completion.
+    private static let zshAssignments = #"""
+            local -a assignments=("${(@M)completions:#?*=}")
+            if [[ "${#assignments[@]}" -gt 0 ]]; then
+                compadd -S '' -a assignments
+                completions=("${(@)completions:#?*=}")
             fi
 
         """#
