@@ -38,7 +38,7 @@ import Testing
             ["name", "cam0"], ["name", "cam0", "front", "--remove"], ["name", "cam0", ""],
             ["format", "cam0", "640"], ["frames", "cam0", "cam1"], ["frames", "cam0", "cam1", "jpeg"],
             ["set", "cam0", "brightness", "10"], ["set", "cam0", "=1"], ["watch", "nonsense"],
-            ["watch", "state/devices"], ["lock", "cam0", "--lease", "0"], ["devices", "--timeout", "-1"],
+            ["watch", "state/devices"], ["--json"], ["--timeout", "5"], ["lock", "cam0", "--lease", "0"], ["devices", "--timeout", "-1"],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()
@@ -319,7 +319,10 @@ import Testing
             let lines = help.standardOutput.split(separator: "\n", omittingEmptySubsequences: false)
             let start = try #require(lines.firstIndex(of: "EXAMPLES:"))
             let examples = lines[(start + 1)...].prefix { !$0.isEmpty }
-            #expect(!examples.isEmpty && examples.allSatisfy { $0.hasPrefix("  ") }, "\(examples)")
+            let wide = try await RunningProgram(
+                "camerabus", arguments, environment: environment.merging(["COLUMNS": "1000"]) { $1 }, scratch: scratch
+            ).end().standardOutput
+            #expect(!examples.isEmpty && wide.contains("\nEXAMPLES:\n\(examples.joined(separator: "\n"))\n\n"))
             let others = lines.filter { !examples.contains($0) && !$0.hasPrefix("USAGE: ") }
             #expect(others.allSatisfy { $0.count <= 60 }, "\(others)")
         }

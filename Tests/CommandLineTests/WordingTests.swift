@@ -86,6 +86,7 @@ import Testing
         ] {
             #expect(advice(none) == nil, "\(none)")
         }
+        #expect(advice("--json")?.hasPrefix("A command is missing") == true && advice("--nonsense") == nil)
         #expect(advice("set a gain -5")?.hasSuffix(": gain=-5") == true)
         #expect(advice("set a x=1 gain -0.5")?.hasSuffix(": gain=-0.5") == true)
         #expect(advice("frames a b jpeg -n 2") != nil && advice("frames a jpeg --nonsense") == nil)

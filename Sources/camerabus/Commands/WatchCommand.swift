@@ -101,8 +101,9 @@ struct WatchCommand: BusCommand {
 
     /// A device may still come, and a lock is over when it is: neither is an error, but who has mistyped an id would wait for ever.
     private func tellOfAbsence(_ topics: [String], _ client: Client) async throws {
-        let ids = topics.compactMap(Self.id)
-        guard !ids.isEmpty else { return }
+        var ids: [(kind: String, id: String)] = []
+        for case let id? in topics.map(Self.id) where !ids.contains(where: { $0 == id }) { ids.append(id) }
+        if ids.isEmpty { return }
         let snapshot = try await client.call("bus.snapshot", ["prefix": "state/"], timeout: timeout)
         let state = snapshot["state"]?.object ?? [:]
         for (kind, id) in ids where state["state/\(kind)/\(id)/"] == nil {

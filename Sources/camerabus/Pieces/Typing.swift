@@ -27,6 +27,8 @@ enum Typing {
         case "set": negativeValue(arguments)
         case "frames" where words(arguments).count > 2:
             "'frames' reads one device, in one rendition: for several, run it several times."
+        case let first? where global.contains(name(first)):
+            "A command is missing, as in 'camerabus devices'; 'camerabus --help' lists them."
         default: nil
         }
     }
