@@ -38,7 +38,8 @@ import Testing
             ["name", "cam0"], ["name", "cam0", "front", "--remove"], ["name", "cam0", ""],
             ["format", "cam0", "640"], ["frames", "cam0", "cam1"], ["frames", "cam0", "cam1", "jpeg"],
             ["set", "cam0", "brightness", "10"], ["set", "cam0", "=1"], ["watch", "nonsense"],
-            ["watch", "state/devices"], ["--json"], ["--timeout", "5"], ["lock", "cam0", "--lease", "0"], ["devices", "--timeout", "-1"],
+            ["watch", "state/devices"], ["--json"], ["--timeout", "5"], ["lock", "cam0", "--lease", "0"],
+            ["devices", "--timeout", "-1"],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()
