@@ -184,8 +184,9 @@ class Locks(LiveTestCase):
         with self.assertRaises(DeviceBusy) as caught:
             self.client.lock(self.second)
         self.assertEqual((caught.exception.holder["pid"], caught.exception.holder["name"]), (holder.pid, "holder"))
-        with self.assertRaises(camerabus.LockTimeout):
+        with self.assertRaises(camerabus.LockTimeout) as late:
             self.client.lock(self.second, wait=0.05)
+        self.assertEqual(late.exception.holder["pid"], holder.pid)
         with self.assertRaises(DeviceBusy):
             self.client.set(self.first, brightness=0)
         holder.kill()

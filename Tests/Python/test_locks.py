@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ from unittest import mock
 
 import zmq
 
-from camerabus import AsyncClient, BusTimeout, Client, DeviceBusy, LockLost
+from camerabus import AsyncClient, BusTimeout, Client, DeviceBusy, LockLost, LockTimeout
 from fake_bus import NO_REPLY, BusTestCase
 
 ANSWER = {"verdict": "valid", "generation": {}, "applied": {}, "adjusted": []}
@@ -99,6 +100,30 @@ class Locks(BusTestCase):
             self.client.lock("cam0")
         self.assertEqual(caught.exception.holder["pid"], 42)
         self.assertEqual(self.bus.asked("bus.cancel"), [])
+
+    def test_a_wait_that_is_over_is_busy_too_and_tells_the_holder(self) -> None:
+        self.bus.refuse("device.lock", "lockTimeout", "cam0 is still locked by other.", holder={"pid": 42}, queue=1)
+        with self.assertRaises(DeviceBusy) as caught:
+            self.client.lock("cam0", wait=5)
+        self.assertIs(type(caught.exception), LockTimeout)
+        self.assertEqual((caught.exception.holder["pid"], caught.exception.queue, caught.exception.reason), (42, 1, "lockTimeout"))
+
+    def test_times_that_can_t_be_are_told_with_their_unit_and_range(self) -> None:
+        for wait in (-1, 86_401, math.inf, math.nan):
+            with self.assertRaisesRegex(ValueError, r"wait is in seconds, from 0 to 86400 \(0 does not wait\), not "):
+                self.client.lock("cam0", wait=wait)
+        with self.assertRaisesRegex(ValueError, "lease is in seconds, from 0.1 to 86400 .*, not 0$"):
+            self.client.take_over("cam0", lease=0)
+        with self.assertRaisesRegex(TypeError, "wait is in seconds, .*, not '5'"):
+            self.client.lock("cam0", wait="5")  # type: ignore[arg-type]
+
+        async def asynchronously() -> None:
+            async with AsyncClient(self.bus.directory) as client:
+                with self.assertRaisesRegex(ValueError, "wait is in seconds"):
+                    client.lock("cam0", wait=-1)
+
+        asyncio.run(asynchronously())
+        self.assertEqual(self.bus.asked("device.lock"), [])
 
     def test_a_lease_is_renewed(self) -> None:
         self.bus.methods["device.renew"] = lambda params: {"expires": 1}

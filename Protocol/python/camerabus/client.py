@@ -125,7 +125,7 @@ class Client:
     ) -> Lock:
         """Locks devices for configuration, all or none; ends with the `with` block, or with this process.
 
-        Raises `DeviceBusy`, or `LockTimeout` after `wait`. Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins
+        Raises `DeviceBusy`, which after a `wait` is its kind `LockTimeout`; both have the `holder`. Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins
         that lock and leaves it as it is. With a `lease` it ends by itself after that time unless renewed.
         """
         lock = Lock(self._open, devices, wait, lease, note)

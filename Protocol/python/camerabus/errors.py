@@ -124,8 +124,9 @@ class LockLost(CaptureError):
     fence = Member()
 
 
-class LockTimeout(CaptureError):
-    """The lock did not come free within the wait asked for."""
+class LockTimeout(DeviceBusy):
+    """The lock did not come free within the wait asked for: still busy, so that `except DeviceBusy` has both. `holder` is None if it
+    came free and went to nobody in time."""
 
 
 class FormatUnsupported(CaptureError):

@@ -7,6 +7,7 @@ import os
 import time
 import uuid
 from contextvars import ContextVar
+from numbers import Real
 from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
@@ -14,6 +15,10 @@ from .errors import BusGone, BusTimeout, CaptureError, ClientError, LockLost
 from .steps import Steps, deadline, is_over
 
 VARIABLE = "CAMERABUS_LOCK"
+
+# What the protocol takes, in seconds.
+LONGEST_WAIT = 86_400.0
+LEASES = (0.1, 86_400.0)
 
 # The locks whose `with` block we are in, innermost last; of a task in asyncio, each has its own.
 _active: ContextVar[tuple[LockBase, ...]] = ContextVar("camerabus_locks", default=())
@@ -31,6 +36,9 @@ class LockBase:
         note: str | None,
         takes_over: bool = False,
     ) -> None:
+        _check("wait", wait, 0, LONGEST_WAIT, "0 does not wait")
+        if lease is not None:
+            _check("lease", lease, *LEASES, "None holds it as long as this process lives")
         self._core = core
         self._method = "device.takeOver" if takes_over else "device.lock"
         self._wait = wait
@@ -121,6 +129,13 @@ class LockBase:
 
     def _leave(self) -> None:
         _active.set(tuple(lock for lock in _active.get() if lock is not self))
+
+
+def _check(name: str, value: float, least: float, most: float, hint: str) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:
+        kind = ValueError if is_number else TypeError
+        raise kind(f"{name} is in seconds, from {least:g} to {most:g} ({hint}), not {value!r}")
 
 
 def token_for(core: Core, devices: Sequence[str], lock: LockBase | str | None) -> str | None:

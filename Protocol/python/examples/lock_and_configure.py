@@ -1,7 +1,7 @@
 # Locks a camera, looks up what it can do, sets size, rate and a control in one step, and gives the lock back.
 import sys
 
-from camerabus import CaptureError, Client, DeviceBusy
+from camerabus import CaptureError, Client
 
 camera = sys.argv[1] if len(sys.argv) > 1 else "cam0"
 with Client() as client:
@@ -10,10 +10,8 @@ with Client() as client:
             format = max(client.formats(camera), key=lambda each: (each.width <= 1280, each.width * each.height))
             controls = {name: control.defaultValue for name, control in client.controls(camera).items() if name == "brightness"}
             result = client.configure(camera, activeFormat=format.id, frameRate=30, controls=controls, mode="nearest")
-    except DeviceBusy as busy:
-        sys.exit(f"{camera} is locked by process {busy.holder['pid']}")
     except CaptureError as error:
-        sys.exit(f"{error.reason}: {error}")
+        sys.exit(f"{error.reason}: {error}")  # DeviceBusy and LockTimeout name who has it
 
     print(f"{result.verdict}: {result.applied[camera]}")
     for change in result.adjusted:
