@@ -16,7 +16,7 @@ from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .steps import Runner, deadline, is_over
-from .subscription import EventFeed, FrameFeed
+from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
@@ -154,10 +154,10 @@ class AsyncClient:
         rendition: str = "native",
         limit: int | None = None,
         timeout: float = 10.0,
-        raise_errors: bool = True,
+        errors: FrameErrors = "wait",
     ) -> AsyncFrames:
         """The subscription is in force when this is entered (`async with`), or else with the first frame."""
-        return AsyncFrames(FrameFeed(self._open, devices, rendition, limit, timeout, raise_errors), self._run)
+        return AsyncFrames(FrameFeed(self._open, devices, rendition, limit, timeout, errors), self._run)
 
     def watch(self, *topics: str, timeout: float = math.inf) -> AsyncWatch:
         return AsyncWatch(EventFeed(self._open, topics), timeout, self._run)
@@ -221,6 +221,10 @@ class AsyncFrames(AsyncIterator[Frame]):
     @property
     def lost(self) -> dict[str, int]:
         return self._feed.lost
+
+    @property
+    def last_error(self) -> CaptureError | None:
+        return self._feed.last_error
 
     async def __anext__(self) -> Frame:
         if self._is_new:

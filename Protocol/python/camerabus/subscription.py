@@ -8,7 +8,7 @@ import math
 import time
 import uuid
 from collections import deque
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Literal, Mapping, Sequence, TypeAlias, get_args
 
 import zmq
 
@@ -21,6 +21,9 @@ from .sequences import Continuity
 from .steps import Socket, Steps, Wait, deadline, is_over
 from .values import Event
 
+#: Why a device gives no frames for a while: it goes on by itself, and so do its subscribers.
+PASSING = frozenset({"deviceDisconnected", "deviceInUse", "workerCrashed", "interrupted", "internalError", "limitExceeded"})
+FrameErrors: TypeAlias = Literal["wait", "raise", "frames"]
 SILENCE = 3.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
 Message = list[zmq.Frame]
 
@@ -100,21 +103,25 @@ class FrameFeed:
     """The newest frame of each of several devices, in turn."""
 
     def __init__(
-        self, core: Core, devices: Sequence[str], rendition: str, limit: int | None, timeout: float, raise_errors: bool
+        self, core: Core, devices: Sequence[str], rendition: str, limit: int | None, timeout: float, errors: FrameErrors
     ) -> None:
         if not devices:
             raise TypeError("frames() needs the id of at least one device")
+        if errors not in get_args(FrameErrors):
+            raise ValueError(f"errors is one of {', '.join(get_args(FrameErrors))}, not {errors!r}")
         self._core = core
         self._devices = tuple(dict.fromkeys(devices))
         self._rendition = rendition
         self._left = math.inf if limit is None else limit
         self._timeout = timeout
-        self._raise_errors = raise_errors
+        self._errors = errors
         self._subscriptions: list[Subscription] = []
         self._last: dict[str, tuple[str, int]] = {}
         self._turn = 0
         #: Frames missed so far, by device.
         self.lost = dict.fromkeys(self._devices, 0)
+        #: Why a device gave no frame, the last time that one did not.
+        self.last_error: CaptureError | None = None
 
     def open(self) -> Steps[None]:
         """Returns when the subscriptions are in force."""
@@ -152,7 +159,9 @@ class FrameFeed:
                 index = (self._turn + step) % len(self._subscriptions)
                 if (message := self._newest(self._subscriptions[index])) is not None:
                     self._turn = index + 1
-                    return self._frame(message, self._devices[index])
+                    if (frame := self._frame(message, self._devices[index])) is not None:
+                        return frame
+                    until = deadline(self._timeout)  # that it says why is a sign of life, too
             if is_over(until):
                 raise (yield from self._explain(self._devices, "gave no frame"))
             yield Wait(tuple(each.socket for each in self._subscriptions), until)
@@ -167,15 +176,20 @@ class FrameFeed:
             newest = message
         return newest
 
-    def _frame(self, message: Message, device: str) -> Frame:
+    def _frame(self, message: Message, device: str) -> Frame | None:
+        """What a message has for the caller; None: the device gives no frames for now, and will again."""
         if len(message) < 2:
             raise ProtocolError(f"A message without a header came from {device}.")
         payload = message[2].buffer if len(message) > 2 else memoryview(b"")
         frame = Frame.parse(message[0].bytes, message[1].bytes, payload)
-        if frame.error is not None:
-            if self._raise_errors:
-                raise frame.error
-            return frame
+        if (error := frame.error) is not None:
+            self.last_error = error
+            if self._errors == "frames":
+                return frame
+            # Who has not seen a single frame wants to know why; later on, that they come again.
+            if self._errors == "wait" and device in self._last and error.reason in PASSING:
+                return None
+            raise error
         stream, before = self._last.get(device, ("", 0))
         missed = max(0, frame.sequence - before - 1) if stream == frame.stream else 0
         self._last[device] = (frame.stream, frame.sequence)
