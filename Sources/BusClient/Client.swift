@@ -41,10 +41,11 @@ public final class Client: Sendable {
     ///   - runtimeDirectory: where to look, and nowhere else; nil: `$CAMERABUS_RUNTIME_DIR`, else the first of
     ///     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` where a bus answers.
     ///   - name: the program's, for others to read: who holds a lock is told by it.
+    ///   - defaultLock: ``defaultLock``, where it isn't that of `$CAMERABUS_LOCK`; empty: none.
     ///   - timeout: for the first answer.
     /// - Throws: ``ClientError/noBus(lookedAt:)`` when none runs.
     public static func connect(
-        runtimeDirectory: String? = nil, name: String, timeout: Duration = defaultTimeout
+        runtimeDirectory: String? = nil, name: String, defaultLock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Client {
         var environment: [String: String] = [:]
         for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR"] {
@@ -55,7 +56,7 @@ public final class Client: Sendable {
         do throws(ClientError) {
             let hello: JSONValue = ["client": .string(name), "version": JSONValue(MethodTable.protocolVersion)]
             let answer = try await line.ask("bus.hello", hello, timeout: timeout)
-            let lock = CurrentProcess.environment("CAMERABUS_LOCK").flatMap { $0.isEmpty ? nil : $0 }
+            let lock = (defaultLock ?? CurrentProcess.environment("CAMERABUS_LOCK")).flatMap { $0.isEmpty ? nil : $0 }
             return Client(directory, try Greeting(answer.result), line, defaultLock: lock)
         } catch {
             line.handle.stop()

@@ -20,9 +20,37 @@ public struct DeviceLock: Hashable, Sendable {
         self.fence = fence
         self.devices = devices
     }
+
+    init(token: String, fence: Int64, devices: [String]) {
+        self.token = token
+        self.fence = fence
+        self.devices = devices
+    }
 }
 
 extension Client {
+    /// The lock that this program was started under (``defaultLock``), if it covers all of the devices: to be used in place of one of
+    /// its own, and left alone. nil: there is none, or it is about other devices.
+    ///
+    /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it is over, and with `lockRequired` when it covers some of the
+    ///   devices only: a lock on all of them would wait for it, and it for this program.
+    public func joinedLock(
+        _ devices: [String], timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> DeviceLock? {
+        guard let token = defaultLock else { return nil }
+        let result = try await repeatedCall("device.renew", ["lock": .string(token)], timeout: timeout)
+        let covered = result["devices"]?.array?.compactMap(\.string) ?? devices
+        let missing = devices.filter { !covered.contains($0) }
+        guard missing.isEmpty else {
+            if missing.count == devices.count { return nil }
+            let message =
+                "The lock in $CAMERABUS_LOCK, under which this program was started, does not cover "
+                + "\(missing.joined(separator: ", ")), and a lock on all would have to wait for it: lock all of them there."
+            throw .refused(BusError(.lockRequired, message, ["devices": JSONValue(missing)]))
+        }
+        return DeviceLock(token: token, fence: result["fence"]?.integer ?? 0, devices: covered)
+    }
+
     /// Locks devices for configuration, all or none of them.
     ///
     /// - Parameters:

@@ -29,6 +29,30 @@ import Testing
         #expect(bus.requests.last?.method == "device.unlock")
     }
 
+    @Test(arguments: [(["cam0"], "joins"), (["cam1", "cam0"], "joins"), (["cam2"], "own"), (["cam0", "cam2"], "lockRequired")])
+    func `a lock that was handed on is joined where it covers all`(_ devices: [String], _ outcome: String) async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "device.renew" else { return false }
+            respond(
+                request.params == ["lock": "theirs"]
+                    ? .result(["expires": .null, "fence": 7, "devices": ["cam0", "cam1"], "holder": [:]])
+                    : .error(BusError(.lockLost, "gone", ["fence": 7])))
+            return true
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: "theirs")
+        do {
+            let lock = try await client.joinedLock(devices)
+            #expect(outcome == (lock == nil ? "own" : "joins"))
+            if let lock { #expect(lock.token == "theirs" && lock.fence == 7 && lock.devices == ["cam0", "cam1"]) }
+        } catch {
+            #expect(error.reason?.rawValue == outcome)
+        }
+        let other = try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: "garbage")
+        await #expect { try await other.joinedLock(devices) } throws: { ($0 as? ClientError)?.reason == .lockLost }
+        let free = try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: "")
+        #expect(try await free.joinedLock(devices) == nil)
+    }
+
     @Test func `a cancelled body gives its lock back too`() async throws {
         let bus = try FakeBus { request, respond in
             if request.method == "device.lock" { respond(.result(Self.grant)) }

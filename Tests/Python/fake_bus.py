@@ -43,6 +43,7 @@ class FakeBus:
             "device.get": self._get,
             "device.lock": self._lock,
             "device.unlock": self._unlock,
+            "device.renew": self._renew,
         }
         self.locks: dict[str, list[str]] = {}
         self.fence = 0
@@ -214,6 +215,12 @@ class FakeBus:
         token = f"token-{self.fence}"
         self.locks[token] = params["devices"]
         return {"lock": token, "fence": self.fence, "devices": params["devices"], "holder": {"uid": 0, "gid": 0, "pid": 1, "name": "me"}}
+
+    def _renew(self, params: dict[str, Any]) -> Any:
+        if params["lock"] not in self.locks:
+            raise Refusal("lockLost", fence=self.fence)
+        holder = {"uid": 0, "gid": 0, "pid": 1, "name": "me"}
+        return {"expires": None, "fence": self.fence, "devices": self.locks[params["lock"]], "holder": holder}
 
     def _unlock(self, params: dict[str, Any]) -> Any:
         if self.locks.pop(params["lock"], None) is None:

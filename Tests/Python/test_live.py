@@ -516,6 +516,35 @@ class Programs(LiveTestCase):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertTrue(result.stdout)
 
+    @unittest.skipIf(shutil.which("camerabus") is None, "camerabus is not in the PATH")
+    def test_a_program_within_camerabus_lock_joins_it(self) -> None:
+        program = """if True:
+            import sys
+            from camerabus import CaptureError, Client
+            with Client() as client:
+                for devices in sys.argv[1:]:
+                    try:
+                        with client.lock(*devices.split("+")) as lock:
+                            client.set(devices, brightness=0)
+                            print("joined" if lock.joined else "own", lock.fence == client.device(devices).lock.fence)
+                    except CaptureError as error:
+                        print(error.reason)
+        """
+        both = f"{self.first}+{self.second}"
+        command = ["camerabus", "lock", self.first, "--", sys.executable, "-c", program, self.first, self.second, both]
+        result = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual((result.returncode, result.stdout.split("\n")[:-1]), (0, ["joined True", "own True", "lockRequired"]), result.stderr)
+        # So does the command line itself, which would else wait for its own parent.
+        inner = ["camerabus", "lock", self.first, "--wait", "60", "--", "camerabus", "set", self.first, "brightness=0"]
+        result = subprocess.run(["camerabus", "lock", self.first, "--", *inner], env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = subprocess.run(
+            ["camerabus", "lock", self.first, "--", "camerabus", "lock", self.first, self.second, "--", "true"],
+            env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT,
+        )  # fmt: skip
+        self.assertEqual((result.returncode, result.stderr[:13]), (1, "lockRequired:"))
+        self.assertEqual([device.lock for device in self.without_lock(self.first, self.second)], [None, None])
+
     def test_the_shell_examples_run(self) -> None:
         if shutil.which("camerabus") is None or shutil.which("jq") is None:
             self.skipTest("camerabus or jq is not in the PATH")

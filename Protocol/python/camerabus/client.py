@@ -125,8 +125,11 @@ class Client:
     ) -> Lock:
         """Locks devices for configuration, all or none; ends with the `with` block, or with this process.
 
-        Raises `DeviceBusy`, which after a `wait` is its kind `LockTimeout`; both have the `holder`. Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins
-        that lock and leaves it as it is. With a `lease` it ends by itself after that time unless renewed.
+        Raises `DeviceBusy`, which after a `wait` is its kind `LockTimeout`; both have the `holder`. With a `lease` it ends by itself
+        after that time unless renewed. Times are seconds.
+
+        Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins that lock, and leaves it as it is, if it covers all of the
+        devices. If it covers some of them only, that is `LockRequired`; if it is over, `LockLost`.
         """
         lock = Lock(self._open, devices, wait, lease, note)
         run(lock._acquire(timeout))
