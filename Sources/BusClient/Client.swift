@@ -15,6 +15,9 @@ public final class Client: Sendable {
     /// How long an answer may take unless said otherwise.
     public static let defaultTimeout = Duration.seconds(10)
 
+    /// How long no heartbeat may come, of which there is one a second: after that, the bus is hung or gone.
+    public static let silenceOfNobody = Duration.seconds(3)
+
     /// Where the bus has its sockets.
     public let directory: RuntimeDirectory
     /// What the bus said of itself at the first contact.
@@ -163,6 +166,7 @@ public final class Client: Sendable {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, ClientError>, Never>) in
                 let refusal = line.handle.post(unlessCancelled: true) { loop in
                     do throws(ZeroMQError) {
+                        if !plan.isOfBus { try loop.awaitLastWord(plan.directory) }
                         let subscription = try Subscription(
                             loop, plan, opened: { continuation.resume(returning: $0) }, accept: accept,
                             fail: mailboxFinish)

@@ -77,6 +77,14 @@ class FakeBus:
         self._wake.close(linger=0)
         self._context.term()
 
+    def end(self) -> None:
+        """As SIGTERM does it: a last word, and the sockets go."""
+        self.send_event("event/bus/", "ended")
+        shutil.rmtree(self.directory / "media")
+        for name in ("command.sock", "events.sock"):
+            (self.directory / name).unlink()
+        self.stop()
+
     def remove(self) -> None:
         self.stop()
         shutil.rmtree(self.directory)

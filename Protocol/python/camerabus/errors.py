@@ -88,6 +88,11 @@ class BusNotRunning(ClientError):
     """Nobody answers at the bus's socket. The text says where was looked, and how to start one."""
 
 
+class BusEnded(BusNotRunning):
+    """The bus was ended in order (`bus.shutdown`, SIGTERM) while something was waited for. One that was killed may be back in a
+    moment, and is waited for; this one not."""
+
+
 class BusGone(ClientError):
     """The connection ended while a request was on its way: whether it was carried out is not known."""
 

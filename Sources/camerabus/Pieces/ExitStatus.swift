@@ -26,7 +26,7 @@ enum ExitStatus {
 
     private static func of(_ error: ClientError) -> Int32 {
         switch error {
-        case .noBus, .connectionLost, .closed: noBus
+        case .noBus, .ended, .connectionLost, .closed: noBus
         case .timedOut, .silent: timedOut
         case .invalidRuntimeDirectory: usage
         case .refused, .cancelled, .tooManyCalls, .unreadable, .system: refused
