@@ -43,16 +43,18 @@ extension Client {
     ///
     /// - Parameters:
     ///   - topics: whole topics, or beginnings of topics: `state/`, `event/device/cam0/`, `heartbeat/`.
-    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long; nil: waits for ever, also for
-    ///     the next bus after one that was killed. One that ends in order ends it at once, with ``ClientError/ended(directory:)``.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long, or for
+    ///     ``silenceOfNobody``, if that is less; nil: waits for ever, also for the next bus after one that was killed. One that ends in order ends it at once, with ``ClientError/ended(directory:)``.
     ///   - timeout: for the subscription itself.
     public func watch(
-        _ topics: [String], silence: Duration? = silenceOfNobody, timeout: Duration = defaultTimeout
+        _ topics: [String], silence: Duration? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Messages {
         let mailbox = Mailbox<BusMessage>(capacity: Messages.capacity)
         let plan = Subscription.Plan(
             path: directory.eventsSocket, topics: topics, receiveHighWaterMark: 1000,
-            deadline: monotonic(after: timeout), silence: silence?.clampedNanoseconds, heartbeatCounts: true,
+            deadline: monotonic(after: timeout),
+            silence: silence.map { min($0, Self.silenceOfNobody).clampedNanoseconds },
+            heartbeatCounts: true,
             publisher: "the bus", directory: directory)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
             guard message.count >= 2, let topic = String(validating: message[0].bytes, as: UTF8.self),
@@ -70,7 +72,7 @@ extension Client {
     ///   - silence: as for ``watch(_:silence:timeout:)``.
     ///   - timeout: for the subscription, and for each snapshot that is needed.
     public func observe(
-        _ topics: [String] = ["state/"], silence: Duration? = silenceOfNobody, timeout: Duration = defaultTimeout
+        _ topics: [String] = ["state/"], silence: Duration? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> StateObserver {
         // Holes are told by the heartbeat too.
         let messages = try await watch(topics + ["heartbeat/"], silence: silence, timeout: timeout)

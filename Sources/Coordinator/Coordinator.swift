@@ -367,7 +367,8 @@ public final class Coordinator {
                     searched: isSearched, unreadable: isSearched ? unreadable : [],
                     configurationPath: options.configurationPath))
         }
-        for (uniqueID, alias) in wishes.aliases.sorted(by: { $0.value < $1.value }) where !roster.knows(uniqueID, wishes) {
+        for (uniqueID, alias) in wishes.aliases.sorted(by: { $0.value < $1.value })
+        where !roster.knows(uniqueID, wishes) {
             problems.append(.aliasUnknown(alias, uniqueID))
         }
         problems += roster.collisions(wishes).map(Problem.idTaken)

@@ -29,28 +29,43 @@ import Testing
         #expect(bus.requests.last?.method == "device.unlock")
     }
 
-    @Test(arguments: [(["cam0"], "joins"), (["cam1", "cam0"], "joins"), (["cam2"], "own"), (["cam0", "cam2"], "lockRequired")])
-    func `a lock that was handed on is joined where it covers all`(_ devices: [String], _ outcome: String) async throws {
+    @Test(arguments: [
+        (["cam0"], nil), (["cam1", "cam0"], nil), (["cam2"], BusError.Reason.deviceBusy),
+        (["cam0", "cam2"], .lockRequired),
+    ])
+    func `a lock that was handed on is joined where it covers all`(
+        _ devices: [String], _ refusal: BusError.Reason?
+    ) async throws {
         let bus = try FakeBus { request, respond in
-            guard request.method == "device.renew" else { return false }
-            respond(
-                request.params == ["lock": "theirs"]
-                    ? .result(["expires": .null, "fence": 7, "devices": ["cam0", "cam1"], "holder": [:]])
-                    : .error(BusError(.lockLost, "gone", ["fence": 7])))
+            switch (request.method, request.params["lock"]) {
+            case ("device.renew", "theirs"):
+                respond(
+                    .result(["expires": .null, "fence": 7, "devices": ["cam0", "cam1"], "holder": [:]]))
+            case ("device.renew", _): respond(.error(BusError(.lockLost, "gone", ["fence": 7])))
+            case ("device.lock", _): respond(.error(BusError(.deviceBusy, "busy", ["queue": 0])))
+            default: return false
+            }
             return true
         }
-        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: "theirs")
-        do {
-            let lock = try await client.joinedLock(devices)
-            #expect(outcome == (lock == nil ? "own" : "joins"))
-            if let lock { #expect(lock.token == "theirs" && lock.fence == 7 && lock.devices == ["cam0", "cam1"]) }
-        } catch {
-            #expect(error.reason?.rawValue == outcome)
+        func client(_ lock: String) async throws -> Client {
+            try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: lock)
         }
-        let other = try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: "garbage")
-        await #expect { try await other.joinedLock(devices) } throws: { ($0 as? ClientError)?.reason == .lockLost }
-        let free = try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: "")
-        #expect(try await free.joinedLock(devices) == nil)
+        func reason(_ client: Client) async throws -> BusError.Reason? {
+            do {
+                try await client.withLock(devices) { lock in
+                    #expect(lock.isJoined && lock.token == "theirs" && lock.fence == 7)
+                    #expect(lock.devices == ["cam0", "cam1"])
+                }
+                return nil
+            } catch let error as ClientError {
+                return error.reason
+            }
+        }
+        #expect(try await reason(client("theirs")) == refusal)
+        #expect(try await reason(client("garbage")) == .lockLost)
+        // Without a lock it has to ask for one.
+        #expect(try await reason(client("")) == .deviceBusy)
+        #expect(!bus.requests.contains { $0.method == "device.unlock" })
     }
 
     @Test func `a cancelled body gives its lock back too`() async throws {

@@ -153,7 +153,7 @@ public final class BusHarness {
     ) async throws -> JSONValue? {
         let client = try await sharedClient()
         return try await deadline.limit("\(topic) as wished") {
-            let observer = try await client.observe([topic], silence: nil)
+            let observer = try await client.observe([topic])
             return try await observer.wait(for: topic, until: condition)
         }
     }

@@ -16,9 +16,6 @@ struct LockCommand: BusCommand {
 
             The lock outlives a crash of the bus: whoever holds it still has it from the next one.
 
-            Started under a lock that covers all of the devices ($CAMERABUS_LOCK), it uses that one and leaves it alone; one that covers some \
-            of them only is refused.
-
             Without a command the lock's token is printed (with --json: {"lock": …, "fence": …, "devices": […]}), and the lock held until \
             Ctrl-C or SIGTERM, which is status 0, or until it is lost, which is status 1.
 
@@ -57,20 +54,13 @@ struct LockCommand: BusCommand {
 
     func run(_ client: Client) async throws {
         let note = note ?? (command.isEmpty ? nil : String(command.joined(separator: " ").prefix(128)))
-        let status: Int32
-        if !takeOver, let lock = try await client.joinedLock(devices, timeout: timeout) {
-            status = try await use(lock, client)
-        } else {
-            status = try await client.withLock(
-                devices, wait: wait.duration, note: note, takingOver: takeOver, timeout: timeout
-            ) { try await use($0, client) }
+        let status = try await client.withLock(
+            devices, wait: wait.duration, note: note, takingOver: takeOver, timeout: timeout
+        ) { lock in
+            let keeper = LockKeeper(client, lock)
+            return try await command.isEmpty ? hold(lock, keeper) : runCommand(lock, keeper, client)
         }
         if status != ExitStatus.done { throw ExitCode(status) }
-    }
-
-    private func use(_ lock: DeviceLock, _ client: Client) async throws -> Int32 {
-        let keeper = LockKeeper(client, lock)
-        return try await command.isEmpty ? hold(lock, keeper) : runCommand(lock, keeper, client)
     }
 
     private func hold(_ lock: DeviceLock, _ keeper: LockKeeper) async throws -> Int32 {

@@ -7,8 +7,8 @@ struct WatchCommand: BusCommand {
         commandName: "watch", abstract: "Prints state and events as they go by.",
         discussion: """
             State that matches is shown as it is first, then every change. A reader that is slow by more than 1000 messages loses some; \
-            "previous" of the next one then says which. Ends by Ctrl-C, or with status 3 when the bus ends, or not even its \
-            heartbeat comes for 3 s.
+            "previous" of the next one then says which. Ends by Ctrl-C, or with status 3 when not even the bus's heartbeat \
+            comes for as long as --timeout says.
 
             With --json: the message per line, with "topic" beside its members: state has "value", an event "event".
 
@@ -38,7 +38,7 @@ struct WatchCommand: BusCommand {
 
     func run(_ client: Client) async throws {
         let wanted = topics.isEmpty ? ["state/", "event/"] : topics.map(Self.complete)
-        let messages = try await client.watch(wanted, silence: min(timeout, Client.silenceOfNobody), timeout: timeout)
+        let messages = try await client.watch(wanted, silence: timeout, timeout: timeout)
         var left = number ?? .max
         do {
             while left > 0 {

@@ -25,7 +25,7 @@ struct LockKeeper: Sendable {
 
     private func isTakenAway() async throws -> ClientError {
         let topics = lock.devices.map { "state/device/\($0)/" }
-        let observer = try await client.observe(topics, silence: nil)
+        let observer = try await client.observe(topics)
         while true {
             // A device without its worker says nothing of its lock.
             for topic in topics {
