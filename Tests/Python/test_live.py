@@ -509,12 +509,63 @@ class Programs(LiveTestCase):
 
     def test_the_python_examples_run(self) -> None:
         arguments = {"state_mirror": ["1"], "control_changes": ["1"]}
-        for path in sorted((vectors.PROTOCOL / "python" / "examples").glob("*.py")):
-            with self.subTest(path.name):
+        for path in self.examples():
+            if path.stem == "lock_end":
+                continue  # it goes on until its lock ends
+            with self.subTest(path.name), tempfile.TemporaryDirectory() as directory:
                 command = [sys.executable, str(path), *arguments.get(path.stem, [])]
-                result = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=2 * TIMEOUT)
+                result = subprocess.run(
+                    command, env=self.environment(), cwd=directory, capture_output=True, text=True, timeout=2 * TIMEOUT
+                )
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertTrue(result.stdout)
+
+    def examples(self) -> list[Path]:
+        paths = sorted((vectors.PROTOCOL / "python" / "examples").glob("*.py"))
+        return [path for path in paths if path.stem != "pillow" or Image is not None]
+
+    def example(self, path: Path) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-u", str(path)], env=self.environment(), cwd=self.scratch(), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def scratch(self) -> str:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return directory.name
+
+    def test_ctrl_c_ends_each_python_example_quietly(self) -> None:
+        for path in self.examples():
+            with self.subTest(path.name), ExitStack() as stack:
+                if path.stem == "lock_and_configure":  # too quick to be interrupted, unless it has to wait
+                    stack.enter_context(self.client.lock(self.first))
+                    process = self.example(path)
+                    until = time.monotonic() + TIMEOUT
+                    while not self.client.locks().waiting:
+                        self.assertLess(time.monotonic(), until)
+                else:
+                    process = self.example(path)
+                    assert process.stdout is not None
+                    self.assertTrue(process.stdout.readline())
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=TIMEOUT)
+                self.assertEqual(errors, "")
+                self.assertIn(process.returncode, (130, 0) if path.stem == "pillow" else (130,))
+
+    def test_an_example_says_why_its_lock_ended(self) -> None:
+        if os.geteuid() != 0:
+            self.skipTest("only an administrator takes over")
+        process = self.example(vectors.PROTOCOL / "python" / "examples" / "lock_end.py")
+        assert process.stdout is not None
+        self.assertIn("is ours", process.stdout.readline())
+        with self.client.take_over(self.first):
+            _, errors = process.communicate(timeout=TIMEOUT)
+        self.assertRegex(errors, "^lockLost: takenOver by ")
+        self.assertEqual(process.returncode, 1)
 
     @unittest.skipIf(shutil.which("camerabus") is None, "camerabus is not in the PATH")
     def test_a_program_within_camerabus_lock_joins_it(self) -> None:

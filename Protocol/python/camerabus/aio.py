@@ -44,6 +44,9 @@ class AsyncClient:
     ) -> None:
         await self.close()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._core or 'closed'}>"
+
     async def close(self) -> None:
         """Ends all connections; whatever still waits for something fails."""
         await self._run.close()
@@ -226,6 +229,9 @@ class AsyncFrames(AsyncIterator[Frame]):
     def last_error(self) -> CaptureError | None:
         return self._feed.last_error
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
     async def __anext__(self) -> Frame:
         if self._is_new:
             await self.__aenter__()
@@ -258,6 +264,9 @@ class AsyncWatch(AsyncIterator[Event]):
         self._timeout = timeout
         self._run = run
         self._is_new = True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
 
     async def __anext__(self) -> Event:
         if self._is_new:

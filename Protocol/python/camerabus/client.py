@@ -45,6 +45,9 @@ class Client:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._core or 'closed'}>"
+
     def close(self) -> None:
         """Ends all connections, also those of frames(), watch() and mirror()."""
         if self._core is not None:
@@ -254,6 +257,9 @@ class Frames(Iterator[Frame]):
         """Why a camera gave no frame, the last time that one did not; None: that was never so."""
         return self._feed.last_error
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
     def __next__(self) -> Frame:
         if self._feed.is_done:
             self.close()
@@ -281,6 +287,9 @@ class Watch(Iterator[Event]):
         self._feed = feed
         self._timeout = timeout
         run(feed.open())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
 
     def __next__(self) -> Event:
         if self._feed.subscription is None:

@@ -172,6 +172,9 @@ class Core:
         self.context: zmq.Context[Socket] = zmq.Context()
         self._free: list[Channel] = []
 
+    def __str__(self) -> str:
+        return f"'{self.name}' at {self.directory}"
+
     def ask(self, call: Call[T], timeout: float | None = None, key: str | None = None) -> Steps[T]:
         """Carries out a method. Several may be under way: each has a connection of its own, which is kept for the next."""
         until = deadline(self.timeout if timeout is None else timeout)

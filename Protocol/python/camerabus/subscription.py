@@ -127,6 +127,9 @@ class FrameFeed:
         #: Why a device gave no frame, the last time that one did not.
         self.last_error: CaptureError | None = None
 
+    def __str__(self) -> str:
+        return f"of {', '.join(self._devices)}, {self._rendition}{'' if self.is_open else ': closed'}"
+
     def open(self) -> Steps[None]:
         """Returns when the subscriptions are in force."""
         core = self._core
@@ -246,6 +249,9 @@ class EventFeed:
         self.subscription: Subscription | None = None
         self._heard = 0.0
         self._has_ended = False
+
+    def __str__(self) -> str:
+        return f"of {', '.join(self._topics)}{'' if self.subscription else ': closed'}"
 
     def open(self, timeout: float | None = None) -> Steps[None]:
         """Returns when the subscription is in force."""
