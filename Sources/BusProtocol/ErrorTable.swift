@@ -74,7 +74,8 @@ extension BusError {
             .lockTimeout, "The device did not become free within wait.",
             [
                 .required(
-                    "holder", Schema.reference("Holder").orNull.described("null: nobody has it any more, but too late.")),
+                    "holder", Schema.reference("Holder").orNull.described("null: nobody has it any more, but too late.")
+                ),
                 .required("queue", .integer(min: 0).described("How many wait for the device.")),
             ]),
         Meaning(.cancelled, "The request was given up while it waited."),
