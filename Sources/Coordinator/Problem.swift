@@ -33,7 +33,7 @@ struct Problem: Hashable {
             sentences.append("No camera could be looked at (\(nodes)); 'camerabus doctor' looks for why.")
         }
         let place = configurationPath.map { "write 'virtual = 2' below [devices] in \($0)" } ?? "start with --virtual 2"
-        sentences.append("For virtual cameras, which nobody has asked for, \(place).")
+        sentences.append("For two virtual ones, \(place).")
         return Problem(reason: .noDevices, message: sentences.joined(separator: " "))
     }
 
