@@ -209,7 +209,8 @@ class Client:
         return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, errors))
 
     def watch(self, *topics: str, timeout: float = math.inf) -> Watch:
-        """State and events as they go by; ends when nothing came for `timeout`, and raises when the bus itself falls silent."""
+        """State and events as they go by; ends when nothing came for `timeout`, and raises `BusEnded` when the bus ends, `BusNotRunning` or
+        `BusTimeout` when its heartbeat is missing for 3 s. `next()` goes on with the next bus."""
         return Watch(EventFeed(self._open, topics), timeout)
 
     def mirror(self, prefix: str = "state/") -> Mirror:
