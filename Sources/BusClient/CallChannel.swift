@@ -1,4 +1,5 @@
 import BusProtocol
+import Glibc
 import JSON
 import LinuxIO
 import ZeroMQ
@@ -52,7 +53,7 @@ final class CallChannel {
         socket = try Socket(loop.context, .dealer)
         try socket.set(.immediate, 1)
         let events = "inproc://command-\(hexadecimal(randomBytes(8)))"
-        try socket.startMonitor(at: events, events: [.handshakeSucceeded, .disconnected])
+        try socket.startMonitor(at: events, events: [.handshakeSucceeded, .connectRetried, .disconnected])
         monitor = try Socket(loop.context, .pair)
         try monitor.connect(events)
         try socket.connect(RuntimeDirectory.endpoint(directory.commandSocket))
@@ -91,7 +92,10 @@ final class CallChannel {
         while let frames = try? monitor.receive() {
             switch MonitorEvent(frames)?.kind {
             case .handshakeSucceeded: connected()
-            case .disconnected: disconnected()
+            case .disconnected:
+                disconnected()
+                endIfGone()
+            case .connectRetried: endIfGone()
             default: break
             }
         }
@@ -125,6 +129,15 @@ final class CallChannel {
         receiveAnswers()
         for (id, waiting) in pending where waiting.isSent {
             waiting.finish?(.failure(.connectionLost(method: waiting.call.method)))
+            forget(id)
+        }
+    }
+
+    // A bus that ends in order takes its socket away; one that was killed leaves it, and may be back in a moment.
+    private func endIfGone() {
+        guard !isConnected, access(directory.commandSocket, F_OK) != 0, errno == ENOENT else { return }
+        for id in unsent {
+            pending[id]?.finish?(.failure(.ended(directory: directory.path)))
             forget(id)
         }
     }

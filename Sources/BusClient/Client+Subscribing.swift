@@ -9,7 +9,8 @@ extension Client {
     ///   - device: its id.
     ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>]`: `jpeg:640x360@10`.
     ///   - newest: how many frames are kept for a late reader; older ones are left out and counted.
-    ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever. In any case it ends
+    ///     with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a sign of life.
     ///   - timeout: for the subscription itself.
     /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, or `invalidParams` for what can't be a topic.
     public func frames(
@@ -28,7 +29,8 @@ extension Client {
         let mailbox = Mailbox<RawFrame>(capacity: newest)
         let plan = Subscription.Plan(
             path: directory.mediaSocket(device), topics: [topic.text], receiveHighWaterMark: max(2, newest),
-            deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device)
+            deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,
+            directory: directory)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
             if let frame = RawFrame(message) { mailbox.put(frame) }
             return .goOn
@@ -41,7 +43,8 @@ extension Client {
     ///
     /// - Parameters:
     ///   - topics: whole topics, or beginnings of topics: `state/`, `event/device/cam0/`, `heartbeat/`.
-    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long; nil: waits for ever.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long, or for
+    ///     ``silenceOfNobody``, if that is less; nil: waits for ever, also for the next bus after one that was killed. One that ends in order ends it at once, with ``ClientError/ended(directory:)``.
     ///   - timeout: for the subscription itself.
     public func watch(
         _ topics: [String], silence: Duration? = nil, timeout: Duration = defaultTimeout
@@ -49,8 +52,10 @@ extension Client {
         let mailbox = Mailbox<BusMessage>(capacity: Messages.capacity)
         let plan = Subscription.Plan(
             path: directory.eventsSocket, topics: topics, receiveHighWaterMark: 1000,
-            deadline: monotonic(after: timeout), silence: silence?.clampedNanoseconds, heartbeatCounts: true,
-            publisher: "the bus")
+            deadline: monotonic(after: timeout),
+            silence: silence.map { min($0, Self.silenceOfNobody).clampedNanoseconds },
+            heartbeatCounts: true,
+            publisher: "the bus", directory: directory)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
             guard message.count >= 2, let topic = String(validating: message[0].bytes, as: UTF8.self),
                 let json = try? JSONValue(parsing: message[1].bytes)

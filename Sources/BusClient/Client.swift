@@ -15,6 +15,9 @@ public final class Client: Sendable {
     /// How long an answer may take unless said otherwise.
     public static let defaultTimeout = Duration.seconds(10)
 
+    /// How long no heartbeat may come, of which there is one a second: after that, the bus is hung or gone.
+    public static let silenceOfNobody = Duration.seconds(3)
+
     /// Where the bus has its sockets.
     public let directory: RuntimeDirectory
     /// What the bus said of itself at the first contact.
@@ -41,10 +44,11 @@ public final class Client: Sendable {
     ///   - runtimeDirectory: where to look, and nowhere else; nil: `$CAMERABUS_RUNTIME_DIR`, else the first of
     ///     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` where a bus answers.
     ///   - name: the program's, for others to read: who holds a lock is told by it.
+    ///   - defaultLock: ``defaultLock``, where it isn't that of `$CAMERABUS_LOCK`; empty: none.
     ///   - timeout: for the first answer.
     /// - Throws: ``ClientError/noBus(lookedAt:)`` when none runs.
     public static func connect(
-        runtimeDirectory: String? = nil, name: String, timeout: Duration = defaultTimeout
+        runtimeDirectory: String? = nil, name: String, defaultLock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Client {
         var environment: [String: String] = [:]
         for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR"] {
@@ -55,7 +59,7 @@ public final class Client: Sendable {
         do throws(ClientError) {
             let hello: JSONValue = ["client": .string(name), "version": JSONValue(MethodTable.protocolVersion)]
             let answer = try await line.ask("bus.hello", hello, timeout: timeout)
-            let lock = CurrentProcess.environment("CAMERABUS_LOCK").flatMap { $0.isEmpty ? nil : $0 }
+            let lock = (defaultLock ?? CurrentProcess.environment("CAMERABUS_LOCK")).flatMap { $0.isEmpty ? nil : $0 }
             return Client(directory, try Greeting(answer.result), line, defaultLock: lock)
         } catch {
             line.handle.stop()
@@ -162,6 +166,7 @@ public final class Client: Sendable {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, ClientError>, Never>) in
                 let refusal = line.handle.post(unlessCancelled: true) { loop in
                     do throws(ZeroMQError) {
+                        if !plan.isOfBus { try loop.awaitLastWord(plan.directory) }
                         let subscription = try Subscription(
                             loop, plan, opened: { continuation.resume(returning: $0) }, accept: accept,
                             fail: mailboxFinish)

@@ -13,6 +13,8 @@ public enum ClientError: Error, Hashable, Sendable {
     case timedOut(method: String, milliseconds: Int64)
     /// The connection ended before the answer was there. The bus may have done what it was asked.
     case connectionLost(method: String)
+    /// The bus that was in that runtime directory was ended in order; none is there now.
+    case ended(directory: String)
     /// Nothing came on a subscription for that long; the sentence tells what is known of why.
     case silent(String)
     /// The task that waited was cancelled.
@@ -61,6 +63,7 @@ extension ClientError: CustomStringConvertible {
         case .timedOut(let method, let milliseconds):
             "The bus has not answered \(method) within \(Self.seconds(milliseconds)) s."
         case .connectionLost(let method): "The bus ended before it answered \(method)."
+        case .ended(let directory): "The bus in \(directory) has ended."
         case .silent(let why): why
         case .cancelled: "Cancelled."
         case .closed: "The connection to the bus is closed."

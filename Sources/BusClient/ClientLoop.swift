@@ -1,3 +1,4 @@
+import BusProtocol
 import Glibc
 import LinuxIO
 import Synchronization
@@ -11,6 +12,7 @@ final class ClientLoop {
     /// Requests; nil until the client is connected.
     private(set) var calls: CallChannel?
     private(set) var subscriptions: [UInt64: Subscription] = [:]
+    private var lastWord: LastWord?
     private let handle: Handle
     private var appointments: [(token: UInt64, time: Int64, action: () -> Void)] = []
     private var lastToken: UInt64 = 0
@@ -29,6 +31,13 @@ final class ClientLoop {
 
     func add(_ subscription: Subscription, number: UInt64) {
         subscriptions[number] = subscription
+        pollSet = nil
+    }
+
+    /// Has subscriptions that are not at the bus itself end with it, too.
+    func awaitLastWord(_ directory: RuntimeDirectory) throws(ZeroMQError) {
+        guard lastWord == nil else { return }
+        lastWord = try LastWord(context, directory)
         pollSet = nil
     }
 
@@ -60,6 +69,7 @@ final class ClientLoop {
             if isStopping { break }
             calls?.work()
             for subscription in subscriptions.values { subscription.work() }
+            if lastWord?.hasCome() == true { for subscription in subscriptions.values { subscription.busEnded() } }
             // After what has come: a process that was stopped must not find its answers too late.
             keepAppointments()
             if pollSet == nil { pollSet = PollSet([.descriptor(handle.wake.rawValue)] + sources) }
@@ -78,7 +88,9 @@ final class ClientLoop {
         close(failure)
     }
 
-    private var sources: [PollSet.Source] { (calls?.sources ?? []) + subscriptions.values.flatMap(\.sources) }
+    private var sources: [PollSet.Source] {
+        (calls?.sources ?? []) + [lastWord?.source].compactMap(\.self) + subscriptions.values.flatMap(\.sources)
+    }
 
     private func close(_ failure: ClientError) {
         calls?.close(failure)

@@ -11,6 +11,8 @@ public struct DeviceLock: Hashable, Sendable {
     public var fence: Int64
     /// The devices' ids.
     public var devices: [String]
+    /// It is the lock that this program was started under, and not this program's to unlock.
+    public var isJoined = false
 
     init(_ json: JSONValue) throws(ClientError) {
         guard let token = json["lock"]?.string, let fence = json["fence"]?.integer,
@@ -20,10 +22,36 @@ public struct DeviceLock: Hashable, Sendable {
         self.fence = fence
         self.devices = devices
     }
+
+    init(joining token: String, fence: Int64, devices: [String]) {
+        self.token = token
+        self.fence = fence
+        self.devices = devices
+        isJoined = true
+    }
 }
 
 extension Client {
+    /// The lock that this program was started under, if it covers all of the devices; nil: there is none, or it is about others.
+    private func joinedLock(_ devices: [String], timeout: Duration) async throws(ClientError) -> DeviceLock? {
+        guard let token = defaultLock else { return nil }
+        let result = try await repeatedCall("device.renew", ["lock": .string(token)], timeout: timeout)
+        let covered = result["devices"]?.array?.compactMap(\.string) ?? devices
+        let missing = devices.filter { !covered.contains($0) }
+        guard missing.isEmpty else {
+            if missing.count == devices.count { return nil }
+            let message =
+                "The lock in $CAMERABUS_LOCK, under which this program was started, does not cover "
+                + "\(missing.joined(separator: ", ")), and a lock on all would have to wait for it: lock all of them there."
+            throw .refused(BusError(.lockRequired, message, ["devices": JSONValue(missing)]))
+        }
+        return DeviceLock(joining: token, fence: result["fence"]?.integer ?? 0, devices: covered)
+    }
+
     /// Locks devices for configuration, all or none of them.
+    ///
+    /// A program that was started under a lock (``defaultLock``) which covers all of the devices joins that one, as it would else wait
+    /// for its own parent. One that covers some of them only is refused with `lockRequired`, and one that is over with `lockLost`.
     ///
     /// - Parameters:
     ///   - wait: how long to stand in the queue; nothing: it is now or never.
@@ -37,6 +65,7 @@ extension Client {
         _ devices: [String], wait: Duration = .zero, lease: Duration? = nil, note: String? = nil,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> DeviceLock {
+        if let lock = try await joinedLock(devices, timeout: timeout) { return lock }
         var params: [String: JSONValue] = ["devices": JSONValue(devices)]
         if wait > .zero { params["wait"] = JSONValue(wait.clampedMilliseconds) }
         if let lease { params["lease"] = JSONValue(lease.clampedMilliseconds) }
@@ -65,10 +94,11 @@ extension Client {
         return try DeviceLock(result)
     }
 
-    /// Ends a lock.
+    /// Ends a lock, unless it was joined.
     ///
     /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it had ended before.
     public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
+        guard !lock.isJoined else { return }
         _ = try await repeatedCall("device.unlock", ["lock": .string(lock.token)], timeout: timeout) {
             $0.reason == .lockLost
         }

@@ -22,6 +22,12 @@ final class Subscription {
         var heartbeatCounts: Bool
         /// Who publishes, for messages: `the bus`, `cam0`.
         var publisher: String
+        /// Where the bus is.
+        var directory: RuntimeDirectory
+
+        /// Whether it is the bus itself that publishes, and no worker: then it says here when it ends.
+        var isOfBus: Bool { path == directory.eventsSocket }
+        var end: ClientError { .ended(directory: directory.path) }
     }
 
     /// What becomes of a message.
@@ -39,6 +45,7 @@ final class Subscription {
     private var opened: ((Result<Void, ClientError>) -> Void)?
 
     private let wantsHeartbeat: Bool
+    private let wantsLastWord: Bool
     private var isWelcome = false
     private var nonce: String?
     private var isPaused = false
@@ -60,10 +67,12 @@ final class Subscription {
         self.opened = opened
         lastMessage = MonotonicClock.now()
         wantsHeartbeat = plan.topics.contains { Topic.heartbeat.text.hasPrefix($0) }
+        wantsLastWord = plan.topics.contains { Topic.event(.bus).text.hasPrefix($0) }
         socket = try Socket(loop.context, .subscribe)
         try socket.set(.receiveHighWaterMark, plan.receiveHighWaterMark)
         try socket.subscribe(Topic.welcome.text)
         if !wantsHeartbeat { try socket.subscribe(Topic.heartbeat.text) }
+        if plan.isOfBus, !wantsLastWord { try socket.subscribe(Topic.event(.bus).text) }
         for topic in plan.topics { try socket.subscribe(topic) }
         try socket.connect(RuntimeDirectory.endpoint(plan.path))
         alarm(at: plan.deadline) { $0.openingRanOut() }
@@ -87,6 +96,11 @@ final class Subscription {
         fail(error)
     }
 
+    /// The bus has ended: so will its workers.
+    func busEnded() {
+        if !plan.isOfBus { close(plan.end) }
+    }
+
     private func take(_ message: [Message]) {
         guard let topic = message.first?.bytes else { return }
         let now = MonotonicClock.now()
@@ -104,6 +118,10 @@ final class Subscription {
             return
         } else {
             lastMessage = now
+        }
+        if plan.isOfBus, topic.elementsEqual(Topic.event(.bus).text.utf8) {
+            if wantsLastWord { _ = accept(message) }
+            return close(plan.end)
         }
         guard case .pause = accept(message) else { return }
         isPaused = true
@@ -127,6 +145,7 @@ final class Subscription {
         lastMessage = MonotonicClock.now()
         finishOpening(.success(()))
         watchForSilence()
+        if !plan.isOfBus { watchForDeath() }
     }
 
     private func withdrawNonce() {
@@ -157,6 +176,17 @@ final class Subscription {
         if overflow { return }
         guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForSilence() } }
         fail(.silent(silenceReport(silence)))
+    }
+
+    // A worker outlives its coordinator for a while; when neither gives a sign of life, nobody is there.
+    private func watchForDeath() {
+        let due = max(lastMessage, lastHeartbeat ?? 0) + Client.silenceOfNobody.clampedNanoseconds
+        guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForDeath() } }
+        if !UnixSocket.isLive(plan.directory.commandSocket) {
+            let place = ClientError.Place(directory: plan.directory.path, why: Discovery.absence(plan.directory))
+            return fail(.noBus(lookedAt: [place]))
+        }
+        alarm(at: MonotonicClock.now() + Client.silenceOfNobody.clampedNanoseconds) { $0.watchForDeath() }
     }
 
     private func silenceReport(_ silence: Int64) -> String {

@@ -70,7 +70,14 @@ extension BusError {
         Meaning(
             .lockLost, "The lock is over, or never was.",
             [.required("fence", .integer(min: 0).described("The number of the newest lock."))]),
-        Meaning(.lockTimeout, "The device did not become free within wait."),
+        Meaning(
+            .lockTimeout, "The device did not become free within wait.",
+            [
+                .required(
+                    "holder", Schema.reference("Holder").orNull.described("null: nobody has it any more, but too late.")
+                ),
+                .required("queue", .integer(min: 0).described("How many wait for the device.")),
+            ]),
         Meaning(.cancelled, "The request was given up while it waited."),
     ]
 

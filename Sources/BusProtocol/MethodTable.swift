@@ -159,9 +159,14 @@ extension MethodTable {
             feature: .locks,
             errors: [.lockLost]),
         Method(
-            "device.renew", "Starts a lock's lease anew.",
+            "device.renew", "Starts a lock's lease anew, and tells what the lock is.",
             params: .object([.required("lock", .reference("LockToken"))]),
-            result: .object([.required("expires", Schema.reference("Nanoseconds").orNull)], additional: true),
+            result: .object(
+                [
+                    .required("expires", Schema.reference("Nanoseconds").orNull.described("null: it has no lease.")),
+                    .required("fence", .integer(min: 1)), .required("devices", .array(of: .string())),
+                    .required("holder", .reference("Holder")),
+                ], additional: true),
             feature: .locks, errors: [.lockLost]),
         Method(
             "device.takeOver", "Takes devices from whoever has them locked.",

@@ -236,6 +236,13 @@ extension Schema {
             [
                 .required("version", .string()), .required("epoch", .string()),
                 .required("started", .reference("Nanoseconds")), .required("devices", .array(of: .string())),
+                .optional(
+                    "problems",
+                    .array(
+                        of: .object(
+                            [.required("reason", .string(minLength: 1)), .required("message", .string())],
+                            additional: true)
+                    ).described("What is wrong with how the bus is set up.")),
             ], additional: true
         ).described("The bus itself: state/bus/."),
         "LockWait": .object(

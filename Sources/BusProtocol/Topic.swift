@@ -22,6 +22,8 @@ public enum Topic: Hashable, Sendable {
     }
 
     public enum EventTopic: Hashable, Sendable {
+        /// Its last word.
+        case bus
         case device(String)
         case lock(String)
     }
@@ -43,6 +45,7 @@ public enum Topic: Hashable, Sendable {
         case (1, "welcome"): return .welcome
         case (2, "ack"): return isNonce(segments[1].utf8) ? .ack(nonce: String(segments[1])) : nil
         case (2, "state"): return segments[1] == "bus" ? .state(.bus) : nil
+        case (2, "event"): return segments[1] == "bus" ? .event(.bus) : nil
         case (3, "state"): return stateTopic(segments[1], id: segments[2]).map(Topic.state)
         case (3, "event"): return eventTopic(segments[1], id: segments[2]).map(Topic.event)
         case (3, let first?):
@@ -96,6 +99,7 @@ extension Topic {
         case .state(.bus): "state/bus/"
         case .state(.device(let id)): "state/device/\(id)/"
         case .state(.lock(let id)): "state/lock/\(id)/"
+        case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"
         case .heartbeat: "heartbeat/"

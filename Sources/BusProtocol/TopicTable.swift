@@ -28,6 +28,7 @@ public enum TopicTable {
         Entry(topic: "state/bus/", socket: "events", summary: "The bus itself.", header: state("Bus")),
         Entry(topic: "state/device/<id>/", socket: "events", summary: "A device.", header: state("Device")),
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
+        Entry(topic: "event/bus/", socket: "events", summary: "The bus's last word.", header: event),
         Entry(
             topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.",
             header: deviceEvent),
@@ -54,6 +55,7 @@ public enum TopicTable {
         case .state(.bus): name = "state/bus/"
         case .state(.device): name = "state/device/<id>/"
         case .state(.lock): name = "state/lock/<id>/"
+        case .event(.bus): name = "event/bus/"
         case .event(.device): name = "event/device/<id>/"
         case .event(.lock): name = "event/lock/<id>/"
         case .heartbeat: name = "heartbeat/"

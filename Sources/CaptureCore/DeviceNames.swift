@@ -65,6 +65,27 @@ public enum DeviceNames {
         return names
     }
 
+    /// A device that has not the id that it would have by its kind or by its alias, because another one has it.
+    public struct Collision: Hashable, Sendable {
+        public var uniqueID: String
+        public var wanted: String
+        public var given: String
+        /// Who has it: a `uniqueID`.
+        public var owner: String
+    }
+
+    /// Where ids collide, by `uniqueID`. For the devices and aliases see ``assign(_:configured:)``.
+    public static func collisions(_ devices: [Device], configured: [String: String]) -> [Collision] {
+        let names = assign(devices, configured: configured)
+        return devices.sorted { $0.uniqueID < $1.uniqueID }.compactMap { device in
+            guard configured[device.uniqueID] == nil, let wanted = device.alias ?? device.preferred,
+                let given = names[device.uniqueID]?.id, given != wanted,
+                let owner = owner(of: wanted, devices, configured: configured), owner != device.uniqueID
+            else { return nil }
+            return Collision(uniqueID: device.uniqueID, wanted: wanted, given: given, owner: owner)
+        }
+    }
+
     /// Who has, or is promised, this id.
     public static func owner(of id: String, _ devices: [Device], configured: [String: String]) -> String? {
         if let uniqueID = configured.first(where: { $0.value == id })?.key { return uniqueID }

@@ -69,6 +69,10 @@ public final class Coordinator {
     private var hasToldReady = false
     /// Whether there are virtual cameras because there was nothing else at the start.
     private var usesDefaultCameras: Bool?
+    /// What is wrong with how this is set up.
+    private var problems: [Problem] = []
+    /// Nodes that the last search could not look at.
+    private var unreadable: [String] = []
     /// Which devices were connected when they were published last, by `uniqueID`.
     private var connected: [String: Bool] = [:]
     private var failure: StartError?
@@ -303,6 +307,7 @@ public final class Coordinator {
             guard let self else { return }
             // What can't be searched for is not therefore gone.
             if let survey {
+                unreadable = survey.unreadable.map { "\($0.node): \($0.why)" }
                 for node in survey.unreadable {
                     logger.debug("a node can't be looked at", metadata: ["node": "\(node.node)", "why": "\(node.why)"])
                 }
@@ -346,9 +351,30 @@ public final class Coordinator {
         fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
         if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
+        if isComplete { lookForProblems() }
         publishBus()
         openCommands()
         tellReadyWhenWorkersAre()
+    }
+
+    private func lookForProblems() {
+        let (wishes, before) = (wishes, problems)
+        problems = []
+        if fleet.deviceIDs.isEmpty {
+            let isSearched = options.usesHardware && configuration.usesHardware
+            problems.append(
+                .noDevices(
+                    searched: isSearched, unreadable: isSearched ? unreadable : [],
+                    configurationPath: options.configurationPath))
+        }
+        for (uniqueID, alias) in wishes.aliases.sorted(by: { $0.value < $1.value })
+        where !roster.knows(uniqueID, wishes) {
+            problems.append(.aliasUnknown(alias, uniqueID))
+        }
+        problems += roster.collisions(wishes).map(Problem.idTaken)
+        for problem in problems where !before.contains(problem) {
+            logger.warning("\(problem.message)", metadata: ["reason": "\(problem.reason.rawValue)"])
+        }
     }
 
     private func renamed(_ names: [(device: String, name: String)]) {
@@ -422,7 +448,7 @@ public final class Coordinator {
             "state/bus",
             [
                 "version": .string(Self.version), "epoch": .string(epoch), "started": JSONValue(started),
-                "devices": JSONValue(fleet.deviceIDs),
+                "devices": JSONValue(fleet.deviceIDs), "problems": .array(problems.map(\.json)),
             ])
     }
 
@@ -467,6 +493,9 @@ public final class Coordinator {
             fleet.launch = Self.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
+            // The handler's level, where it has one for all.
+            var logger = logger
+            if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
             logger.info("configuration read again")
             discoverDevices()
         } catch {
@@ -481,6 +510,7 @@ public final class Coordinator {
         service.notify("STOPPING=1")
         locks.shutDown()
         isStopping = true
+        events.end()
         // The last replies get a moment to leave.
         try? commands?.server.socket.set(.linger, 200)
         fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [discovery, loop] in

@@ -117,6 +117,16 @@ final class DeviceRoster {
         DeviceNames.owner(of: id, candidates(wishes), configured: wishes.aliases)
     }
 
+    /// Whether some device has this `uniqueID`, or had, as far as is remembered.
+    func knows(_ uniqueID: String, _ wishes: Wishes) -> Bool {
+        candidates(wishes).contains { $0.uniqueID == uniqueID }
+    }
+
+    /// Devices that have not the id that they should have.
+    func collisions(_ wishes: Wishes) -> [DeviceNames.Collision] {
+        DeviceNames.collisions(candidates(wishes), configured: wishes.aliases)
+    }
+
     private func names(_ wishes: Wishes) -> [String: DeviceNames.Name] {
         DeviceNames.assign(candidates(wishes), configured: wishes.aliases)
     }

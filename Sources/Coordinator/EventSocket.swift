@@ -16,6 +16,7 @@ final class EventSocket {
     private var overdue: Set<String> = []
     private var counter = SubscriptionCounter()
     private var overdueTimer: Loop.Token?
+    private var hasEnded = false
 
     private static let resendInterval: Int64 = 100_000_000
     private static let heartbeatInterval: Int64 = 1000
@@ -41,6 +42,15 @@ final class EventSocket {
     /// Publishes that something happened.
     func event(_ path: String, _ name: String, _ members: [String: JSONValue] = [:]) {
         publish(store.event(path, name: name, members: members))
+    }
+
+    /// Publishes that the bus ends, and nothing of its own accord after it.
+    func end() {
+        guard !hasEnded else { return }
+        event("event/bus", "ended")
+        hasEnded = true
+        // It gets a moment to leave.
+        try? server.socket.set(.linger, 200)
     }
 
     private func publish(_ publication: StateStore.Publication) {
@@ -101,7 +111,7 @@ final class EventSocket {
 
     private func scheduleHeartbeat() {
         loop.schedule(afterMilliseconds: Self.heartbeatInterval) { [weak self] in
-            guard let self else { return }
+            guard let self, !hasEnded else { return }
             send(
                 "heartbeat/",
                 [

@@ -233,6 +233,7 @@ final class LockDesk {
                     continue
                 }
                 publish(lock)
+                if !lock.isTransient { logBegin(lock) }
                 for device in lock.devices { onChange?(device, lock, lock.fence) }
                 request.completion(.success(Grant(token: request.token, lock: lock)))
             case .refuse(let ticket, let refusal):
@@ -244,6 +245,16 @@ final class LockDesk {
                 if unbegun.remove(lock.id) == nil { ended(lock, cause, by) }
             }
         }
+    }
+
+    private func logBegin(_ lock: Lock) {
+        logger.info(
+            "lock begun",
+            metadata: [
+                LogKeys.lockID: "\(lock.id)", LogKeys.lockFence: "\(lock.fence)",
+                "devices": "\(lock.devices.joined(separator: " "))", LogKeys.peerPID: "\(lock.holder.pid)",
+                LogKeys.peerUID: "\(lock.holder.uid)", "holder": "\(lock.holder.name)",
+            ])
     }
 
     private static let notWritten = BusError(

@@ -50,7 +50,10 @@ extension Coordinator {
         respond(
             Result { () throws(BusError) in
                 let lock = try locks.renew(token: call.string("lock") ?? "")
-                return ["expires": lock.expires.map { JSONValue($0) } ?? .null]
+                return [
+                    "expires": lock.expires.map { JSONValue($0) } ?? .null, "fence": JSONValue(lock.fence),
+                    "devices": JSONValue(lock.devices), "holder": lock.holder.json,
+                ]
             })
     }
 

@@ -199,6 +199,7 @@ public final class Socket {
 public struct MonitorEvent: Sendable {
     public enum Kind: Int32, Sendable {
         case connected = 0x0001
+        case connectRetried = 0x0004
         case accepted = 0x0020
         case acceptFailed = 0x0040
         case closed = 0x0080

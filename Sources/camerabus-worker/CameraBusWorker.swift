@@ -88,7 +88,8 @@ struct CameraBusWorker: ParsableCommand {
             let worker = try Worker(try options(), source: source, logger: logger)
             throw ExitCode(worker.run(signals: signals).rawValue)
         } catch let error as WorkerError {
-            logger.critical("\(error)")
+            // A coordinator that took over was not told yet who has the device: nothing is lost.
+            logger.log(level: error.ending == .deviceTaken ? .info : .critical, "\(error)")
             throw ExitCode(error.ending.rawValue)
         }
     }

@@ -61,7 +61,7 @@ struct CameraBusDaemon: ParsableCommand {
     }
 
     func run() throws {
-        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        LoggingSystem.bootstrap(CommonLevelLogHandler.init(label:))
         var options = Coordinator.Options()
         options.configurationPath = config
         options.runtimeDirectory = runtimeDir

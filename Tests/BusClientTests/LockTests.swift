@@ -29,6 +29,45 @@ import Testing
         #expect(bus.requests.last?.method == "device.unlock")
     }
 
+    @Test(arguments: [
+        (["cam0"], nil), (["cam1", "cam0"], nil), (["cam2"], BusError.Reason.deviceBusy),
+        (["cam0", "cam2"], .lockRequired),
+    ])
+    func `a lock that was handed on is joined where it covers all`(
+        _ devices: [String], _ refusal: BusError.Reason?
+    ) async throws {
+        let bus = try FakeBus { request, respond in
+            switch (request.method, request.params["lock"]) {
+            case ("device.renew", "theirs"):
+                respond(
+                    .result(["expires": .null, "fence": 7, "devices": ["cam0", "cam1"], "holder": [:]]))
+            case ("device.renew", _): respond(.error(BusError(.lockLost, "gone", ["fence": 7])))
+            case ("device.lock", _): respond(.error(BusError(.deviceBusy, "busy", ["queue": 0])))
+            default: return false
+            }
+            return true
+        }
+        func client(_ lock: String) async throws -> Client {
+            try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: lock)
+        }
+        func reason(_ client: Client) async throws -> BusError.Reason? {
+            do {
+                try await client.withLock(devices) { lock in
+                    #expect(lock.isJoined && lock.token == "theirs" && lock.fence == 7)
+                    #expect(lock.devices == ["cam0", "cam1"])
+                }
+                return nil
+            } catch let error as ClientError {
+                return error.reason
+            }
+        }
+        #expect(try await reason(client("theirs")) == refusal)
+        #expect(try await reason(client("garbage")) == .lockLost)
+        // Without a lock it has to ask for one.
+        #expect(try await reason(client("")) == .deviceBusy)
+        #expect(!bus.requests.contains { $0.method == "device.unlock" })
+    }
+
     @Test func `a cancelled body gives its lock back too`() async throws {
         let bus = try FakeBus { request, respond in
             if request.method == "device.lock" { respond(.result(Self.grant)) }

@@ -43,6 +43,7 @@ class FakeBus:
             "device.get": self._get,
             "device.lock": self._lock,
             "device.unlock": self._unlock,
+            "device.renew": self._renew,
         }
         self.locks: dict[str, list[str]] = {}
         self.fence = 0
@@ -75,6 +76,14 @@ class FakeBus:
             self._thread.join(10)
         self._wake.close(linger=0)
         self._context.term()
+
+    def end(self) -> None:
+        """As SIGTERM does it: a last word, and the sockets go."""
+        self.send_event("event/bus/", "ended")
+        shutil.rmtree(self.directory / "media")
+        for name in ("command.sock", "events.sock"):
+            (self.directory / name).unlink()
+        self.stop()
 
     def remove(self) -> None:
         self.stop()
@@ -214,6 +223,12 @@ class FakeBus:
         token = f"token-{self.fence}"
         self.locks[token] = params["devices"]
         return {"lock": token, "fence": self.fence, "devices": params["devices"], "holder": {"uid": 0, "gid": 0, "pid": 1, "name": "me"}}
+
+    def _renew(self, params: dict[str, Any]) -> Any:
+        if params["lock"] not in self.locks:
+            raise Refusal("lockLost", fence=self.fence)
+        holder = {"uid": 0, "gid": 0, "pid": 1, "name": "me"}
+        return {"expires": None, "fence": self.fence, "devices": self.locks[params["lock"]], "holder": holder}
 
     def _unlock(self, params: dict[str, Any]) -> Any:
         if self.locks.pop(params["lock"], None) is None:

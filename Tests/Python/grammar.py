@@ -15,7 +15,7 @@ _NONCE = "[A-Za-z0-9_-]{1,64}"
 _TOPIC = re.compile(
     f"(?P<media>frame|buffer|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
     f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock)/(?P<lockid>{_NONCE}))/"
-    f"|(?P<bus>state/bus)/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
+    f"|(?P<bus>state|event)/bus/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
 )
 
 
@@ -60,5 +60,5 @@ def topic(text: bytes) -> dict[str, str] | None:
     if part["kind"]:
         return {"kind": part["kind"], "what": part["what"] or part["lock"], "id": part["id"] or part["lockid"]}
     if part["bus"]:
-        return {"kind": "state", "what": "bus"}
+        return {"kind": part["bus"], "what": "bus"}
     return {"kind": "ack", "nonce": part["nonce"]} if part["nonce"] else {"kind": part["bare"]}

@@ -186,6 +186,18 @@ class Async(BusTestCase, IsolatedAsyncioTestCase):
 
         self.assertEqual(await asyncio.gather(read("cam0"), read("cam1")), [list(range(1, 21))] * 2)
 
+    async def test_frames_go_on_when_the_camera_is_back(self) -> None:
+        async with self.client.frames("cam0", timeout=10) as frames:
+            self.bus.send_frame("cam0", 1)
+            await anext(frames)
+            header = {"v": 1, "device": "cam0", "rendition": "native", "error": {"reason": "deviceDisconnected", "message": "Gone."}}
+            self.bus.send_media("cam0", "frame/cam0/native/", header)
+            again = asyncio.create_task(anext(frames))
+            while frames.last_error is None:
+                await self.client.ping()
+            self.bus.send_frame("cam0", 1, stream="s2")
+            self.assertEqual(((await again).stream, frames.last_error.reason), ("s2", "deviceDisconnected"))
+
     async def test_silence_is_explained(self) -> None:
         async with self.client.frames("cam0", timeout=0.05) as frames:
             with self.assertRaises(BusTimeout):

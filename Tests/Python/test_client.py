@@ -275,6 +275,34 @@ class Calls(BusTestCase):
             del watch
             gc.collect()
 
+    def test_what_is_public_is_readable(self) -> None:
+        self.assertEqual(repr(self.client), f"<Client 'test' at {self.bus.directory}>")
+        with self.client.watch("state/bus", "event/") as watch, self.client.frames("cam0", timeout=5) as frames:
+            self.assertEqual((repr(watch), repr(frames)), ("<Watch of state/bus/, event/>", "<Frames of cam0, native>"))
+            self.bus.set_state("state/bus/", {"epoch": "e1"})
+            self.bus.set_state("state/bus/", None)
+            self.bus.send_event("event/lock/7f/", "ended", cause="takenOver", by={"pid": 3})
+            self.bus.send_event("event/lock/7f/", "ended", lose=True)
+            self.bus.send_event("event/lock/7f/", "ended")
+            self.assertEqual(
+                [repr(next(watch)) for _ in range(4)],
+                [
+                    "<Event state/bus/ = {'epoch': 'e1'}>",
+                    "<Event state/bus/ is gone>",
+                    "<Event event/lock/7f/ ended: cause='takenOver', by={'pid': 3}>",
+                    "<Event event/lock/7f/ ended, some before it lost>",
+                ],
+            )
+            self.bus.send_frame("cam0", 1)
+            self.assertEqual(repr(next(frames)), "<Frame cam0 native 1, 4x2 YUYV, 16 bytes>")
+            self.bus.send_frame("cam0", 4)
+            self.assertEqual(repr(next(frames)), "<Frame cam0 native 4, 4x2 YUYV, 16 bytes, 2 lost before it>")
+        self.assertEqual(repr(frames), "<Frames of cam0, native: closed>")
+        with self.client.mirror("state/lock") as mirror:
+            self.assertRegex(repr(mirror), "^<Mirror of state/lock/: 0 topics as of [0-9]+>$")
+        self.client.close()
+        self.assertEqual(repr(self.client), "<Client closed>")
+
     def test_set_and_configure_send_what_they_are_told(self) -> None:
         answer = {"verdict": "adjusted", "generation": {"cam0": 4}, "applied": {}, "adjusted": [{"path": "p", "asked": 1, "given": 2, "why": "w"}]}
         self.bus.methods["device.configure"] = self.bus.methods["device.set"] = lambda params: answer

@@ -7,9 +7,11 @@ import threading
 import time
 import unittest
 from typing import Callable
+from unittest import mock
 
 from camerabus import (
     BusTimeout,
+    CaptureError,
     Client,
     DeviceDisconnected,
     DeviceNotFound,
@@ -27,6 +29,13 @@ try:
     import numpy
 except ImportError:
     numpy = None  # type: ignore[assignment]
+
+
+class Part(bytes):
+    """A part of a message that no socket has seen."""
+
+    bytes = property(lambda self: self)
+    buffer = property(memoryview)
 
 
 class Frames(BusTestCase):
@@ -123,11 +132,7 @@ class Frames(BusTestCase):
                 header = json.dumps(frame_header(self.device, self.sequence)).encode()
                 return [Part(b""), Part(header), Part(bytes(16))]
 
-        class Part(bytes):
-            bytes = property(lambda self: self)
-            buffer = property(memoryview)
-
-        feed = FrameFeed(self.client._open, ["cam0", "cam1", "cam2"], "native", None, 1, True)
+        feed = FrameFeed(self.client._open, ["cam0", "cam1", "cam2"], "native", None, 1, "wait")
         feed._subscriptions = [Endless(name) for name in ("cam0", "cam1", "cam2")]  # type: ignore[misc]
         order = [run(feed.next()).device for _ in range(6)]
         feed._subscriptions.clear()
@@ -172,12 +177,84 @@ class Frames(BusTestCase):
             self.assertEqual(next(frames).sequence, 1)
 
     def test_an_error_header_may_be_taken_as_a_frame(self) -> None:
-        with self.client.frames("cam0", raise_errors=False) as frames:
+        with self.client.frames("cam0", errors="frames") as frames:
             header = {"v": 1, "device": "cam0", "rendition": "native"}
             self.bus.send_media("cam0", "frame/cam0/native/", {**header, "error": {"reason": "workerCrashed", "message": "x"}})
             frame = next(frames)
         self.assertIsInstance(frame.error, WorkerCrashed)
         self.assertEqual((len(frame.payload), frame.planes, frame.device), (0, (), "cam0"))
+
+    def error(self, reason: str, device: str = "cam0") -> None:
+        header = {"v": 1, "device": device, "rendition": "native", "error": {"reason": reason, "message": f"{device}: {reason}"}}
+        self.bus.send_media(device, f"frame/{device}/native/", header)
+
+    def test_the_loop_survives_a_camera_that_goes_and_comes_back(self) -> None:
+        with self.client.frames("cam0", "cam1", limit=10, timeout=10) as frames:
+            for sequence, reason in enumerate(("deviceDisconnected", "workerCrashed", "deviceInUse")):
+                self.bus.send_frame("cam0", sequence)
+                self.assertEqual(next(frames).device, "cam0")
+                self.bus.send_frame("cam1", 10 + sequence * 2)
+                self.assertEqual(next(frames).device, "cam1")
+                self.error(reason)
+                self.bus.send_frame("cam1", 11 + sequence * 2)
+                self.settled()
+                self.assertEqual((next(frames).device, frames.last_error.reason), ("cam1", reason))
+            self.bus.send_frame("cam0", 1, stream="s2")
+            self.assertEqual([(frame.device, frame.stream, frame.lost) for frame in frames], [("cam0", "s2", 0)])
+
+    def test_a_camera_that_says_why_is_waited_for_longer_than_the_timeout(self) -> None:
+        now = 0.0
+
+        class Unplugged:
+            socket = None
+            left = 10
+
+            def receive(self) -> list[Part] | None:
+                nonlocal now
+                self.left -= 1
+                if self.left % 2:
+                    return None
+                now += 9
+                error = {"v": 1, "device": "cam0", "rendition": "native", "error": {"reason": "deviceDisconnected"}}
+                return [Part(b""), Part(json.dumps(error if self.left else frame_header("cam0", 1)).encode()), Part(bytes(16))]
+
+        feed = FrameFeed(self.client._open, ["cam0"], "native", None, 10, "wait")
+        feed._subscriptions = [Unplugged()]  # type: ignore[list-item]
+        feed._last["cam0"] = ("s0", 7)
+        steps = feed.next()
+        with mock.patch("time.monotonic", lambda: now):
+            try:
+                while True:
+                    next(steps)  # its waits end at once
+            except StopIteration as stop:
+                self.assertEqual((stop.value.sequence, now), (1, 45))
+        feed._subscriptions.clear()
+
+    def test_what_keeps_the_first_frame_from_coming_is_raised(self) -> None:
+        with self.client.frames("cam0", "cam1", timeout=10) as frames:
+            self.bus.send_frame("cam1", 1)
+            next(frames)
+            self.error("deviceDisconnected")
+            with self.assertRaises(DeviceDisconnected):
+                next(frames)
+
+    def test_what_does_not_pass_is_raised_at_any_time(self) -> None:
+        with self.client.frames("cam0", timeout=10) as frames:
+            self.bus.send_frame("cam0", 1)
+            next(frames)
+            self.error("formatUnsupported")
+            with self.assertRaises(FormatUnsupported):
+                next(frames)
+
+    def test_every_error_may_be_raised(self) -> None:
+        with self.client.frames("cam0", errors="raise", timeout=10) as frames:
+            self.bus.send_frame("cam0", 1)
+            next(frames)
+            self.error("deviceDisconnected")
+            with self.assertRaises(DeviceDisconnected):
+                next(frames)
+        with self.assertRaisesRegex(ValueError, "errors is one of wait, raise, frames, not 'ignore'"):
+            self.client.frames("cam0", errors="ignore")  # type: ignore[arg-type]
 
     def test_what_is_no_frame_is_an_error_and_the_loop_may_go_on(self) -> None:
         with self.client.frames("cam0") as frames:

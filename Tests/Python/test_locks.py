@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ from unittest import mock
 
 import zmq
 
-from camerabus import AsyncClient, BusTimeout, Client, DeviceBusy, LockLost
+from camerabus import AsyncClient, BusTimeout, Client, DeviceBusy, LockLost, LockRequired, LockTimeout
 from fake_bus import NO_REPLY, BusTestCase
 
 ANSWER = {"verdict": "valid", "generation": {}, "applied": {}, "adjusted": []}
@@ -72,17 +73,6 @@ class Locks(BusTestCase):
             other.set("cam0", brightness=1)
         self.assertNotIn("lock", self.bus.asked("device.set")[0])
 
-    def test_the_lock_of_the_environment_is_joined_and_left_alone(self) -> None:
-        os.environ["CAMERABUS_LOCK"] = "theirs"
-        self.addCleanup(os.environ.pop, "CAMERABUS_LOCK", None)
-        with self.client.lock("cam0") as lock:
-            self.assertTrue(lock.joined)
-            self.client.configure("cam0", frameRate=30)
-        self.client.set("cam1", brightness=1)
-        self.assertEqual((self.bus.asked("device.lock"), self.bus.asked("device.unlock")), ([], []))
-        self.assertEqual(self.bus.asked("device.configure")[0]["lock"], "theirs")
-        self.assertEqual(self.bus.asked("device.set")[0]["lock"], "theirs")
-
     def test_a_lock_that_was_taken_over_is_told_at_the_end_of_the_block(self) -> None:
         with self.assertRaises(LockLost):
             with self.client.lock("cam0"):
@@ -99,6 +89,30 @@ class Locks(BusTestCase):
             self.client.lock("cam0")
         self.assertEqual(caught.exception.holder["pid"], 42)
         self.assertEqual(self.bus.asked("bus.cancel"), [])
+
+    def test_a_wait_that_is_over_is_busy_too_and_tells_the_holder(self) -> None:
+        self.bus.refuse("device.lock", "lockTimeout", "cam0 is still locked by other.", holder={"pid": 42}, queue=1)
+        with self.assertRaises(DeviceBusy) as caught:
+            self.client.lock("cam0", wait=5)
+        self.assertIs(type(caught.exception), LockTimeout)
+        self.assertEqual((caught.exception.holder["pid"], caught.exception.queue, caught.exception.reason), (42, 1, "lockTimeout"))
+
+    def test_times_that_can_t_be_are_told_with_their_unit_and_range(self) -> None:
+        for wait in (-1, 86_401, math.inf, math.nan):
+            with self.assertRaisesRegex(ValueError, r"wait is in seconds, from 0 to 86400 \(0 does not wait\), not "):
+                self.client.lock("cam0", wait=wait)
+        with self.assertRaisesRegex(ValueError, "lease is in seconds, from 0.1 to 86400 .*, not 0$"):
+            self.client.take_over("cam0", lease=0)
+        with self.assertRaisesRegex(TypeError, "wait is in seconds, .*, not '5'"):
+            self.client.lock("cam0", wait="5")  # type: ignore[arg-type]
+
+        async def asynchronously() -> None:
+            async with AsyncClient(self.bus.directory) as client:
+                with self.assertRaisesRegex(ValueError, "wait is in seconds"):
+                    client.lock("cam0", wait=-1)
+
+        asyncio.run(asynchronously())
+        self.assertEqual(self.bus.asked("device.lock"), [])
 
     def test_a_lease_is_renewed(self) -> None:
         self.bus.methods["device.renew"] = lambda params: {"expires": 1}
@@ -121,6 +135,62 @@ class Locks(BusTestCase):
         self.bus._answer = hold  # type: ignore[method-assign]
         with Client(self.bus.directory, timeout=0.2) as hasty, hasty.lock("cam0", wait=30):
             self.assertEqual(list(self.bus.locks.values()), [["cam0"]])
+
+
+class Joining(BusTestCase):
+    """Within `camerabus lock … -- program`: its lock is used where it covers what is wanted, and never thought to be what it isn't."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.bus.methods["device.configure"] = self.bus.methods["device.set"] = lambda params: ANSWER
+        self.bus.locks["theirs"], self.bus.fence = ["cam0", "cam1"], 7
+        os.environ["CAMERABUS_LOCK"] = "theirs"
+        self.addCleanup(os.environ.pop, "CAMERABUS_LOCK", None)
+        self.client = Client(self.bus.directory, timeout=5)
+        self.addCleanup(self.client.close)
+
+    def test_a_lock_that_covers_all_is_joined_and_left_alone(self) -> None:
+        with self.client.lock("cam0", wait=5) as lock:
+            self.assertEqual((lock.joined, lock.token, lock.fence, lock.devices), (True, "theirs", 7, ("cam0", "cam1")))
+            self.assertEqual(lock.holder["name"], "me")
+            self.client.configure("cam0", frameRate=30)
+        self.client.set("cam1", brightness=1)
+        self.assertEqual((self.bus.asked("device.lock"), self.bus.asked("device.unlock")), ([], []))
+        self.assertEqual(self.bus.asked("device.configure")[0]["lock"], "theirs")
+        self.assertEqual(self.bus.asked("device.set")[0]["lock"], "theirs")
+
+    def test_a_token_that_is_good_for_nothing_is_told(self) -> None:
+        os.environ["CAMERABUS_LOCK"] = "garbage"
+        with self.assertRaisesRegex(LockLost, "CAMERABUS_LOCK.* is not held any more, or never was") as caught:
+            self.client.lock("cam0")
+        self.assertEqual((caught.exception.fence, self.bus.asked("device.lock")), (7, []))
+
+    def test_a_lock_that_covers_some_only_is_told(self) -> None:
+        with self.assertRaisesRegex(LockRequired, "covers cam0, cam1 but not cam2") as caught:
+            self.client.lock("cam0", "cam2", "cam1", wait=60)
+        self.assertEqual((caught.exception.data["devices"], self.bus.asked("device.lock")), (["cam2"], []))
+
+    def test_other_devices_get_a_lock_of_their_own(self) -> None:
+        with self.client.lock("cam2") as lock:
+            self.assertEqual((lock.joined, lock.token), (False, "token-8"))
+            self.client.set("cam2", brightness=1)
+        self.assertEqual(self.bus.asked("device.set")[0]["lock"], "token-8")
+        self.assertEqual(self.bus.asked("device.unlock"), [{"lock": "token-8"}])
+
+    def test_asyncio_does_the_same(self) -> None:
+        async def use() -> None:
+            async with AsyncClient(self.bus.directory, timeout=5) as client:
+                async with client.lock("cam1") as lock:
+                    self.assertTrue(lock.joined)
+                with self.assertRaises(LockRequired):
+                    async with client.lock("cam1", "cam2"):
+                        pass
+                os.environ["CAMERABUS_LOCK"] = "garbage"
+                with self.assertRaises(LockLost):
+                    await client.lock("cam1")
+
+        asyncio.run(use())
+        self.assertEqual((self.bus.asked("device.lock"), self.bus.asked("device.unlock")), ([], []))
 
 
 class GivenUp(BusTestCase):

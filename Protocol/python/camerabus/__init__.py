@@ -16,6 +16,7 @@ times that are arguments are seconds. Every refusal is a `CaptureError` named by
 from .aio import AsyncClient, AsyncFrames, AsyncLock, AsyncMirror, AsyncWatch
 from .client import Client, Frames, Lock, Mirror, Watch
 from .errors import (
+    BusEnded,
     BusGone,
     BusNotRunning,
     BusTimeout,
@@ -101,6 +102,7 @@ __all__ = [
     "AsyncMirror",
     "AsyncWatch",
     "Attachment",
+    "BusEnded",
     "BusGone",
     "BusNotRunning",
     "BusTimeout",

@@ -16,7 +16,7 @@ from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .steps import Runner, deadline, is_over
-from .subscription import EventFeed, FrameFeed
+from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
@@ -43,6 +43,9 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._core or 'closed'}>"
 
     async def close(self) -> None:
         """Ends all connections; whatever still waits for something fails."""
@@ -154,10 +157,10 @@ class AsyncClient:
         rendition: str = "native",
         limit: int | None = None,
         timeout: float = 10.0,
-        raise_errors: bool = True,
+        errors: FrameErrors = "wait",
     ) -> AsyncFrames:
         """The subscription is in force when this is entered (`async with`), or else with the first frame."""
-        return AsyncFrames(FrameFeed(self._open, devices, rendition, limit, timeout, raise_errors), self._run)
+        return AsyncFrames(FrameFeed(self._open, devices, rendition, limit, timeout, errors), self._run)
 
     def watch(self, *topics: str, timeout: float = math.inf) -> AsyncWatch:
         return AsyncWatch(EventFeed(self._open, topics), timeout, self._run)
@@ -222,6 +225,13 @@ class AsyncFrames(AsyncIterator[Frame]):
     def lost(self) -> dict[str, int]:
         return self._feed.lost
 
+    @property
+    def last_error(self) -> CaptureError | None:
+        return self._feed.last_error
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
     async def __anext__(self) -> Frame:
         if self._is_new:
             await self.__aenter__()
@@ -254,6 +264,9 @@ class AsyncWatch(AsyncIterator[Event]):
         self._timeout = timeout
         self._run = run
         self._is_new = True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
 
     async def __anext__(self) -> Event:
         if self._is_new:

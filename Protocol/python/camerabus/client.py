@@ -16,7 +16,7 @@ from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .steps import deadline, is_over, run
-from .subscription import EventFeed, FrameFeed
+from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
@@ -44,6 +44,9 @@ class Client:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._core or 'closed'}>"
 
     def close(self) -> None:
         """Ends all connections, also those of frames(), watch() and mirror()."""
@@ -125,8 +128,11 @@ class Client:
     ) -> Lock:
         """Locks devices for configuration, all or none; ends with the `with` block, or with this process.
 
-        Raises `DeviceBusy`, or `LockTimeout` after `wait`. Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins
-        that lock and leaves it as it is. With a `lease` it ends by itself after that time unless renewed.
+        Raises `DeviceBusy`, which after a `wait` is its kind `LockTimeout`; both have the `holder`. With a `lease` it ends by itself
+        after that time unless renewed. Times are seconds.
+
+        Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins that lock, and leaves it as it is, if it covers all of the
+        devices. If it covers some of them only, that is `LockRequired`; if it is over, `LockLost`.
         """
         lock = Lock(self._open, devices, wait, lease, note)
         run(lock._acquire(timeout))
@@ -187,17 +193,24 @@ class Client:
         rendition: str = "native",
         limit: int | None = None,
         timeout: float = 10.0,
-        raise_errors: bool = True,
+        errors: FrameErrors = "wait",
     ) -> Frames:
         """The newest frame of each device, in turn. When this returns, the subscription is in force.
 
         Whoever is slow misses frames, and never sees old ones; `frame.lost` counts. `rendition` is what is wanted:
-        `jpeg:640x360@10`. A frame that can't be had raises why, and the loop may go on; `raise_errors=False` gives it as `frame.error`.
+        `jpeg:640x360@10`. `limit` ends the loop after so many frames.
+
+        A camera that stops giving frames (unplugged, taken by another program, its process restarted) does not end the loop: when it is
+        back, its frames come again, and meanwhile `last_error` says why there are none. What does not pass by itself raises, and so does
+        whatever keeps a camera from giving its first frame; `next()` may be called again all the same. `errors="raise"` raises
+        each time; `errors="frames"` raises nothing and gives an empty frame with `frame.error` instead, about once a second.
+        `BusTimeout`, or what the bus says is wrong, is raised when a camera gives neither frames nor reasons for `timeout`.
         """
-        return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, raise_errors))
+        return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, errors))
 
     def watch(self, *topics: str, timeout: float = math.inf) -> Watch:
-        """State and events as they go by; ends when nothing came for `timeout`, and raises when the bus itself falls silent."""
+        """State and events as they go by; ends when nothing came for `timeout`, and raises `BusEnded` when the bus ends, `BusNotRunning` or
+        `BusTimeout` when its heartbeat is missing for 3 s. `next()` goes on with the next bus."""
         return Watch(EventFeed(self._open, topics), timeout)
 
     def mirror(self, prefix: str = "state/") -> Mirror:
@@ -240,6 +253,14 @@ class Frames(Iterator[Frame]):
         """Frames missed so far, by device."""
         return self._feed.lost
 
+    @property
+    def last_error(self) -> CaptureError | None:
+        """Why a camera gave no frame, the last time that one did not; None: that was never so."""
+        return self._feed.last_error
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
     def __next__(self) -> Frame:
         if self._feed.is_done:
             self.close()
@@ -267,6 +288,9 @@ class Watch(Iterator[Event]):
         self._feed = feed
         self._timeout = timeout
         run(feed.open())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
 
     def __next__(self) -> Event:
         if self._feed.subscription is None:

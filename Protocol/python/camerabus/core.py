@@ -16,6 +16,7 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from .errors import (
+    BusEnded,
     BusGone,
     BusNotRunning,
     BusTimeout,
@@ -24,12 +25,14 @@ from .errors import (
     ProtocolError,
     VersionUnsupported,
 )
-from .finding import find_bus, why_not
+from .finding import find_bus, has_ended, why_not
 from .steps import Socket, Steps, Wait, deadline, is_over
 from .values import Attachment, Hello, Reply, read
 
 T = TypeVar("T")
 PROTOCOL = 1
+# The attempts to connect again are what brings the question up whether there is anybody to connect to.
+EVENTS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECT_RETRIED
 
 
 class Call(NamedTuple, Generic[T]):
@@ -83,7 +86,7 @@ class Channel:
         self._socket.setsockopt(zmq.LINGER, 0)
         # Nothing is queued while nobody is there: a request that was given up must not reach the next bus.
         self._socket.setsockopt(zmq.IMMEDIATE, 1)
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._monitor = self._socket.get_monitor_socket(EVENTS)
         self._is_connected = False
         self._socket.connect(f"ipc://{directory / 'command.sock'}")
         self.is_greeted = False
@@ -121,6 +124,8 @@ class Channel:
                     return
                 except zmq.Again:
                     pass
+            elif has_ended(self._directory):
+                raise BusEnded(f"The bus at {self._directory} has ended.")
             if is_over(until):
                 problem = why_not(self._directory)
                 if problem is None:
@@ -143,9 +148,11 @@ class Channel:
                 message = self._monitor.recv_multipart(zmq.DONTWAIT)
             except zmq.Again:
                 return was_cut
-            self._is_connected = parse_monitor_message(message)["event"] != zmq.EVENT_DISCONNECTED
-            if not self._is_connected:
-                was_cut, self.is_greeted = True, False
+            event = parse_monitor_message(message)["event"]
+            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._is_connected = True
+            elif event == zmq.EVENT_DISCONNECTED:
+                was_cut, self._is_connected, self.is_greeted = True, False, False
 
     def close(self) -> None:
         self._socket.disable_monitor()
@@ -164,6 +171,9 @@ class Core:
         self.hello: Hello | None = None
         self.context: zmq.Context[Socket] = zmq.Context()
         self._free: list[Channel] = []
+
+    def __str__(self) -> str:
+        return f"'{self.name}' at {self.directory}"
 
     def ask(self, call: Call[T], timeout: float | None = None, key: str | None = None) -> Steps[T]:
         """Carries out a method. Several may be under way: each has a connection of its own, which is kept for the next."""

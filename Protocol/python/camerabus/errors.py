@@ -88,6 +88,11 @@ class BusNotRunning(ClientError):
     """Nobody answers at the bus's socket. The text says where was looked, and how to start one."""
 
 
+class BusEnded(BusNotRunning):
+    """The bus was ended in order (`bus.shutdown`, SIGTERM) while something was waited for. One that was killed may be back in a
+    moment, and is waited for; this one not."""
+
+
 class BusGone(ClientError):
     """The connection ended while a request was on its way: whether it was carried out is not known."""
 
@@ -124,8 +129,9 @@ class LockLost(CaptureError):
     fence = Member()
 
 
-class LockTimeout(CaptureError):
-    """The lock did not come free within the wait asked for."""
+class LockTimeout(DeviceBusy):
+    """The lock did not come free within the wait asked for: still busy, so that `except DeviceBusy` has both. `holder` is None if it
+    came free and went to nobody in time."""
 
 
 class FormatUnsupported(CaptureError):

@@ -72,6 +72,11 @@ def why_not(directory: Path) -> str | None:
     return None
 
 
+def has_ended(directory: Path) -> bool:
+    """Whether the bus that was here has ended in order: then it has taken its socket away. One that was killed leaves it."""
+    return not os.path.lexists(directory / "command.sock")
+
+
 def _excess(directory: str) -> int:
     return len(os.fsencode(directory.rstrip("/"))) + len(_LONGEST_NAME) - _LONGEST
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Mapping
 
 from .errors import CaptureError, ProtocolError, VersionUnsupported
@@ -24,9 +24,15 @@ class Frame:
     """
 
     topic: str
-    header: Mapping[str, Any] = field(repr=False)
-    payload: memoryview = field(repr=False)
+    header: Mapping[str, Any]
+    payload: memoryview
     lost: int = 0
+
+    def __repr__(self) -> str:
+        if (error := self.error) is not None:
+            return f"<Frame {self.device} {self.rendition}: none, {error.reason}: {error}>"
+        what = f"{self.sequence}, {self.width}x{self.height} {self.format}, {len(self.payload)} bytes"
+        return f"<Frame {self.device} {self.rendition} {what}{f', {self.lost} lost before it' if self.lost else ''}>"
 
     @staticmethod
     def parse(topic: bytes, header: bytes, payload: memoryview, lost: int = 0) -> Frame:

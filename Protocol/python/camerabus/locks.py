@@ -7,13 +7,18 @@ import os
 import time
 import uuid
 from contextvars import ContextVar
+from numbers import Real
 from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
-from .errors import BusGone, BusTimeout, CaptureError, ClientError, LockLost
+from .errors import BusGone, BusTimeout, CaptureError, ClientError, LockLost, LockRequired
 from .steps import Steps, deadline, is_over
 
 VARIABLE = "CAMERABUS_LOCK"
+
+# What the protocol takes, in seconds.
+LONGEST_WAIT = 86_400.0
+LEASES = (0.1, 86_400.0)
 
 # The locks whose `with` block we are in, innermost last; of a task in asyncio, each has its own.
 _active: ContextVar[tuple[LockBase, ...]] = ContextVar("camerabus_locks", default=())
@@ -31,6 +36,9 @@ class LockBase:
         note: str | None,
         takes_over: bool = False,
     ) -> None:
+        _check("wait", wait, 0, LONGEST_WAIT, "0 does not wait")
+        if lease is not None:
+            _check("lease", lease, *LEASES, "None holds it as long as this process lives")
         self._core = core
         self._method = "device.takeOver" if takes_over else "device.lock"
         self._wait = wait
@@ -42,10 +50,11 @@ class LockBase:
         if note is not None:
             self._params["note"] = note
         self.devices = tuple(devices)
-        self.token = "" if takes_over else os.environ.get(VARIABLE, "")
+        self.token = ""
+        self._offered = "" if takes_over else os.environ.get(VARIABLE, "")
         #: True: the lock is that of another process, which handed it on as `$CAMERABUS_LOCK` and will end it.
-        self.joined = bool(self.token)
-        #: Rises with every lock that the bus gives; None for a joined lock.
+        self.joined = False
+        #: Rises with every lock that the bus gives.
         self.fence: int | None = None
         self.holder: Mapping[str, Any] = {}
 
@@ -55,7 +64,7 @@ class LockBase:
         return f"<{type(self).__name__} of {', '.join(self.devices)}: {state}, fence {self.fence}>"
 
     def _acquire(self, timeout: float | None) -> Steps[None]:
-        if self.token:
+        if self.token or (self._offered and (yield from self._join(timeout))):
             return
         call: Call[dict[str, Any]] = Call(self._method, self._params, dict)
         # The key is what a request that was given up can be found by again.
@@ -78,9 +87,33 @@ class LockBase:
                     yield from self._give_up(call, key)
                 raise
         self.token = str(result.get("lock", ""))
+        self._learn(result)
+
+    def _learn(self, result: Mapping[str, Any]) -> None:
         self.fence = result.get("fence")
         self.holder = result.get("holder") or {}
         self.devices = tuple(result.get("devices", self.devices))
+
+    def _join(self, timeout: float | None) -> Steps[bool]:
+        """Takes the lock that we were started under for ours, if it covers what is wanted; False: it is about other devices."""
+        try:
+            result = yield from self._core.ask(Call("device.renew", {"lock": self._offered}, dict, True), timeout)
+        except LockLost as lost:
+            message = f"The lock in ${VARIABLE}, under which this program was started, is not held any more, or never was."
+            raise LockLost(message, lost.data) from None
+        covered, missing = [], []
+        for device in dict.fromkeys(self.devices):
+            (covered if device in result.get("devices", self.devices) else missing).append(device)
+        if missing and covered:
+            raise LockRequired(
+                f"The lock in ${VARIABLE}, under which this program was started, covers {', '.join(covered)} but not "
+                f"{', '.join(missing)}, and a lock on all of them would have to wait for it: lock all of them there.",
+                {"devices": missing},
+            )
+        if not missing:
+            self.token, self.joined = self._offered, True
+            self._learn(result)
+        return self.joined
 
     def _give_up(self, call: Call[dict[str, Any]], key: str) -> Steps[None]:
         # Else a lock that comes too late would be held by nobody who knows of it, until this process ends.
@@ -121,6 +154,13 @@ class LockBase:
 
     def _leave(self) -> None:
         _active.set(tuple(lock for lock in _active.get() if lock is not self))
+
+
+def _check(name: str, value: float, least: float, most: float, hint: str) -> None:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:
+        kind = ValueError if is_number else TypeError
+        raise kind(f"{name} is in seconds, from {least:g} to {most:g} ({hint}), not {value!r}")
 
 
 def token_for(core: Core, devices: Sequence[str], lock: LockBase | str | None) -> str | None:

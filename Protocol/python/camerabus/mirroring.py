@@ -34,6 +34,9 @@ class MirrorBase(Mapping[str, Any]):
         """That of the newest message, or snapshot, that is in here."""
         return self._state.sequence
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.prefix}: {len(self)} topics as of {self.sequence}>"
+
     def __getitem__(self, topic: str) -> Any:
         return self._state.values[with_slash(topic)]
 

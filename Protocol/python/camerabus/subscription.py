@@ -8,20 +8,24 @@ import math
 import time
 import uuid
 from collections import deque
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Iterable, Literal, Mapping, Sequence, TypeAlias, get_args
 
 import zmq
 
 from . import calls
 from .core import Core
-from .errors import BusNotRunning, BusTimeout, CaptureError, ProtocolError, Unauthorized
+from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, Unauthorized
 from .finding import why_not
 from .frame import Frame
 from .sequences import Continuity
 from .steps import Socket, Steps, Wait, deadline, is_over
 from .values import Event
 
+#: Why a device gives no frames for a while: it goes on by itself, and so do its subscribers.
+PASSING = frozenset({"deviceDisconnected", "deviceInUse", "workerCrashed", "interrupted", "internalError", "limitExceeded"})
+FrameErrors: TypeAlias = Literal["wait", "raise", "frames"]
 SILENCE = 3.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
+HEARTBEAT, LAST_WORD = "heartbeat/", "event/bus/"
 Message = list[zmq.Frame]
 
 
@@ -100,21 +104,31 @@ class FrameFeed:
     """The newest frame of each of several devices, in turn."""
 
     def __init__(
-        self, core: Core, devices: Sequence[str], rendition: str, limit: int | None, timeout: float, raise_errors: bool
+        self, core: Core, devices: Sequence[str], rendition: str, limit: int | None, timeout: float, errors: FrameErrors
     ) -> None:
         if not devices:
             raise TypeError("frames() needs the id of at least one device")
+        if errors not in get_args(FrameErrors):
+            raise ValueError(f"errors is one of {', '.join(get_args(FrameErrors))}, not {errors!r}")
         self._core = core
         self._devices = tuple(dict.fromkeys(devices))
         self._rendition = rendition
         self._left = math.inf if limit is None else limit
         self._timeout = timeout
-        self._raise_errors = raise_errors
+        self._errors = errors
         self._subscriptions: list[Subscription] = []
+        # Where the bus says that it ends: its workers don't.
+        self._bus: Subscription | None = None
+        self._heard = 0.0
         self._last: dict[str, tuple[str, int]] = {}
         self._turn = 0
         #: Frames missed so far, by device.
         self.lost = dict.fromkeys(self._devices, 0)
+        #: Why a device gave no frame, the last time that one did not.
+        self.last_error: CaptureError | None = None
+
+    def __str__(self) -> str:
+        return f"of {', '.join(self._devices)}, {self._rendition}{'' if self.is_open else ': closed'}"
 
     def open(self) -> Steps[None]:
         """Returns when the subscriptions are in force."""
@@ -127,9 +141,10 @@ class FrameFeed:
             if device not in (hello.endpoints.get("media") or {}):
                 yield from core.ask(calls.device(device))
         try:
+            self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
             for device in self._devices:
-                topic = f"frame/{device}/{self._rendition}/"
-                self._subscriptions.append(Subscription(core.context, core.media_endpoint(device), [topic], 2))
+                topics = [f"frame/{device}/{self._rendition}/", HEARTBEAT]
+                self._subscriptions.append(Subscription(core.context, core.media_endpoint(device), topics, 2))
             if not (yield from begin_all(self._subscriptions, deadline(self._timeout))):
                 late = [name for name, each in zip(self._devices, self._subscriptions) if not each.is_in_force]
                 raise (yield from self._explain(late, "answered no subscription"))
@@ -147,15 +162,26 @@ class FrameFeed:
 
     def next(self) -> Steps[Frame]:
         until = deadline(self._timeout)
+        self._heard = time.monotonic()
         while True:
             for step in range(len(self._subscriptions)):
                 index = (self._turn + step) % len(self._subscriptions)
                 if (message := self._newest(self._subscriptions[index])) is not None:
                     self._turn = index + 1
-                    return self._frame(message, self._devices[index])
+                    if (frame := self._frame(message, self._devices[index])) is not None:
+                        return frame
+                    until = deadline(self._timeout)  # that it says why is a sign of life, too
+            if self._bus is not None and self._bus.receive() is not None:
+                raise BusEnded(f"The bus at {self._core.directory} has ended.")
             if is_over(until):
                 raise (yield from self._explain(self._devices, "gave no frame"))
-            yield Wait(tuple(each.socket for each in self._subscriptions), until)
+            if is_over(self._heard + SILENCE):
+                # Workers outlive their coordinator for a while; when neither gives a sign of life, nobody is there.
+                self._heard = time.monotonic()
+                if (problem := why_not(self._core.directory)) is not None:
+                    raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
+            sockets = [each.socket for each in (*self._subscriptions, self._bus) if each is not None]
+            yield Wait(tuple(sockets), min(until, self._heard + SILENCE))
 
     def _newest(self, subscription: Subscription) -> Message | None:
         # Bounded: a publisher that is faster than this loop must not hold it.
@@ -164,18 +190,25 @@ class FrameFeed:
             message = subscription.receive()
             if message is None:
                 break
-            newest = message
+            self._heard = time.monotonic()
+            if message[0].bytes != HEARTBEAT.encode():
+                newest = message
         return newest
 
-    def _frame(self, message: Message, device: str) -> Frame:
+    def _frame(self, message: Message, device: str) -> Frame | None:
+        """What a message has for the caller; None: the device gives no frames for now, and will again."""
         if len(message) < 2:
             raise ProtocolError(f"A message without a header came from {device}.")
         payload = message[2].buffer if len(message) > 2 else memoryview(b"")
         frame = Frame.parse(message[0].bytes, message[1].bytes, payload)
-        if frame.error is not None:
-            if self._raise_errors:
-                raise frame.error
-            return frame
+        if (error := frame.error) is not None:
+            self.last_error = error
+            if self._errors == "frames":
+                return frame
+            # Who has not seen a single frame wants to know why; later on, that they come again.
+            if self._errors == "wait" and device in self._last and error.reason in PASSING:
+                return None
+            raise error
         stream, before = self._last.get(device, ("", 0))
         missed = max(0, frame.sequence - before - 1) if stream == frame.stream else 0
         self._last[device] = (frame.stream, frame.sequence)
@@ -200,6 +233,9 @@ class FrameFeed:
     def close(self) -> None:
         while self._subscriptions:
             self._subscriptions.pop().close()
+        if self._bus is not None:
+            self._bus.close()
+            self._bus = None
 
 
 class EventFeed:
@@ -212,11 +248,15 @@ class EventFeed:
         self._continuity = Continuity()
         self.subscription: Subscription | None = None
         self._heard = 0.0
+        self._has_ended = False
+
+    def __str__(self) -> str:
+        return f"of {', '.join(self._topics)}{'' if self.subscription else ': closed'}"
 
     def open(self, timeout: float | None = None) -> Steps[None]:
         """Returns when the subscription is in force."""
         core = self._core
-        subscription = Subscription(core.context, core.events_endpoint(), {*self._topics, "heartbeat/"}, self._room)
+        subscription = Subscription(core.context, core.events_endpoint(), {*self._topics, HEARTBEAT, LAST_WORD}, self._room)
         self.subscription = subscription
         try:
             if not (yield from begin_all([subscription], deadline(core.timeout if timeout is None else timeout))):
@@ -249,9 +289,12 @@ class EventFeed:
             yield self.wait(until)
 
     def take(self) -> tuple[str, Mapping[str, Any]] | None:
-        """The next message as it came, or None."""
+        """The next message as it came, or None. Raises when the bus has ended; after that it may be asked for what the next one says."""
         if self.subscription is None:
             raise ValueError("This subscription is closed.")
+        if self._has_ended:
+            self._has_ended = False
+            raise BusEnded(f"The bus at {self._core.directory} has ended.")
         message = self.subscription.receive()
         if message is None:
             return None
@@ -262,7 +305,12 @@ class EventFeed:
             body = None
         if not isinstance(body, dict):
             raise ProtocolError("An event came that is no JSON object.")
-        return message[0].bytes.decode(errors="replace"), body
+        topic = message[0].bytes.decode(errors="replace")
+        if topic == LAST_WORD:
+            self._has_ended = True
+            if not topic.startswith(self._topics):
+                return self.take()
+        return topic, body
 
     def wait(self, until: float) -> Wait:
         """A wait for the next message, unless there is nobody to send one."""

@@ -362,6 +362,9 @@ class Reply:
     attachments: tuple[Attachment, ...] = ()
 
 
+_ENVELOPE = ("epoch", "sequence", "previous", "event")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """A message of the events socket.
@@ -377,7 +380,17 @@ class Event:
     value: Any = None
     event: str | None = None
     gap: bool = False
-    body: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    body: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        # What one wants to see of it: <Event event/lock/7f3a/ ended: cause='unlocked', by=None>
+        if self.topic.startswith("state/"):
+            content = f" = {self.value!r:.400}" if self.value is not None else " is gone"
+        else:
+            others = {name: value for name, value in self.body.items() if name not in _ENVELOPE}
+            members = ", ".join(f"{name}={value!r:.200}" for name, value in others.items())
+            content = (f" {self.event}" if self.event else "") + (f": {members}" if members else "")
+        return f"<Event {self.topic}{content}{', some before it lost' if self.gap else ''}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

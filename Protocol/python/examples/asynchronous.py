@@ -2,7 +2,7 @@
 import asyncio
 import sys
 
-from camerabus import AsyncClient
+from camerabus import AsyncClient, CaptureError
 
 
 async def show(client: AsyncClient, camera: str) -> None:
@@ -21,4 +21,9 @@ async def main(cameras: list[str]) -> None:
         await asyncio.gather(*(show(client, camera) for camera in cameras), brighten(client, cameras[0]))
 
 
-asyncio.run(main(sys.argv[1:] or ["cam0", "cam1"]))
+try:
+    asyncio.run(main(sys.argv[1:] or ["cam0", "cam1"]))
+except KeyboardInterrupt:
+    sys.exit(130)
+except CaptureError as error:
+    sys.exit(f"{error.reason}: {error}")

@@ -30,6 +30,9 @@ struct StatusCommand: BusCommand {
         try Output.line("You are uid \(greeting.uid): \(rights.joined(separator: ", "))")
         try Output.line("")
         try DevicesCommand.table(devices).print()
+        for problem in state?["state/bus/"]?["problems"]?.array ?? [] {
+            try Output.line("! \(problem["message"]?.string ?? "")")
+        }
         if !locks.isEmpty {
             try Output.line("")
             try LocksCommand.table(locks).print()

@@ -1,0 +1,24 @@
+import BusProtocol
+import ZeroMQ
+
+/// Hears the bus's last word for those of a client's subscriptions that are at its workers, where it is not said.
+final class LastWord {
+    private let socket: Socket
+
+    init(_ context: Context, _ directory: RuntimeDirectory) throws(ZeroMQError) {
+        socket = try Socket(context, .subscribe)
+        try socket.subscribe(Topic.event(.bus).text)
+        try socket.connect(RuntimeDirectory.endpoint(directory.eventsSocket))
+    }
+
+    var source: PollSet.Source { .socket(socket) }
+
+    /// Whether it has come since this was asked last.
+    func hasCome() -> Bool {
+        var hasCome = false
+        while let message = try? socket.receive(maximumFrames: 64) {
+            hasCome = hasCome || message.first?.bytes.elementsEqual(Topic.event(.bus).text.utf8) ?? false
+        }
+        return hasCome
+    }
+}

@@ -1,0 +1,53 @@
+import CaptureCore
+import JSON
+
+/// Something that a person should know of how the bus is set up: told in the log when it is new, and in `state/bus/` while it is so.
+struct Problem: Hashable {
+    enum Reason: String {
+        /// There is no device at all.
+        case noDevices
+        /// The configuration has an alias for a device that nobody has seen.
+        case aliasUnknown
+        /// A device has not the id that it should have: another one has it.
+        case idTaken
+    }
+
+    var reason: Reason
+    /// A sentence or two that tell what to do.
+    var message: String
+
+    var json: JSONValue { ["reason": .string(reason.rawValue), "message": .string(message)] }
+
+    /// - Parameters:
+    ///   - searched: whether cameras were looked for.
+    ///   - unreadable: nodes that could not be looked at.
+    ///   - configurationPath: nil: there is no configuration file.
+    static func noDevices(searched: Bool, unreadable: [String], configurationPath: String?) -> Problem {
+        var sentences: [String] = []
+        if !searched {
+            sentences.append("No cameras are looked for (--no-hardware, or devices.hardware = false).")
+        } else if unreadable.isEmpty {
+            sentences.append("No camera was found; 'camerabus doctor' looks for why.")
+        } else {
+            let nodes = unreadable.joined(separator: ", ")
+            sentences.append("No camera could be looked at (\(nodes)); 'camerabus doctor' looks for why.")
+        }
+        let place = configurationPath.map { "write 'virtual = 2' below [devices] in \($0)" } ?? "start with --virtual 2"
+        sentences.append("For two virtual ones, \(place).")
+        return Problem(reason: .noDevices, message: sentences.joined(separator: " "))
+    }
+
+    static func aliasUnknown(_ alias: String, _ uniqueID: String) -> Problem {
+        Problem(
+            reason: .aliasUnknown,
+            message: "aliases.\(alias): no device with the uniqueID '\(uniqueID)' is there, or ever was; "
+                + "'camerabus devices --json' has those that are.")
+    }
+
+    static func idTaken(_ collision: DeviceNames.Collision) -> Problem {
+        Problem(
+            reason: .idTaken,
+            message: "\(collision.uniqueID) should be '\(collision.wanted)' and is '\(collision.given)', as "
+                + "\(collision.owner) has that id; give one of them another alias.")
+    }
+}
