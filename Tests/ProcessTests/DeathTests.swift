@@ -13,6 +13,13 @@ extension ProcessTests {
         @Test func `four cameras stream on, and the lock's holder still holds it`() async throws {
             let bus = try await BusHarness(virtual: 4)
             let cameras = try bus.devices()
+            // Two frames wait for a subscriber: at this rate that is long enough on a machine that has other things to do.
+            let first = try RawClient(path: bus.directory.commandSocket)
+            let mine = try first.call("device.lock", ["devices": .array(cameras.map(JSONValue.string))])["lock"] ?? .null
+            try first.call(
+                "device.configure",
+                ["lock": mine, "changes": .array(cameras.map { ["device": .string($0), "frameRate": 10] })])
+            try first.call("device.unlock", ["lock": mine])
             let recorder = KillRecorder()
             let stalls = try StallWatcher(recorder)
             let watcher = try await FrameWatcher(bus, cameras, recorder)
