@@ -105,5 +105,57 @@ extension ProcessTests {
             #expect(try rig.configurations() != before)
             try await rig.bus.stop()
         }
+
+        @Test func `what can't be kept on the disk is taken back on both, and never said to be done`() async throws {
+            let rig = try await Rig()
+            let before = try rig.configurations()
+            let generations = try Self.devices.map(rig.generation)
+            // In the way of the next state file.
+            let obstacle = "\(rig.bus.directory.stateFile).new"
+            try PrivateDirectory.make(obstacle, mode: 0o700)
+            let error = try #require(try rig.client.refusal("device.configure", rig.wanted))
+            #expect(error.reason == .internalError)
+            #expect(error.message.contains("disk"))
+            #expect(error.data["rolledBack"] == ["cam0", "cam1"])
+            #expect(error.data["notRolledBack"] == [])
+            #expect(try rig.configurations() == before)
+            // They had made it by then.
+            #expect(try Self.devices.map(rig.generation) == generations.map { $0 + 2 })
+            #expect(rmdir(obstacle) == 0)
+            #expect(try rig.client.call("device.configure", rig.wanted)["verdict"] == "valid")
+            try await rig.bus.stop()
+        }
+
+        /// A process that does not know the end of it yet would take it back if the bus ended now.
+        @Test func `nobody is told of a change before it is decided on the disk and all devices know`() async throws {
+            let rig = try await Rig()
+            let workers = try Self.devices.map { try ProcessDescriptor(pid: #require(try rig.bus.workerPID($0))) }
+            let asker = try RawClient(path: rig.bus.directory.commandSocket)
+            try rig.inject(["device": "cam1", "fault": "slow", "milliseconds": 2000])
+            func decided() throws -> [JSONValue] {
+                try File.read(rig.bus.directory.stateFile, limit: 1 << 20).withUnsafeBytes {
+                    try JSONValue(parsing: $0)["decided"]?.array ?? []
+                }
+            }
+            // What is over stays in the file until it is written again.
+            let before = try decided()
+            try asker.start(
+                "device.configure",
+                rig.batch { ["device": .string($0), "controls": ["gain": 77]] })
+            // The first has made it, and is stopped while the second is at it.
+            try await eventually {
+                try rig.client.call("device.get", ["device": "cam0"])["device"]?["controls"]?["gain"] == 77
+            }
+            workers[0].send(SIGSTOP)
+            #expect(try decided() == before, "the second was too quick for this test")
+            try await eventually { try decided() != before }
+            // Whatever was to be said when it was decided has been said before this answer.
+            try asker.start("bus.ping")
+            #expect(try asker.reply().result.get() == [:])
+            workers[0].send(SIGCONT)
+            #expect(try asker.reply().result.get()["verdict"] == "valid")
+            try rig.inject(["device": "cam1", "fault": "none"])
+            try await rig.bus.stop()
+        }
     }
 }
