@@ -128,8 +128,8 @@ let package = Package(
         tests(
             "WorkerTests",
             [
-                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO",
-                "Worker", "ZeroMQ", "camerabus-worker", logging,
+                "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON",
+                "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
     ]

@@ -231,13 +231,15 @@ extension MethodTable {
             "fault.inject", "Makes a virtual device misbehave.",
             params: .object([
                 .required("device", .reference("DeviceID")),
-                .required("fault", .choice(["stall", "crash", "busy", "slow", "meddle", "none"])),
+                .required("fault", .choice(["stall", "crash", "busy", "slow", "refuse", "meddle", "none"])),
                 .optional(
                     "milliseconds",
                     Schema.reference("Milliseconds").described(
                         "How long: of a stall (absent: for good), or of each slow call.")),
                 .optional(
-                    "control", .string(minLength: 1, maxLength: 128).described("The control that meddle sets.")),
+                    "control",
+                    .string(minLength: 1, maxLength: 128).described(
+                        "The control that meddle sets, or that refuse is for (absent: whatever is changed next).")),
                 .optional("value", Schema.reference("ControlValue").described("What meddle sets it to.")),
             ]),
             admin: true, feature: .faults, errors: [.deviceNotFound, .workerCrashed])

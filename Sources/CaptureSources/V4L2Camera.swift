@@ -1,6 +1,6 @@
 public import CaptureCore
 import Glibc
-import Video4Linux
+package import Video4Linux
 
 /// A camera of the kernel's: a V4L2 node that captures pictures by streaming, single- or multi-planar.
 public final class V4L2Camera: VideoSource {
@@ -8,11 +8,13 @@ public final class V4L2Camera: VideoSource {
 
     private let path: String
     private let bufferCount: Int
+    private let connect: (String) throws(V4L2Error) -> any V4L2Device
+    private var onRequest: RequestObserver = {}
     private var opened: Opened?
     private var isStreaming = false
 
     private struct Opened {
-        var node: VideoNode
+        var node: any V4L2Device
         var type: V4L2BufferType
         var controls: V4L2ControlTable
         var priority = V4L2Priority.interactive
@@ -21,17 +23,27 @@ public final class V4L2Camera: VideoSource {
     /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams; the driver decides.
     ///
     /// The four that may be lent to slow readers at a time, and two for the driver to go on with, are why the default is six.
-    public init(_ identity: DeviceIdentity, buffers: Int = 6) {
+    public convenience init(_ identity: DeviceIdentity, buffers: Int = 6) {
+        self.init(identity, buffers: buffers) { path throws(V4L2Error) in try VideoNode(path: path) }
+    }
+
+    /// A camera behind something else than a node of the kernel's: `connect` opens it.
+    package init(
+        _ identity: DeviceIdentity, buffers: Int = 6, connect: @escaping (String) throws(V4L2Error) -> any V4L2Device
+    ) {
+        self.connect = connect
         self.identity = identity
         path = identity.node ?? ""
         bufferCount = max(4, buffers)
     }
 
+    public func watchRequests(_ observer: @escaping RequestObserver) { onRequest = observer }
+
     // MARK: Opening
 
     public func open() throws(SourceError) -> DeviceDescription {
         do throws(V4L2Error) {
-            let opened = try connect()
+            let opened = try look()
             let formats = try V4L2FormatTable.read(opened.node, opened.type)
             self.opened = opened
             return DeviceDescription(identity: identity, formats: formats, controls: opened.controls.controls)
@@ -42,9 +54,9 @@ public final class V4L2Camera: VideoSource {
         }
     }
 
-    private func connect() throws(V4L2Error) -> Opened {
-        let node: VideoNode
-        if let opened { node = opened.node } else { node = try VideoNode(path: path) }
+    private func look() throws(V4L2Error) -> Opened {
+        let node: any V4L2Device
+        if let opened { node = opened.node } else { node = try V4L2WatchedDevice.open(path, onRequest, by: connect) }
         let capability = try node.capability()
         // The number in a node's name goes to whoever comes next: after a replug it may be another camera's.
         guard capability.driver == identity.driver, capability.busInfo == identity.bus,

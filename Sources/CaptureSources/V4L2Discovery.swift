@@ -15,7 +15,9 @@ public enum V4L2Discovery {
     ///
     /// A node is a camera if it captures pictures, single- or multi-planar, by streaming. Metadata, output, radio and
     /// memory-to-memory nodes are none.
-    public static func survey() -> CameraSurvey { survey(sysfs: "/sys", look: look) }
+    public static func survey() -> CameraSurvey {
+        survey(sysfs: "/sys") { node throws(SourceError) in try look(node) {} }
+    }
 
     /// - Parameters:
     ///   - sysfs: where the kernel shows its devices.
@@ -43,9 +45,11 @@ public enum V4L2Discovery {
     }
 
     /// Opens a node for a moment; nil: it is no camera.
-    private static func look(_ entry: V4L2SysfsNode) throws(SourceError) -> CameraFacts? {
+    private static func look(
+        _ entry: V4L2SysfsNode, _ onRequest: @escaping RequestObserver
+    ) throws(SourceError) -> CameraFacts? {
         do throws(V4L2Error) {
-            let node = try VideoNode(path: entry.path)
+            let node = try V4L2WatchedDevice.open(entry.path, onRequest)
             let capability = try node.capability()
             guard capability.captureType != nil, capability.isStreaming, !capability.isMemoryToMemory else {
                 return nil
@@ -62,12 +66,15 @@ public enum V4L2Discovery {
 
     /// A camera as it is now, at the place where it was seen, under whatever node; other cameras' nodes are not opened.
     ///
+    /// - Parameter onRequest: told of each request.
     /// - Returns: nil when it isn't there.
-    public static func find(_ camera: CameraFacts) throws(SourceError) -> CameraFacts? {
+    public static func find(
+        _ camera: CameraFacts, onRequest: @escaping RequestObserver = {}
+    ) throws(SourceError) -> CameraFacts? {
         var failure: SourceError?
         for node in V4L2SysfsNode.all(sysfs: "/sys") where node.isPlace(of: camera) {
             do throws(SourceError) {
-                if let facts = try look(node), facts.isSame(as: camera) { return facts }
+                if let facts = try look(node, onRequest), facts.isSame(as: camera) { return facts }
             } catch {
                 if error.kind != .disconnected { failure = error }
             }
@@ -77,7 +84,7 @@ public enum V4L2Discovery {
     }
 
     /// Where the camera looks, if the firmware told the driver (`V4L2_CID_CAMERA_ORIENTATION`).
-    private static func position(of node: VideoNode) -> DevicePosition? {
+    private static func position(of node: any V4L2Device) -> DevicePosition? {
         guard let control = try? node.control(id: V4L2Control.cameraOrientation),
             case .integer(let value) = try? node.value(of: control)
         else { return nil }

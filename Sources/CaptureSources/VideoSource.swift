@@ -43,6 +43,9 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String { "\(operation): \(message)" }
 }
 
+/// Told at the beginning and at the end of each request that a source makes to its driver, on the thread that makes it.
+public typealias RequestObserver = @Sendable () -> Void
+
 /// A camera as the worker sees it. V4L2 devices and virtual cameras are its implementations, and the worker can't tell them apart.
 ///
 /// Every call may block for seconds in a driver, so all of them are made on one thread, the device thread, one after the
@@ -99,6 +102,10 @@ public protocol VideoSource: AnyObject {
     /// - Returns: whether that is something new.
     func plug(_ facts: CameraFacts) -> Bool
 
+    /// Has the observer told of each request from now on, so that a driver that hangs in one can be told from one that is asked
+    /// many. To be called before the device is opened.
+    func watchRequests(_ observer: @escaping RequestObserver)
+
     /// Makes the device misbehave as asked; only virtual devices can.
     func injectFault(_ fault: VirtualFault) throws(SourceError)
 }
@@ -106,6 +113,9 @@ public protocol VideoSource: AnyObject {
 extension VideoSource {
     /// A device that is not plugged in and out has nothing new to learn.
     public func plug(_ facts: CameraFacts) -> Bool { false }
+
+    /// A source that asks no driver is judged by its calls.
+    public func watchRequests(_ observer: @escaping RequestObserver) {}
 }
 
 /// A buffer that a device fills: one of a fixed set, made when the stream starts and used again and again.

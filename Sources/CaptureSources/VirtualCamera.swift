@@ -18,8 +18,15 @@ public final class VirtualCamera: VideoSource {
     private var sensor: VirtualSensor?
     private var isBusy = false
     private var delay = 0
+    private var refusal: Refusal?
     private var hasPriority = false
     private var told: VirtualEventQueue?
+
+    /// A refusal that is to come (``VirtualFault/refuse(control:)``).
+    private enum Refusal: Equatable {
+        case anything
+        case control(String)
+    }
 
     /// - Parameters:
     ///   - index: the camera's number from 0. The first looks back, the second to the front and has no focus, further ones are
@@ -80,6 +87,15 @@ public final class VirtualCamera: VideoSource {
         }
     }
 
+    // As some cameras do with what they have taken in `VIDIOC_TRY_FMT`, or within a control's range.
+    private func refuseIfTold(_ operation: String, control: String? = nil) throws(SourceError) {
+        guard let refusal, refusal == .anything || refusal == control.map(Refusal.control) else { return }
+        self.refusal = nil
+        throw SourceError(
+            .refused, operation: operation, errno: EINVAL,
+            message: "\(identity.bus): the camera has been told to refuse it", control: control)
+    }
+
     // MARK: Format and rate
 
     public func activeFormat() throws(SourceError) -> FormatSelection {
@@ -97,6 +113,7 @@ public final class VirtualCamera: VideoSource {
         try requireOpen("VIDIOC_S_FMT")
         try requireStopped("VIDIOC_S_FMT")
         configure()
+        try refuseIfTold("VIDIOC_S_FMT")
         self.selection = VirtualFormats.nearest(selection)
         duration = VirtualFormats.nearest(duration, self.selection)
         return self.selection
@@ -111,6 +128,7 @@ public final class VirtualCamera: VideoSource {
         try requireOpen("VIDIOC_S_PARM")
         try requireStopped("VIDIOC_S_PARM")
         configure()
+        try refuseIfTold("VIDIOC_S_PARM")
         self.duration = VirtualFormats.nearest(duration, selection)
         return self.duration
     }
@@ -130,6 +148,7 @@ public final class VirtualCamera: VideoSource {
     public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
         try requireOpen("VIDIOC_S_EXT_CTRLS")
         configure()
+        try refuseIfTold("VIDIOC_S_EXT_CTRLS", control: name)
         let before = controlTable
         try controlTable.set(name, to: value, device: identity.bus)
         changed(from: before, besides: name)
@@ -214,6 +233,13 @@ public final class VirtualCamera: VideoSource {
         case .crash: kill(getpid(), SIGKILL)
         case .busy: isBusy = true
         case .slow(let milliseconds): delay = clamped(milliseconds)
+        case .refuse(let control):
+            if let control, controlTable.values[control] == nil {
+                throw SourceError(
+                    .refused, operation: "fault", errno: EINVAL,
+                    message: "\(identity.bus): there is no control \(control)", control: control)
+            }
+            refusal = control.map(Refusal.control) ?? .anything
         case .meddle(let control, let value): try meddle(control, value)
         case .none:
             // Not before now: what the stall cost stays lost, also where the sensor's thread is late.
@@ -221,6 +247,7 @@ public final class VirtualCamera: VideoSource {
             state.update { $0.stalledUntil = min($0.stalledUntil, now) }
             isBusy = false
             delay = 0
+            refusal = nil
         }
     }
 

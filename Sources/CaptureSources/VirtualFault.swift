@@ -10,6 +10,8 @@ public enum VirtualFault: Hashable, Sendable {
     case busy
     /// Each configuring call takes so many milliseconds.
     case slow(milliseconds: Int)
+    /// The next change of that control, or of anything where nil, is refused when it is made, though it was found possible before.
+    case refuse(control: String?)
     /// Another program sets that control, as far as the kernel would let it.
     case meddle(control: String, value: ControlValue)
     /// Ends all faults.

@@ -78,6 +78,11 @@ final class Worker {
 
     /// A worker that has said nothing for so long hangs, and is killed. A driver may hold its device thread for 10 s, but never its loop.
     private static let silenceLimit: Int64 = 10_000
+    /// One that has just been started has to be loaded first, which a machine under load, or an emulated one, takes its time for:
+    /// killed, it would be started again, and take as long.
+    private static let startLimit: Int64 = 30_000
+    /// How long a worker that seems silent is listened for once more, milliseconds.
+    private static let hearing: Int64 = 1000
     /// Orders that may wait at the same time.
     private static let maximumOrders = 256
     /// Requests that may wait for the worker to be ready.
@@ -176,7 +181,7 @@ final class Worker {
             self.child = child
             childToken = loop.watch(.descriptor(child.process.rawValue)) { [weak self] in self?.childEnded() }
             logger.debug("worker started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
-            watchForSilence()
+            watchForSilence(Self.startLimit)
         } catch {
             logger.error("worker can't be started", metadata: ["error": "\(error)"])
             startAgain()
@@ -289,13 +294,18 @@ final class Worker {
     }
 
     // A hang of the worker's own loop shows as silence; a signal that can't be ignored ends it.
-    private func watchForSilence() {
+    private func watchForSilence(_ limit: Int64 = silenceLimit) {
         loop.cancel(silenceTimer)
-        silenceTimer = loop.schedule(afterMilliseconds: Self.silenceLimit) { [weak self] in
+        silenceTimer = loop.schedule(afterMilliseconds: limit) { [weak self] in
             guard let self else { return }
-            logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
-            for process in [process, child?.process, leftover] { process?.send(9) }
+            // If it was this process that stood still, what the worker has said meanwhile is still on its way through libzmq's threads.
+            silenceTimer = loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.endSilent() }
         }
+    }
+
+    private func endSilent() {
+        logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
+        for process in [process, child?.process, leftover] { process?.send(9) }
     }
 
     // MARK: What it says

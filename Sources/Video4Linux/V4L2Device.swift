@@ -5,6 +5,9 @@ public protocol V4L2Device: AnyObject {
     /// What errors call it: `/dev/video0`.
     var path: String { get }
 
+    /// To be polled, for frames and for events; open as long as the device lives.
+    var descriptor: CInt { get }
+
     /// Carries out one request. Answers 0, or the error number; never `EINTR`.
     func perform(_ request: V4L2Request, _ argument: UnsafeMutableRawPointer) -> Int32
 

@@ -6,7 +6,6 @@ import Glibc
 /// The kernel allows requests of several threads at once, and so does this class. It is closed when the last reference is gone.
 public final class VideoNode: V4L2Device, Sendable {
     public let path: String
-    /// To be polled for input while streaming. Owned by this object.
     public let descriptor: CInt
 
     /// Opens the node for reading and writing, without blocking and not for children (`open`).

@@ -1,26 +1,40 @@
 import CaptureCore
 import CaptureSources
+import Glibc
 import LinuxIO
 import Synchronization
 
-/// Since when the device thread has been inside a call of the driver. Read by the loop.
+/// Since when the device thread has waited for the driver. Read by the loop.
+///
+/// A call of the source counts from its beginning, or from the last of its requests of which it told: so a driver that is asked
+/// a thousand things in one call has its time for each.
 final class CallClock: Sendable {
     private let start = Atomic<Int64>(0)
+    private let thread = Atomic<UInt>(0)
 
-    /// Monotonic nanoseconds; nil when it is in none.
+    /// Monotonic nanoseconds; nil when it is in no call.
     var busySince: Int64? {
         let time = start.load(ordering: .relaxed)
         return time == 0 ? nil : time
     }
 
     func measure<Value, Failure: Error>(_ call: () throws(Failure) -> Value) throws(Failure) -> Value {
+        thread.store(pthread_self(), ordering: .relaxed)
         start.store(MonotonicClock.now(), ordering: .relaxed)
         defer { start.store(0, ordering: .relaxed) }
         return try call()
     }
+
+    /// A request of the call that is under way begins, or has been answered.
+    ///
+    /// The loop asks the driver for frames and events meanwhile, which says nothing about the call: its requests are not counted.
+    func requestMade() {
+        guard start.load(ordering: .relaxed) != 0, thread.load(ordering: .relaxed) == pthread_self() else { return }
+        start.store(MonotonicClock.now(), ordering: .relaxed)
+    }
 }
 
-/// A source whose every call is timed: one that hangs can be told from one that has much to do.
+/// A source whose every call and request is timed: one that hangs can be told from one that has much to do.
 final class TimedSource: VideoSource {
     private let source: any VideoSource
     private let clock: CallClock
@@ -28,6 +42,7 @@ final class TimedSource: VideoSource {
     init(_ source: any VideoSource, _ clock: CallClock) {
         self.source = source
         self.clock = clock
+        source.watchRequests { clock.requestMade() }
     }
 
     var identity: DeviceIdentity { source.identity }

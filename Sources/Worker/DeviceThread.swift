@@ -68,11 +68,11 @@ final class DeviceThread<Device> {
     private var waiting: [Job] = []
     private var isBusy = false
 
-    /// Told when a call takes suspiciously long, and when it does no more.
+    /// Told when the device takes suspiciously long to answer, and when it does no more.
     var onBusy: (() -> Void)?
-    /// Told when a call hangs: the device can't be used by this process any more.
+    /// Told when it hangs: the device can't be used by this process any more.
     var onHang: (() -> Void)?
-    /// Since when a call has been taking suspiciously long (monotonic nanoseconds).
+    /// Since when one request to it has been taking suspiciously long (monotonic nanoseconds).
     private(set) var busySince: Int64?
 
     private let busyTime: Int64
@@ -80,9 +80,9 @@ final class DeviceThread<Device> {
 
     /// - Parameters:
     ///   - device: from here on used on the thread only.
-    ///   - clock: tells when each call of the device begins and ends.
-    ///   - busyTime: nanoseconds after which a call is told.
-    ///   - hangTime: nanoseconds after which a call is given up.
+    ///   - clock: tells since when the device has owed an answer.
+    ///   - busyTime: nanoseconds after which a request is told.
+    ///   - hangTime: nanoseconds after which it is given up.
     init(
         _ loop: Loop, device: Device, clock: CallClock, busyTime: Int64 = 500_000_000, hangTime: Int64 = 10_000_000_000
     ) throws(SystemError) {
@@ -141,14 +141,14 @@ final class DeviceThread<Device> {
     }
 
     private func watch(from start: Int64) {
-        timer = loop.schedule(at: start + (busySince == start ? hangTime : busyTime)) { [weak self] in
-            self?.judge()
-        }
+        // One that was told is looked at again before it may hang: to say that it is over, where the work goes on with others.
+        let next = busySince == start ? min(start + hangTime, MonotonicClock.now() + busyTime) : start + busyTime
+        timer = loop.schedule(at: next) { [weak self] in self?.judge() }
     }
 
     private func judge() {
         let now = MonotonicClock.now()
-        // Between two calls of one job there is no call: then the next one begins about now.
+        // Between two calls of one job nothing is owed: then the next one begins about now.
         let start = clock.busySince ?? now
         if now - start >= hangTime {
             onHang?()

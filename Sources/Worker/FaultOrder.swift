@@ -20,11 +20,12 @@ extension VirtualFault {
         case "slow":
             guard let milliseconds else { throw .invalidParams("milliseconds", "is needed for slow") }
             self = .slow(milliseconds: milliseconds)
+        case "refuse": self = .refuse(control: json["control"]?.string)
         case "meddle":
             guard let control = json["control"]?.string else { throw .invalidParams("control", "is needed for meddle") }
             self = .meddle(control: control, value: try ControlValue(json: json["value"] ?? .null, path: "value"))
         case "none": self = .none
-        default: throw .invalidParams("fault", "must be one of stall, crash, busy, slow, meddle, none")
+        default: throw .invalidParams("fault", "must be one of stall, crash, busy, slow, refuse, meddle, none")
         }
     }
 }

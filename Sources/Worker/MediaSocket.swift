@@ -15,6 +15,8 @@ final class MediaSocket {
     private let outgoing = Message()
     /// Somebody has subscribed to a topic that nobody was subscribed to, or to a barrier.
     var onSubscribe: (([UInt8]) -> Void)?
+    /// Somebody has subscribed to a topic that others are subscribed to.
+    var onFurtherSubscriber: (([UInt8]) -> Void)?
     /// The last subscriber of a topic has gone.
     var onUnsubscribe: (([UInt8]) -> Void)?
 
@@ -114,7 +116,15 @@ final class MediaSocket {
 
     private func subscribed(_ topic: [UInt8], _ connection: Int32) {
         // A barrier is answered each time and not kept.
-        if topic.starts(with: Self.barrier) || ledger.subscribe(topic, by: connection) { onSubscribe?(topic) }
+        if topic.starts(with: Self.barrier) {
+            onSubscribe?(topic)
+            return
+        }
+        switch ledger.subscribe(topic, by: connection) {
+        case .first: onSubscribe?(topic)
+        case .further: onFurtherSubscriber?(topic)
+        case .repeated, .ignored: break
+        }
     }
 
     private func tellGone(_ topics: [[UInt8]]) {

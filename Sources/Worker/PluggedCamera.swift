@@ -9,6 +9,7 @@ public final class PluggedCamera: VideoSource {
     public private(set) var identity: DeviceIdentity
     private var facts: CameraFacts
     private var camera: V4L2Camera?
+    private var onRequest: RequestObserver = {}
 
     /// - Parameter facts: how it was seen last.
     public init(uniqueID: String, facts: CameraFacts) {
@@ -20,6 +21,8 @@ public final class PluggedCamera: VideoSource {
         defer { self.facts = facts }
         return facts != self.facts
     }
+
+    public func watchRequests(_ observer: @escaping RequestObserver) { onRequest = observer }
 
     public func open() throws(SourceError) -> DeviceDescription {
         let camera = if let camera { camera } else { try find() }
@@ -36,7 +39,7 @@ public final class PluggedCamera: VideoSource {
     private func find() throws(SourceError) -> V4L2Camera {
         let found: CameraFacts?
         do throws(SourceError) {
-            found = try V4L2Discovery.find(facts)
+            found = try V4L2Discovery.find(facts, onRequest: onRequest)
         } catch {
             throw identity.node.map(error.namingHolders) ?? error
         }
@@ -47,7 +50,9 @@ public final class PluggedCamera: VideoSource {
         }
         facts = found
         identity = found.identity(uniqueID: identity.uniqueID)
-        return V4L2Camera(identity)
+        let camera = V4L2Camera(identity)
+        camera.watchRequests(onRequest)
+        return camera
     }
 
     private func opened(_ operation: String) throws(SourceError) -> V4L2Camera {

@@ -16,15 +16,17 @@ struct SubscriberLedger {
     /// What each connection is subscribed to.
     var subscriptions: [Int32: Set<[UInt8]>] { topics }
 
-    /// - Returns: true if it is the topic's first.
-    mutating func subscribe(_ topic: [UInt8], by connection: Int32) -> Bool {
+    /// What a subscription is to the topic.
+    enum Subscription { case first, further, repeated, ignored }
+
+    mutating func subscribe(_ topic: [UInt8], by connection: Int32) -> Subscription {
         guard topic.count <= BusLimits.maxTopicBytes, topics[connection, default: []].count < Self.maximumTopics else {
             ignored += 1
-            return false
+            return .ignored
         }
-        guard topics[connection, default: []].insert(topic).inserted else { return false }
+        guard topics[connection, default: []].insert(topic).inserted else { return .repeated }
         holders[topic, default: []].insert(connection)
-        return holders[topic]?.count == 1
+        return holders[topic]?.count == 1 ? .first : .further
     }
 
     /// - Returns: true if it was the topic's last.

@@ -63,6 +63,13 @@ struct SubscriptionTable {
     /// Topics that get an error instead of frames.
     var refused: [(topic: Subscribed, error: BusError)] { refusals.map { ($0.key, $0.value.error) } }
 
+    /// Why the topic gets an error instead of frames, if so.
+    func refusal(of bytes: [UInt8]) -> (topic: Subscribed, error: BusError)? {
+        guard case .media(let topic) = Topic.parse(bytes) else { return nil }
+        let subscribed = Subscribed(topic: bytes, text: topic.renditionText)
+        return refusals[subscribed].map { (subscribed, $0.error) }
+    }
+
     /// Somebody has subscribed, perhaps not as the first one.
     mutating func subscribe(_ bytes: [UInt8]) -> Change {
         switch Topic.parse(bytes) {

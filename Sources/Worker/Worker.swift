@@ -142,10 +142,21 @@ public final class Worker {
 
     private func connect() {
         socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
+        socket.onFurtherSubscriber = { [weak self] topic in
+            guard let self else { return }
+            if let refused = table.refusal(of: topic) {
+                errors.tell(refused.topic, refused.error)
+            } else {
+                errors.tellAgain(topic)
+            }
+        }
         socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
         errors.onFailure = { [weak self] error in self?.fail(.failed, "errors can't be sent: \(error)") }
         frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
-        director.onChange = { [weak self] in self?.status?.touch() }
+        director.onChange = { [weak self] in
+            self?.tellFailures()
+            self?.status?.touch()
+        }
         director.onOpened = { [weak self] in self?.tellDescription() }
         director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
         director.knowledge.onNews = { [weak self] news, cause in self?.tell("controlsChanged", news.json(cause)) }
@@ -192,7 +203,12 @@ public final class Worker {
     private func changeWanted() {
         frames.setWanted(table.wanted)
         wish()
+        tellFailures()
     }
+
+    private var failures: [ErrorTeller.Refusal] { frames.failures(director.stream == nil ? director.error : nil) }
+
+    private func tellFailures() { errors.failures(failures) }
 
     private func publish(_ topic: [UInt8], _ header: [UInt8]) {
         do {
@@ -278,7 +294,7 @@ public final class Worker {
                 "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(frames.frames),
                 "dropped": JSONValue(frames.dropped), "damaged": JSONValue(frames.damaged),
             ]).serialized)
-        errors.tell(table.refused + frames.failures(stream == nil ? director.error : nil))
+        errors.tell(table.refused + failures)
         link.sendBacklog()
         link.send(.alive(counters))
         status?.touch()

@@ -5,6 +5,7 @@ import Video4Linux
 /// A V4L2 device that answers what a test tells it to, and `ENOTTY` to everything else, as a driver without the request does.
 final class V4L2ScriptedDevice: V4L2Device {
     let path = "/dev/scripted"
+    let descriptor: CInt = -1
     private(set) var calls: [String: Int] = [:]
     /// Mappings that have not been given back.
     private(set) var mappings: [UnsafeMutableRawPointer: Int] = [:]

@@ -1,3 +1,4 @@
+import CameraBusTesting
 import CaptureCore
 import CaptureSources
 import Foundation
@@ -28,6 +29,32 @@ enum KernelRing {
 
     static let identities = V4L2Discovery.cameras().filter { $0.driver == "vivid" }
     static var hasVivid: Bool { !identities.isEmpty }
+
+    /// Takes vivid from its devices (`unbind`), or gives it to them again (`bind`): all of them are one platform device, and go and
+    /// come together.
+    static func drive(_ what: String) throws {
+        try "vivid.0".write(
+            toFile: "/sys/bus/platform/drivers/vivid/\(what)", atomically: false, encoding: .utf8)
+    }
+
+    /// Runs a test that takes the driver away. Nodes that somebody has open when it goes keep their numbers from those that come;
+    /// the other tests know them by the numbers that they had.
+    static func withoutTraces(_ test: () async throws -> Void) async throws {
+        let result: Result<Void, any Error>
+        do {
+            try await test()
+            result = .success(())
+        } catch {
+            result = .failure(error)
+        }
+        // It may have failed while the driver was away.
+        try? drive("unbind")
+        try? drive("bind")
+        try await eventually(by: .after(seconds: 60)) {
+            V4L2Discovery.cameras().filter { $0.driver == "vivid" } == identities
+        }
+        try result.get()
+    }
 }
 
 /// The tests on vivid's devices: one after the other, since they share them.

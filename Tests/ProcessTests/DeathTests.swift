@@ -216,6 +216,39 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a coordinator that stood still kills nobody for its own silence`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            try await eventually { try bus.workerPIDs().count == 2 }
+            let pids = try bus.workerPIDs()
+            kill(bus.pid, SIGSTOP)
+            // Longer than a worker may be silent.
+            try await Task.sleep(for: .seconds(11))
+            kill(bus.pid, SIGCONT)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            for device in try client.call("device.list")["devices"]?.array ?? [] {
+                #expect(device["worker"]?["state"] == "running" && device["worker"]?["restarts"] == 0)
+            }
+            #expect(try bus.workerPIDs() == pids)
+            #expect(!bus.log.contains("worker is silent"))
+            try await bus.stop()
+        }
+
+        @Test func `a worker that takes its time to be loaded is waited for`() async throws {
+            let folder = try TemporaryDirectory()
+            let slow = "\(folder.path)/slow-worker"
+            let script = "#!/bin/sh\nsleep 12\nexec \(Programs.path("camerabus-worker")) \"$@\"\n"
+            try File.replace(slow, with: Array(script.utf8), mode: 0o700)
+            let bus = try await BusHarness(
+                virtual: 1, arguments: ["--worker", slow], deadline: .after(seconds: 60))
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try await eventually(by: .after(seconds: 60)) {
+                let worker = try client.call("device.get", ["device": "cam0"])["device"]?["worker"]
+                #expect(worker?["restarts"] == 0)
+                return worker?["state"] == "running"
+            }
+            try await bus.stop()
+        }
+
         @Test func `a worker has none of the coordinator's descriptors, nor of those that it was started with`()
             async throws
         {

@@ -10,9 +10,9 @@ struct SubscriberLedgerTests {
 
     @Test("the first and the last count")
     mutating func firstAndLast() {
-        #expect(ledger.subscribe(topic, by: 5) == true)
-        #expect(ledger.subscribe(topic, by: 5) == false)
-        #expect(ledger.subscribe(topic, by: 6) == false)
+        #expect(ledger.subscribe(topic, by: 5) == .first)
+        #expect(ledger.subscribe(topic, by: 5) == .repeated)
+        #expect(ledger.subscribe(topic, by: 6) == .further)
         #expect(ledger.unsubscribe(topic, by: 5) == false)
         #expect(ledger.unsubscribe(topic, by: 5) == false)
         #expect(ledger.unsubscribe(topic, by: 6) == true)
@@ -51,6 +51,6 @@ struct SubscriberLedgerTests {
         for number in 0..<300 { _ = ledger.subscribe(Array("t\(number)/".utf8), by: 5) }
         #expect(ledger.ignored == 44)
         #expect(ledger.close(5).count == 256)
-        #expect(ledger.subscribe([UInt8](repeating: 65, count: 257), by: 5) == false)
+        #expect(ledger.subscribe([UInt8](repeating: 65, count: 257), by: 5) == .ignored)
     }
 }

@@ -209,6 +209,20 @@ final class Subscriber {
         try confirm()
     }
 
+    /// Subscribes, and answers what came before the subscription was in force for sure.
+    func answers(to topic: String) throws -> [Delivery] {
+        try socket.subscribe(topic)
+        let ack = "ack/\(hexadecimal(randomBytes(8)))/"
+        try socket.subscribe(ack)
+        var before: [Delivery] = []
+        _ = try next("the barrier") { delivery in
+            before.append(delivery)
+            return delivery.topic == ack
+        }
+        try socket.unsubscribe(ack)
+        return before
+    }
+
     func unsubscribe(_ topic: String) throws { try socket.unsubscribe(topic) }
 
     private func confirm() throws {

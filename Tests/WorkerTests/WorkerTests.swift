@@ -183,6 +183,48 @@ struct WorkerTests {
         }
     }
 
+    @Test("what can't be made is refused before the first frame of what can")
+    func refusedAtTheStart() throws {
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/jpeg:4000x3000/", "frame/cam0/native/")
+        let first = try subscriber.next { $0.topic.hasPrefix("frame/") }
+        #expect(first.topic == "frame/cam0/jpeg:4000x3000/")
+        #expect(first.header["error"]?["reason"] == "formatUnsupported")
+    }
+
+    @Test(
+        "who subscribes to what can't be had while the device streams is told at once, also as the second one",
+        arguments: ["png", "jpeg:4000x3000"])
+    func refusedWhileStreaming(rendition: String) throws {
+        let worker = try WorkerFixture(bench)
+        let first = try worker.subscriber("frame/cam0/native/", "heartbeat/")
+        _ = try first.next { $0.topic == "frame/cam0/native/" }
+        for subscriber in [first, try worker.subscriber("heartbeat/")] {
+            #expect(try refusal(of: "frame/cam0/\(rendition)/", subscriber) != nil)
+        }
+    }
+
+    @Test("a device that can't be started says so as soon as it is known")
+    func failureAtOnce() throws {
+        bench.set { $0.startFailure = SourceError(.inUse, operation: "VIDIOC_STREAMON", message: "busy") }
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("heartbeat/")
+        #expect(try refusal(of: "frame/cam0/native/", subscriber) == "deviceInUse")
+    }
+
+    // What is told again and again comes after each heartbeat: what comes between two is told at once.
+    private func refusal(of topic: String, _ subscriber: Subscriber) throws -> String? {
+        _ = try subscriber.next { $0.topic == "heartbeat/" }
+        // Past the round that comes with this one.
+        _ = try subscriber.answers(to: "frame/nothing/")
+        let before = try subscriber.answers(to: topic)
+        func isAnswer(_ delivery: Delivery) -> Bool {
+            delivery.topic == "heartbeat/" || delivery.topic == topic && delivery.header["error"] != nil
+        }
+        let answer = try before.first(where: isAnswer) ?? subscriber.next(where: isAnswer)
+        return answer.header["error"]?["reason"]?.string
+    }
+
     @Test("the ninth rendition is refused and made when another has gone")
     func tooMany() throws {
         let worker = try WorkerFixture(bench)
