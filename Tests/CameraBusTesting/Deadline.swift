@@ -5,10 +5,14 @@ public struct Deadline: Sendable {
     /// CLOCK_MONOTONIC, nanoseconds.
     public let time: Int64
 
-    /// - Parameter seconds: generous: a loaded machine must not fail a test.
+    /// - Parameter seconds: generous: a loaded machine must not fail a test. On a slow machine each of them lasts longer.
     public static func after(seconds: Int64) -> Deadline {
-        Deadline(time: MonotonicClock.now() + seconds * 1_000_000_000)
+        Deadline(time: MonotonicClock.now() + Int64(Double(seconds) * slowness * 1_000_000_000))
     }
+
+    /// How many times slower than others this machine is, an emulated one: `CAMERABUS_TEST_SLOWNESS`, from 1 to 100.
+    public static let slowness = min(
+        max(CurrentProcess.environment("CAMERABUS_TEST_SLOWNESS").flatMap(Double.init) ?? 1, 1), 100)
 
     /// What tests use where nothing else is said: 20 s.
     public static var usual: Deadline { after(seconds: 20) }

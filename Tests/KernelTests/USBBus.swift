@@ -7,12 +7,12 @@ import Testing
 
 /// A bus on which emulated USB cameras are plugged in, and somebody who asks it.
 ///
-/// Emulated processors take their time: all that is waited for here has two minutes.
+/// Emulated processors take their time: all that is waited for here has more than three minutes there.
 final class USBBus {
     let bus: BusHarness
     let client: RawClient
 
-    static var patience: Deadline { .after(seconds: 120) }
+    static var patience: Deadline { .after(seconds: 40) }
 
     init() async throws {
         bus = try await BusHarness(
