@@ -33,6 +33,7 @@ public final class Worker {
     private var ending: WorkerEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
+    private var toldDescription: DeviceDescription?
     private var lockReminder: Loop.Token?
 
     /// How long an end in order may take, milliseconds.
@@ -222,6 +223,7 @@ public final class Worker {
 
     private func connected() {
         status?.forget()
+        toldDescription = nil
         tellDescription()
         status?.touch()
         // Its locks are told again right after the hello. One that isn't, ended while there was no coordinator.
@@ -242,8 +244,10 @@ public final class Worker {
     }
 
     private func tellDescription() {
-        guard let snapshot = director.snapshot else { return }
-        link.send(.description(snapshot.description.json))
+        // Hundreds of rows, mostly the same as at the opening before.
+        guard let description = director.snapshot?.description, description != toldDescription else { return }
+        toldDescription = description
+        link.send(.description(description.json))
     }
 
     // The state first: whoever hears that something has changed finds it there.
