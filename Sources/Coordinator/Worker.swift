@@ -81,8 +81,11 @@ final class Worker {
     /// One that has just been started has to be loaded first, which a machine under load, or an emulated one, takes its time for:
     /// killed, it would be started again, and take as long.
     private static let startLimit: Int64 = 30_000
-    /// How long a worker that seems silent is listened for once more, milliseconds.
-    private static let hearing: Int64 = 1000
+    /// One that seems silent is listened for so many times more, with so many milliseconds in between. Where it was this process that
+    /// stood still, or was held up by others' reports, what the worker has said meanwhile is still on its way through libzmq's threads;
+    /// sockets have their turn between any two of these, however long that takes.
+    private static let hearings = 5
+    private static let hearing: Int64 = 300
     /// Orders that may wait at the same time.
     private static let maximumOrders = 256
     /// Requests that may wait for the worker to be ready.
@@ -296,14 +299,14 @@ final class Worker {
     // A hang of the worker's own loop shows as silence; a signal that can't be ignored ends it.
     private func watchForSilence(_ limit: Int64 = silenceLimit) {
         loop.cancel(silenceTimer)
-        silenceTimer = loop.schedule(afterMilliseconds: limit) { [weak self] in
-            guard let self else { return }
-            // If it was this process that stood still, what the worker has said meanwhile is still on its way through libzmq's threads.
-            silenceTimer = loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.endSilent() }
-        }
+        silenceTimer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.hear(Self.hearings) }
     }
 
-    private func endSilent() {
+    private func hear(_ left: Int) {
+        guard left == 0 else {
+            silenceTimer = loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hear(left - 1) }
+            return
+        }
         logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
         for process in [process, child?.process, leftover] { process?.send(9) }
     }

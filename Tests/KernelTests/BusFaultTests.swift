@@ -27,7 +27,7 @@ extension KernelTests {
                 var list: [JSONValue] = []
                 // Emulated processors take their time to load the programs.
                 try await eventually(by: .after(seconds: 240)) {
-                    list = try client.call("device.list")["devices"]?.array ?? []
+                    list = try client.call("device.list", within: 60)["devices"]?.array ?? []
                     return list.count == KernelRing.identities.count
                         && list.allSatisfy { !($0["activeFormat"]?.isNull ?? true) }
                 }
@@ -37,12 +37,14 @@ extension KernelTests {
                 nodes = try KernelRing.identities.prefix(2).map { try #require($0.node) }
                 (self.bus, self.client) = (bus, client)
                 try #require(devices.count == 2)
-                let lock = try client.call("device.lock", ["devices": JSONValue(devices)])["lock"] ?? .null
+                let lock = try client.call("device.lock", ["devices": JSONValue(devices)], within: 60)["lock"] ?? .null
                 for device in devices { try Self.configure(client, lock, device, "YUYV") }
-                try client.call("device.unlock", ["lock": lock])
+                try client.call("device.unlock", ["lock": lock], within: 60)
                 victim = try FrameRecorder(bus, devices[0], "native")
                 bystander = try FrameRecorder(bus, devices[1], "native")
-                for recorder in [victim, bystander] { _ = try await recorder.first { $0.sequence >= 5 } }
+                for recorder in [victim, bystander] {
+                    _ = try await recorder.first(by: .after(seconds: 90)) { $0.sequence >= 5 }
+                }
             }
 
             private static func configure(
@@ -54,7 +56,7 @@ extension KernelTests {
                     [
                         "lock": lock,
                         "changes": [["device": .string(device), "activeFormat": format, "frameRate": 10]],
-                    ], within: 30)
+                    ], within: 90)
             }
 
             /// Sets a control of the victim's as another program does.
@@ -64,9 +66,9 @@ extension KernelTests {
 
             /// Another format of the victim's, for which its stream is stopped and started.
             func change(to pixelFormat: String) throws {
-                let lock = try client.call("device.lock", ["devices": .string(devices[0])])["lock"] ?? .null
+                let lock = try client.call("device.lock", ["devices": .string(devices[0])], within: 60)["lock"] ?? .null
                 try Self.configure(client, lock, devices[0], pixelFormat)
-                try client.call("device.unlock", ["lock": lock])
+                try client.call("device.unlock", ["lock": lock], within: 60)
             }
 
             /// Notes in the table what a fault came to, from the moment it was made until the frame at `back`.
@@ -109,6 +111,10 @@ extension KernelTests {
 
         private func sufferEverything() async throws {
             let rig = try await Rig()
+            try await KernelTests.tellingLog(of: rig.bus) { try await suffer(rig) }
+        }
+
+        private func suffer(_ rig: Rig) async throws {
             let undisturbed = rig.bystander.entries.count - 1
 
             // Frames that the driver leaves out or damages: holes in its count, and none in ours.
@@ -116,7 +122,7 @@ extension KernelTests {
             var since = MonotonicClock.now()
             try rig.inject("percentage_of_dropped_buffers", 50)
             var last = rig.victim.entries[from]
-            var back = try await rig.victim.first(from: from + 1) { entry in
+            var back = try await rig.victim.first(from: from + 1, by: .after(seconds: 90)) { entry in
                 defer { last = entry }
                 return entry.captureSequence > last.captureSequence + 1
             }
@@ -131,7 +137,7 @@ extension KernelTests {
             since = MonotonicClock.now()
             try rig.inject("inject_v4l2_buf_flag_error")
             last = rig.victim.entries[from]
-            back = try await rig.victim.first(from: from + 1) { entry in
+            back = try await rig.victim.first(from: from + 1, by: .after(seconds: 90)) { entry in
                 defer { last = entry }
                 return entry.dropped > last.dropped
             }
@@ -144,7 +150,7 @@ extension KernelTests {
             from = rig.victim.entries.count - 1
             since = MonotonicClock.now()
             try rig.inject("inject_vidioc_qbuf_error")
-            back = try await rig.victim.first(from: from + 20) { $0.isFrame }
+            back = try await rig.victim.first(from: from + 20, by: .after(seconds: 90)) { $0.isFrame }
             #expect(back.entry.stream == rig.victim.entries[from].stream)
             rig.note(
                 "QBUF refused", driver: "EINVAL once", since: since, back: back.entry, place: back.place, from: from)
@@ -159,7 +165,9 @@ extension KernelTests {
                 try rig.inject(fault)
                 since = MonotonicClock.now()
                 try rig.change(to: pixelFormat)
-                back = try await rig.victim.first(from: from) { $0.isFrame && $0.stream != stream }
+                back = try await rig.victim.first(from: from, by: .after(seconds: 90)) {
+                    $0.isFrame && $0.stream != stream
+                }
                 rig.note(
                     fault == "inject_vidioc_reqbufs_error" ? "REQBUFS refused" : "STREAMON refused", driver: driver,
                     since: since, back: back.entry, place: back.place, from: from)
@@ -173,7 +181,9 @@ extension KernelTests {
                 let stream = rig.victim.entries[from].stream
                 since = MonotonicClock.now()
                 try rig.inject(fault)
-                back = try await rig.victim.first(from: from) { $0.isFrame && $0.stream != stream }
+                back = try await rig.victim.first(from: from, by: .after(seconds: 90)) {
+                    $0.isFrame && $0.stream != stream
+                }
                 rig.note(
                     fault == "disconnect" ? "disconnected" : "fatal streaming error", driver: driver, since: since,
                     back: back.entry, place: back.place, from: from)
@@ -185,18 +195,20 @@ extension KernelTests {
             let streams = [rig.victim, rig.bystander].map { $0.entries.last?.stream ?? "" }
             since = MonotonicClock.now()
             try KernelRing.drive("unbind")
-            _ = try await rig.victim.first(from: from) { $0.error?.reason == .deviceDisconnected }
+            _ = try await rig.victim.first(from: from, by: .after(seconds: 90)) {
+                $0.error?.reason == .deviceDisconnected
+            }
             try KernelRing.drive("bind")
             let bound = MonotonicClock.now()
-            back = try await rig.victim.first(from: from, by: .after(seconds: 60)) { entry in
+            back = try await rig.victim.first(from: from, by: .after(seconds: 90)) { entry in
                 entry.isFrame && entry.stream != streams[0]
             }
             rig.note(
                 "unbound and bound again", driver: "EINVAL, then ENODEV", since: since, back: back.entry,
                 place: back.place, from: from)
             print("bound again → frames: \((back.entry.arrival - bound) / 1_000_000) ms")
-            _ = try await rig.bystander.first(by: .after(seconds: 60)) { $0.isFrame && $0.stream != streams[1] }
-            let device = try rig.client.call("device.get", ["device": .string(rig.devices[0])])["device"]
+            _ = try await rig.bystander.first(by: .after(seconds: 90)) { $0.isFrame && $0.stream != streams[1] }
+            let device = try rig.client.call("device.get", ["device": .string(rig.devices[0])], within: 60)["device"]
             #expect(device?["activeFormat"]?["width"] == 320 && device?["frameRate"] == 10)
             try await rig.end()
         }

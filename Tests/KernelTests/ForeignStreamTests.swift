@@ -12,12 +12,7 @@ extension KernelTests {
     @Suite(.enabled(if: KernelRing.topology != .multi, "once is enough")) struct ForeignStream {
         @Test func isNamedAndOutlived() async throws {
             let bus = try await BusHarness(virtual: nil, deadline: .after(seconds: 120))
-            do {
-                try await stream(beside: bus)
-            } catch {
-                // What failed here is rarely seen again: the bus may have said why.
-                Issue.record(error, "\(bus.log.suffix(4000))")
-            }
+            try await KernelTests.tellingLog(of: bus) { try await stream(beside: bus) }
             try await bus.stop(by: .after(seconds: 60))
         }
 

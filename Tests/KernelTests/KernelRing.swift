@@ -127,6 +127,16 @@ final class TestCamera {
 }
 
 extension KernelTests {
+    /// Runs a test's steps; where one fails, what the bus has said until then is told too, since what fails here is rarely seen again.
+    static func tellingLog(of bus: BusHarness, _ steps: () async throws -> Void) async throws {
+        do {
+            try await steps()
+        } catch {
+            Issue.record("\(error)\n\(bus.log.suffix(6000))")
+            throw error
+        }
+    }
+
     /// Runs v4l2-ctl and answers what it prints, standard error after standard output.
     static func v4l2ctl(_ arguments: [String]) throws -> String {
         let process = Process()
