@@ -44,8 +44,22 @@ public struct DeviceBook: Hashable, Sendable {
     public private(set) var entries: [String: Entry] = [:]
     /// What each id of a camera stands for.
     public var claims: [String: CameraIdentities.Claim] = [:]
+    /// A number that no lock's fence has reached: the runtime directory, where fences are kept, goes with each boot.
+    public var fence: UInt64 = 0
 
     public init() {}
+
+    /// How far ahead of the fences in use ``fence`` is put, and how near they may come: what is written later than they are
+    /// must not be overtaken.
+    private static let fenceReserve: UInt64 = 1 << 16
+
+    /// Fences up to this one may be in use.
+    public mutating func reserve(fence used: UInt64) {
+        if needsReserve(fence: used) { fence = used &+ Self.fenceReserve }
+    }
+
+    /// Whether ``reserve(fence:)`` would change anything.
+    public func needsReserve(fence used: UInt64) -> Bool { used &+ Self.fenceReserve / 2 > fence }
 
     public subscript(uniqueID: String) -> Entry? { entries[uniqueID] }
 
@@ -87,7 +101,7 @@ public struct DeviceBook: Hashable, Sendable {
 
     public var json: JSONValue {
         [
-            "version": JSONValue(Self.version),
+            "version": JSONValue(Self.version), "fence": JSONValue(fence),
             "devices": .object(
                 entries.mapValues { entry in
                     .members([
@@ -116,6 +130,12 @@ public struct DeviceBook: Hashable, Sendable {
         }
         guard let devices = json["devices"]?.object, let claims = json["claims"]?.object else {
             throw Damage(description: "it has no devices or no claims")
+        }
+        if let number = json["fence"] {
+            guard let fence = number.integer.flatMap({ UInt64(exactly: $0) }) else {
+                throw Damage(description: "its fence is none")
+            }
+            self.fence = fence
         }
         for (uniqueID, value) in devices {
             guard let name = value["name"]?.string, let seen = value["seen"]?.integer else {

@@ -34,9 +34,12 @@ final class ConfigurationDesk {
     /// Devices whose configuration is being changed now.
     private var busy: Set<String> = []
     private var queue: [Run] = []
+    /// Told of each device whose configuration has been changed, or taken back, by now.
+    var onEnd: ((String) -> Void)?
 
-    /// Batches that may wait for their devices.
+    /// Batches that may wait for one device, and for all of them: one slow camera must not cost the others their turn.
     private static let maximumQueue = 64
+    private static let maximumQueueOfAll = 1024
 
     /// How long a change waits for a worker that is just starting, or just coming back to a new coordinator, milliseconds.
     private static let patience: Int64 = 5000
@@ -50,7 +53,9 @@ final class ConfigurationDesk {
     func isBusy(_ device: String) -> Bool { busy.contains(device) }
 
     func run(_ batch: Batch, completion: @escaping Responder) {
-        guard queue.count < Self.maximumQueue else {
+        let devices = Set(batch.changes.map(\.device))
+        let ahead = queue.count { !devices.isDisjoint(with: $0.batch.changes.map(\.device)) }
+        guard ahead < Self.maximumQueue, queue.count < Self.maximumQueueOfAll else {
             let message = "Too many configurations wait for their devices; wait for their answers."
             return completion(
                 .failure(
@@ -152,6 +157,7 @@ final class ConfigurationDesk {
     private func end(_ run: Run, _ outcome: BatchTransaction.Outcome) {
         keeper.settle(run.id)
         for change in run.batch.changes { busy.remove(change.device) }
+        for change in run.batch.changes { onEnd?(change.device) }
         switch outcome {
         case .success(let results): run.completion(.success(reply(run.batch, results)))
         case .failure(let error, _, _, _): run.completion(.failure(outcome.error ?? error))

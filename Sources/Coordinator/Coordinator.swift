@@ -56,7 +56,15 @@ public final class Coordinator {
     var processNames = BoundedDictionary<ConnectionGuard.Peer, String>(limit: 1024)
     var isStopping = false
 
-    private(set) lazy var desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }
+    private(set) lazy var desk: ConfigurationDesk = {
+        let desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }
+        desk.onEnd = { [weak self] device in
+            // At the end workers go without taking back what was not decided.
+            guard let self, !isStopping, let worker = fleet.workers[device] else { return }
+            remember(worker)
+        }
+        return desk
+    }()
     private let keeper: StateKeeper
     private(set) var commands: CommandSocket?
     private let context: Context
@@ -132,15 +140,6 @@ public final class Coordinator {
             try eventServer.socket.set(.xpubVerboser, 1)
             connections.add(eventServer)
             events = EventSocket(loop, eventServer, connections, epoch: epoch)
-            keeper = try StateKeeper(StateFile(path: directory.stateFile), epoch: epoch, logger: logger)
-            locks = LockDesk(loop, events: events, keeper: keeper, logger: logger)
-            let program = try Self.workerProgram(options)
-            fleet = DeviceFleet(
-                loop, workers,
-                launch: Self.launch(program, directory, hasGroup: group != nil, configuration),
-                logger: logger)
-            discovery = Discovery(loop, program: program, logger: logger)
-            hotplug = HotplugWatch(loop, logger: logger)
             let runtime = [
                 options.runtimeDirectory, configuration.runtimeDirectory, environment["CAMERABUS_RUNTIME_DIR"],
             ]
@@ -150,6 +149,19 @@ public final class Coordinator {
                     flag: options.stateDirectory, configured: configuration.stateDirectory, runtime: directory,
                     isRuntimeNamed: runtime.contains { !($0 ?? "").isEmpty }, environment: environment,
                     uid: CurrentProcess.uid), logger: logger)
+            keeper = try StateKeeper(
+                StateFile(path: directory.stateFile), epoch: epoch, floor: books.book.fence, logger: logger)
+            keeper.onFence = { [books] fence in
+                if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
+            }
+            locks = LockDesk(loop, events: events, keeper: keeper, logger: logger)
+            let program = try Self.workerProgram(options)
+            fleet = DeviceFleet(
+                loop, workers,
+                launch: Self.launch(program, directory, hasGroup: group != nil, configuration),
+                logger: logger)
+            discovery = Discovery(loop, program: program, logger: logger)
+            hotplug = HotplugWatch(loop, logger: logger)
             roster = DeviceRoster(books)
         } catch let error as StartError {
             throw error
@@ -382,9 +394,9 @@ public final class Coordinator {
         for (device, name) in names { events.event("event/device/\(device)", "renamed", ["to": .string(name)]) }
     }
 
-    /// Has the device book hold what the worker has committed.
+    /// Has the device book hold what the worker has committed, unless it may still be taken back.
     func remember(_ worker: Worker) {
-        guard let committed = worker.committed else { return }
+        guard let committed = worker.committed, !worker.isInDoubt, !desk.isBusy(worker.device.id) else { return }
         let identity = worker.device.identity
         books.change { book in
             book.update(identity.uniqueID, name: identity.localizedName, at: BookKeeper.now) {

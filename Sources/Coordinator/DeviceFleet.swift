@@ -242,7 +242,9 @@ final class DeviceFleet {
             metadata: [
                 LogKeys.deviceID: "\(worker.device.id)", "stays": "\(action == .finish(transaction: transaction))",
             ])
+        worker.doubts += 1
         worker.order(action) { [logger] result in
+            worker.doubts -= 1
             guard case .failure(let error) = result else { return }
             logger.error(
                 "a change that was left unfinished could not be settled",

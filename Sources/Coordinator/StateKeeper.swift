@@ -20,14 +20,18 @@ final class StateKeeper {
     private(set) var inherited: Set<String>
     /// What the coordinator before left, or what can be said of it.
     let found: KeptState
+    /// Told which fences may be in use from now on, whenever there are more.
+    var onFence: ((UInt64) -> Void)?
 
     /// Decisions that are kept at most; each is needed for the moment until its devices have been told.
     private static let maximumDecisions = 256
 
-    init(_ file: StateFile, epoch: String, logger: Logger) throws(SystemError) {
+    /// - Parameter floor: fences up to this one may have been given out, whatever the file says or doesn't.
+    init(_ file: StateFile, epoch: String, floor: UInt64, logger: Logger) throws(SystemError) {
         self.file = file
         self.logger = logger
         self.epoch = epoch
+        var found: KeptState
         switch try file.load() {
         case .nothing(hasTraces: false): found = KeptState(boot: file.bootID, epoch: "", fence: 0)
         case .nothing(hasTraces: true):
@@ -41,6 +45,8 @@ final class StateKeeper {
             found = KeptState(
                 boot: file.bootID, epoch: "", fence: max(fence ?? 0, Self.fenceBeyondCounting))
         }
+        found.fence = max(found.fence, floor)
+        self.found = found
         let isSameBoot = found.boot == file.bootID
         inherited = isSameBoot ? Set(found.decided) : []
         wanted = KeptState(boot: file.bootID, epoch: epoch, fence: found.fence)
@@ -62,7 +68,9 @@ final class StateKeeper {
     func save(_ locks: [Lock], fence: UInt64) -> Bool {
         wanted.locks = locks
         wanted.fence = fence
-        return write()
+        guard write() else { return false }
+        onFence?(fence)
+        return true
     }
 
     /// Keeps for good that a transaction over several devices is to stay.

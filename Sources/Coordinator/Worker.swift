@@ -37,6 +37,10 @@ final class Worker {
     private let send: (_ connection: [UInt8], _ order: WorkerOrder) -> Bool
     /// Told of every change of what ``statusMembers`` and ``description`` say.
     private let onChange: (Worker) -> Void
+    /// Changes over several devices that the coordinator before left unfinished, and that the process has not settled yet: what
+    /// it has committed may still be taken back.
+    var doubts = 0 { didSet { if doubts == 0 { onChange(self) } } }
+    var isInDoubt: Bool { doubts > 0 }
     /// Told when the worker has said hello, before anything else is sent to it.
     private let onHello: (Worker) -> Void
 
@@ -315,18 +319,23 @@ final class Worker {
 
     /// A process that holds the device's lock file says hello: it is the worker, whoever started it.
     func greeted(by pid: Int32, connection: [UInt8], mediaPath: String, link: UInt64) {
+        var greeting: ProcessDescriptor?
+        if process?.pid != pid {
+            // It may have ended since: then it is not the worker any more, and whoever is to start the next one does.
+            guard let opened = try? ProcessDescriptor(pid: pid) else { return }
+            greeting = opened
+        }
         forgetLeftover()
         loop.cancel(restartTimer)
         restartTimer = nil
         // What was asked over an earlier connection is not answered any more.
         if self.connection != nil { failOrders() }
-        if process?.pid != pid {
-            guard let process = try? ProcessDescriptor(pid: pid) else { return }
+        if let greeting {
             loop.cancel(processToken)
-            self.process = process
+            process = greeting
             // Our own child is watched, and reaped, as such.
             if child?.process.pid != pid {
-                processToken = loop.watch(.descriptor(process.rawValue)) { [weak self] in self?.processEnded() }
+                processToken = loop.watch(.descriptor(greeting.rawValue)) { [weak self] in self?.processEnded() }
             }
         }
         self.connection = connection

@@ -45,6 +45,62 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        /// The runtime directory goes with each boot, and with each stop of the service.
+        @Test func `fences go on when only the state directory is left`() async throws {
+            let home = try TemporaryDirectory()
+            var last: Int64 = 0
+            for _ in 0..<3 {
+                let bus = try await BusHarness(virtual: 1, arguments: ["--state-dir", home.path])
+                let client = try RawClient(path: bus.directory.commandSocket)
+                for _ in 0..<2 {
+                    let grant = try client.call("device.lock", ["devices": "cam0"])
+                    let fence = try #require(grant["fence"]?.integer)
+                    #expect(fence > last)
+                    last = fence
+                    try client.call("device.unlock", ["lock": grant["lock"] ?? .null])
+                }
+                try await bus.stop()
+            }
+            // Counted, not taken from the clock.
+            #expect(last < 1 << 20)
+        }
+
+        @Test func `a batch that the end of the bus cuts off is in force on none of its cameras`() async throws {
+            let home = try TemporaryDirectory()
+            let first = try await BusHarness(virtual: 3, arguments: ["--state-dir", home.path])
+            let client = try RawClient(path: first.directory.commandSocket)
+            let lock = try client.call("device.lock", ["devices": ["cam0", "cam1"]])["lock"] ?? .null
+            func changes(_ brightness: JSONValue) -> JSONValue {
+                [
+                    "lock": lock,
+                    "changes": [
+                        ["device": "cam0", "controls": ["brightness": brightness]],
+                        ["device": "cam1", "controls": ["brightness": brightness]],
+                    ],
+                ]
+            }
+            try client.call("device.configure", changes(10))
+            try client.call(
+                "fault.inject", ["device": "cam1", "fault": "slow", "milliseconds": 5000])
+            try client.start("device.configure", changes(33))
+            let other = try RawClient(path: first.directory.commandSocket)
+            try await eventually {
+                try other.call("device.get", ["device": "cam0"])["device"]?["controls"]?["brightness"] == 33
+            }
+            // Has the book written as it is now.
+            try other.call("device.rename", ["device": "cam2", "name": "third"])
+            try await first.stop()
+
+            let second = try await BusHarness(virtual: 3, arguments: ["--state-dir", home.path])
+            let again = try RawClient(path: second.directory.commandSocket)
+            #expect(try second.devices().contains("third"))
+            for camera in ["cam0", "cam1"] {
+                let value = try again.call("device.get", ["device": .string(camera)])["device"]
+                #expect(value?["controls"]?["brightness"] == 10, "\(camera)")
+            }
+            try await second.stop()
+        }
+
         @Test func `another boot's file gives its fence and no lock`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
