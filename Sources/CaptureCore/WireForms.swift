@@ -121,11 +121,13 @@ extension DimensionRange {
 
 extension CaptureFormat {
     /// {id, pixelFormat, title, width, height, sizes, frameRates, …}: a row of `device.formats`. What V4L2 has no word for is null.
-    public var json: JSONValue {
+    public var json: JSONValue { json { $0.json } }
+
+    fileprivate func json(_ rateJSON: (FrameRateRange) -> JSONValue) -> JSONValue {
         .object([
             "id": .string(id), "pixelFormat": pixelFormat.json, "title": .string(title),
             "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
-            "sizes": sizes?.json ?? .null, "frameRates": .array(frameRates.map(\.json)),
+            "sizes": sizes?.json ?? .null, "frameRates": .array(frameRates.map(rateJSON)),
             "colorRange": .null, "highResolutionStillImageDimensions": .null, "videoFieldOfView": .null,
             "supportedVideoStabilizationModes": .null, "videoMaxZoomFactor": .null,
             "videoZoomFactorUpscaleThreshold": .null, "autoFocusSystem": .null, "minISO": .null, "maxISO": .null,
@@ -174,8 +176,16 @@ extension DeviceIdentity {
 extension DeviceDescription {
     /// {identity, formats, controls}
     public var json: JSONValue {
-        .object([
-            "identity": identity.json, "formats": .array(formats.map(\.json)),
+        // Thousands of them, and a dozen that differ.
+        var rates: [FrameRateRange: JSONValue] = [:]
+        func json(_ rate: FrameRateRange) -> JSONValue {
+            if let known = rates[rate] { return known }
+            let json = rate.json
+            rates[rate] = json
+            return json
+        }
+        return .object([
+            "identity": identity.json, "formats": .array(formats.map { $0.json(json) }),
             "controls": .array(controls.map { $0.json(value: nil) }),
         ])
     }
