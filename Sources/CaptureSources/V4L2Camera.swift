@@ -193,7 +193,8 @@ public final class V4L2Camera: VideoSource {
                 opened = device
             }
             if isRecord { return .record }
-            return try device.node.priority() == nil ? .unsupported : .default
+            guard let highest = try device.node.priority() else { return .unsupported }
+            return highest > device.priority ? .refused : .default
         } catch {
             switch error.errno {
             case ENODEV, ENXIO: throw SourceError(error, .configuring)

@@ -27,7 +27,10 @@ struct NotRestored: Hashable, Sendable {
     func isSettled(_ now: DeviceSnapshot) -> Bool {
         switch path {
         case "activeFormat": return now.configuration.format.json == wanted
-        case "frameRate": return now.configuration.frameDuration?.json == wanted
+        case "frameRate":
+            guard let present = now.configuration.frameDuration else { return wanted.isNull }
+            guard let wanted = try? FrameDuration(json: wanted, path: path) else { return false }
+            return present.isNearly(wanted)
         default:
             let control = now.configuration.controls.first { Self.path(ofControl: $0.key) == path }
             return control?.value.json == wanted
@@ -44,6 +47,7 @@ final class ConfigurationRestorer {
     private let committed: CommittedConfiguration
     private let read: () throws(SourceError) -> DeviceSnapshot
     private var refusals: [String: String] = [:]
+    private var attempted: Set<String> = []
 
     /// What there is to be done, of what was committed.
     struct Scope: OptionSet {
@@ -59,6 +63,8 @@ final class ConfigurationRestorer {
         var notRestored: [NotRestored]
         /// The controls that were put back, with the values that were found.
         var found: [String: ControlValue]
+        /// The controls that were set, whether they took the value or not.
+        var attempted: Set<String>
     }
 
     init(
@@ -95,7 +101,7 @@ final class ConfigurationRestorer {
             else { continue }
             found[control.name] = before
         }
-        return Outcome(snapshot: now, notRestored: notRestored, found: found)
+        return Outcome(snapshot: now, notRestored: notRestored, found: found, attempted: attempted)
     }
 
     // MARK: Format and rate
@@ -163,6 +169,7 @@ final class ConfigurationRestorer {
                     automaticMode(of: control, now) == nil
                 else { continue }
                 hasSet = true
+                attempted.insert(control.name)
                 try attempt(NotRestored.path(ofControl: control.name)) { source throws(SourceError) in
                     try source.setControl(control.name, to: value)
                 }

@@ -97,11 +97,7 @@ extension DeviceKeeper {
                     generation: generation, format: now.configuration.format,
                     frameDuration: now.configuration.frameDuration, controls: [])
             committed = known.changed(by: change.plan, generation: generation, to: now)
-            forget { entry in
-                if entry.path == "activeFormat" { return change.plan.format != nil }
-                if entry.path == "frameRate" { return change.plan.format != nil || change.plan.frameDuration != nil }
-                return change.plan.controls.contains { NotRestored.path(ofControl: $0.name) == entry.path }
-            }
+            forget(change.plan)
             return AppliedChange(
                 plan: change.plan, adjustments: adjustments, generation: generation, now: now,
                 before: before.configuration, committedBefore: committedBefore)
@@ -115,15 +111,35 @@ extension DeviceKeeper {
         }
     }
 
-    /// Takes a change back.
+    /// Takes back what a change has committed; the device need not be open. However ``rollBack(_:)`` ends, the next opening puts
+    /// back what was committed before.
+    func revoke(_ change: AppliedChange) {
+        generation += 1
+        // Without one before, it is kept as it was then: nothing at all would be taken for no news.
+        committed =
+            change.committedBefore
+            ?? CommittedConfiguration(
+                generation: generation, format: change.before.format, frameDuration: change.before.frameDuration,
+                controls: [])
+        committed?.generation = generation
+        forget(change.plan)
+    }
+
+    /// Takes back what a change has set at the device, after ``revoke(_:)``.
     func rollBack(_ change: AppliedChange) throws(BusError) -> DeviceSnapshot {
         if let left = putBack(change.before, undoing: change.plan) {
             throw BusError(.internalError, "\(device) could not be put back: \(left)", ["device": .string(device)])
         }
-        generation += 1
-        committed = change.committedBefore
-        committed?.generation = generation
         return try translating { () throws(SourceError) in try read() }
+    }
+
+    // What is asked for anew is not missed any more.
+    private func forget(_ plan: ConfigurationPlan) {
+        forget { entry in
+            if entry.path == "activeFormat" { return plan.format != nil }
+            if entry.path == "frameRate" { return plan.format != nil || plan.frameDuration != nil }
+            return plan.controls.contains { NotRestored.path(ofControl: $0.name) == entry.path }
+        }
     }
 
     // MARK: Making it

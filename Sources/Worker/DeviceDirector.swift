@@ -25,6 +25,9 @@ final class DeviceDirector {
     /// The device thread has been told of the lock, or is being told.
     private var isTellingLock = false
     private var isCatchingUp = false
+    private var lookTimer: Loop.Token?
+    /// ``error`` is of the stream, not of the device.
+    private var isErrorOfStream = false
 
     /// How the device is, as far as is known.
     let knowledge: DeviceKnowledge
@@ -75,6 +78,7 @@ final class DeviceDirector {
             self.isLocked = isLocked
             tellLock()
         }
+        if !wantsFrames, isErrorOfStream { forgetError() }
         perform(life.demand(isLocked: isLocked, wantsFrames: wantsFrames, at: MonotonicClock.now()))
     }
 
@@ -88,7 +92,7 @@ final class DeviceDirector {
     ///
     /// - Parameter configured: the controls that it was to set.
     func release(_ report: DeviceKeeper.Report, configured: Set<String>) {
-        knowledge.take(report, configured: configured)
+        take(report, configured: configured)
         perform(life.release(at: MonotonicClock.now()))
     }
 
@@ -152,7 +156,7 @@ final class DeviceDirector {
             case .success((let queue, let report)):
                 error = nil
                 logger.debug("device opened")
-                knowledge.take(report)
+                take(report)
                 if let queue { watch(queue) }
                 onOpened?()
                 perform(life.opened(at: now))
@@ -172,10 +176,10 @@ final class DeviceDirector {
             switch result {
             case .success((let stream, let report)):
                 error = nil
-                knowledge.take(report)
+                take(report)
                 begin(stream)
             case .failure(let failure):
-                failed("stream can't be started", failure)
+                failed("stream can't be started", failure, isOfStream: true)
                 let reopen = failure.kind == .disconnected || failure.kind == .failed
                 perform(
                     life.startFailed(
@@ -200,7 +204,7 @@ final class DeviceDirector {
             frames.deliver(frame)
         }
         run.onGap = { [weak self] count in self?.lost += count }
-        run.onLost = { [weak self] failure in self?.lost("stream was lost", failure) }
+        run.onLost = { [weak self] failure in self?.lost("stream was lost", failure, isOfStream: true) }
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)"])
         perform(life.started(at: MonotonicClock.now()))
@@ -237,6 +241,9 @@ final class DeviceDirector {
     private func close() {
         events?.end()
         events = nil
+        loop.cancel(lookTimer)
+        lookTimer = nil
+        if !life.mustReopen { forgetError() }
         thread.perform { keeper in
             keeper.close()
         } then: { [weak self] (_: Result<Void, Never>) in
@@ -247,15 +254,15 @@ final class DeviceDirector {
         }
     }
 
-    private func lost(_ what: String, _ failure: SourceError) {
-        failed(what, failure)
+    private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
+        failed(what, failure, isOfStream: isOfStream)
         perform(life.lost(at: MonotonicClock.now()))
     }
 
     // MARK: What the device tells
 
     private func watch(_ queue: any DeviceEventQueue) {
-        let watch = EventWatch(queue, loop)
+        let watch = EventWatch(queue, loop, logger)
         watch.onEvents = { [weak self] in self?.take($0) }
         watch.onLost = { [weak self] failure in self?.lost("device was lost", failure) }
         events = watch
@@ -280,18 +287,25 @@ final class DeviceDirector {
         onChange?()
     }
 
+    private func take(_ report: DeviceKeeper.Report, configured: Set<String> = []) {
+        knowledge.take(report, configured: configured)
+        loop.cancel(lookTimer)
+        lookTimer = report.nextLook.map { time in loop.schedule(at: time) { [weak self] in self?.catchUp() } }
+    }
+
     /// Reads what events don't tell, and while the device is locked puts back what somebody else has changed.
     private func catchUp() {
         guard !isCatchingUp else { return }
         isCatchingUp = true
         thread.perform { keeper in
+            keeper.retryPriority()
             // A device that was closed or lost meanwhile says so elsewhere.
             if (try? keeper.read()) != nil { try? keeper.defend() }
             return keeper.report()
         } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
             guard let self else { return }
             isCatchingUp = false
-            knowledge.take(result.get())
+            take(result.get())
             onChange?()
         }
     }
@@ -307,18 +321,25 @@ final class DeviceDirector {
         } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
             guard let self else { return }
             isTellingLock = false
-            knowledge.take(result.get())
+            take(result.get())
             onChange?()
             if isLocked != self.isLocked { tellLock() }
         }
     }
 
-    private func failed(_ what: String, _ failure: SourceError) {
+    // What keeps the device from being opened at all is not over because nobody asks for it.
+    private func forgetError() {
+        guard error?.reason != .deviceDisconnected, error?.reason != .unauthorized else { return }
+        error = nil
+    }
+
+    private func failed(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
         let error = BusError(failure, device: device, description: snapshot?.description)
         if error != self.error {
             logger.error("\(what)", metadata: ["error": "\(failure)", "reason": "\(error.reason.rawValue)"])
         }
         self.error = error
+        isErrorOfStream = isOfStream
     }
 
     private var unknownDevice: BusError { BusError(.internalError, "\(device) was opened without being described.") }

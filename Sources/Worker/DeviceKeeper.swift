@@ -18,6 +18,8 @@ final class DeviceKeeper {
         var priority: KernelPriority?
         /// The controls that were put back since the last report, with the values that were found.
         var found: [String: ControlValue]
+        /// When the device is to be looked after again though it tells nothing: monotonic nanoseconds; nil: needn't be.
+        var nextLook: Int64?
     }
 
     let source: any VideoSource
@@ -34,9 +36,14 @@ final class DeviceKeeper {
     private var isStreaming = false
     private var isLocked = false
     private var priority: KernelPriority?
+    /// When it was asked for last.
+    private var priorityTime: Int64 = 0
     private var notRestored: [NotRestored] = []
     private var found: [String: ControlValue] = [:]
     private var defence = ControlDefence()
+
+    /// From one try to the next to keep out others, nanoseconds.
+    private static let priorityPeriod: Int64 = 2_000_000_000
 
     init(_ source: any VideoSource, device: String, committed: CommittedConfiguration?) {
         self.source = source
@@ -50,7 +57,13 @@ final class DeviceKeeper {
         defer { found = [:] }
         return Report(
             snapshot: snapshot, generation: generation, committed: committed, notRestored: notRestored,
-            priority: priority, found: found)
+            priority: priority, found: found, nextLook: nextLook)
+    }
+
+    private var nextLook: Int64? {
+        guard isOpen, isLocked else { return nil }
+        let retry = priority == .refused ? priorityTime + Self.priorityPeriod : nil
+        return [defence.nextEnd(after: MonotonicClock.now()), retry].compactMap(\.self).min()
     }
 
     // MARK: Opening
@@ -62,7 +75,7 @@ final class DeviceKeeper {
             isOpen = true
             defence = ControlDefence()
             // First of all, so that nobody comes in between.
-            priority = try source.setPriority(isRecord: isLocked)
+            try setPriority()
             let events = try source.events()
             try restore([.format, .controls])
             return events
@@ -83,11 +96,19 @@ final class DeviceKeeper {
 
     /// Starts the stream with what was last set.
     func start() throws(SourceError) -> any FrameStream {
-        // What kept the format from being set, another program's stream perhaps, may be over.
-        if notRestored.contains(where: \.isOfFormat) { try restore(.format) }
+        // Another program may have set another format meanwhile; or what kept ours from being set is over.
+        if try isOtherwise() { try restore(.format) }
         let stream = try source.startStreaming()
         isStreaming = true
         return stream
+    }
+
+    /// The format or its rate is not the committed one.
+    private func isOtherwise() throws(SourceError) -> Bool {
+        guard let committed else { return false }
+        guard try source.activeFormat() == committed.format else { return true }
+        guard let wanted = committed.frameDuration else { return false }
+        return !(try source.frameDuration()?.isNearly(wanted) ?? false)
     }
 
     func stop() throws(SourceError) {
@@ -101,24 +122,36 @@ final class DeviceKeeper {
     func setLocked(_ isLocked: Bool) {
         self.isLocked = isLocked
         guard isOpen else { return }
-        do throws(SourceError) {
-            priority = try source.setPriority(isRecord: isLocked)
-            guard isLocked else { return }
-            defence = ControlDefence()
-            // What could not be put back before may be possible now that others are kept out.
-            if !notRestored.isEmpty { try restore(isStreaming ? .controls : [.format, .controls]) }
-        } catch {
-            // A device that is gone tells it where it is waited for.
-            priority = nil
-        }
+        do throws(SourceError) { try setPriority() } catch { return }
+        guard isLocked else { return }
+        defence = ControlDefence()
+        restoreRest()
+    }
+
+    /// Keeps other programs out if that was refused before, and is wanted still.
+    func retryPriority() {
+        guard isOpen, isLocked, priority == .refused else { return }
+        do throws(SourceError) { try setPriority() } catch { return }
+        if priority == .record { restoreRest() }
+    }
+
+    private func setPriority() throws(SourceError) {
+        priorityTime = MonotonicClock.now()
+        // A device that is gone tells it where it is waited for.
+        priority = nil
+        priority = try source.setPriority(isRecord: isLocked)
+    }
+
+    // What could not be put back before may be possible now that others are kept out. If not, it goes on being told.
+    private func restoreRest() {
+        if !notRestored.isEmpty { _ = try? restore(isStreaming ? .controls : [.format, .controls]) }
     }
 
     /// Puts back what somebody else has changed although the device is locked.
     func defend() throws(SourceError) {
         guard isOpen, isLocked, committed != nil else { return }
-        let before = Set(found.keys)
-        try restore(.controls, sparing: defence.exhausted(at: MonotonicClock.now()))
-        defence.count(Set(found.keys).subtracting(before), at: MonotonicClock.now())
+        let attempted = try restore(.controls, sparing: defence.exhausted(at: MonotonicClock.now()))
+        defence.count(attempted, at: MonotonicClock.now())
     }
 
     // MARK: Reading and putting back
@@ -147,19 +180,22 @@ final class DeviceKeeper {
         notRestored.removeAll(where: isOver)
     }
 
+    /// - Returns: the controls that were set.
+    @discardableResult
     private func restore(
         _ scope: ConfigurationRestorer.Scope, sparing spared: Set<String> = []
-    ) throws(SourceError) {
+    ) throws(SourceError) -> Set<String> {
         guard let committed else {
             notRestored = []
             try read()
-            return
+            return []
         }
         let restorer = ConfigurationRestorer(source, committed) { () throws(SourceError) in try self.read() }
         let outcome = try restorer.restore(scope, sparing: spared)
         notRestored =
             notRestored.filter { !scope.contains($0.isOfFormat ? .format : .controls) } + outcome.notRestored
         found.merge(outcome.found) { first, _ in first }
+        return outcome.attempted
     }
 }
 
@@ -174,6 +210,11 @@ struct ControlDefence {
     /// Those that are left as they are for now.
     func exhausted(at now: Int64) -> Set<String> {
         Set(counts.filter { $0.value.count >= Self.limit && now - $0.value.since < Self.period }.keys)
+    }
+
+    /// When the first of them is tried again; nil: none is left.
+    func nextEnd(after now: Int64) -> Int64? {
+        exhausted(at: now).compactMap { counts[$0]?.since }.min().map { $0 + Self.period }
     }
 
     mutating func count(_ names: Set<String>, at now: Int64) {

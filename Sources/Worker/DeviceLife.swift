@@ -41,7 +41,7 @@ struct DeviceLife {
     private var hasBeenOpened = false
     private var isEnding = false
     /// The opened device is of no use any more: it was lost, or refuses to start.
-    private var mustReopen = false
+    private(set) var mustReopen = false
     /// The running stream is to be ended; the next one begins by itself.
     private var mustRestart = false
     private var failures = 0
@@ -122,18 +122,18 @@ struct DeviceLife {
         switch phase {
         case .open, .starting, .streaming, .stopping:
             // Both may be told of one loss.
-            guard !mustReopen else { return [] }
-            mustReopen = true
-            backOff(now)
-            return next(now)
-        case .closed, .opening, .closing: return []
+            if !mustReopen {
+                mustReopen = true
+                backOff(now)
+            }
+        case .closed, .opening, .closing: break
         }
+        return next(now)
     }
 
-    /// The stream is of no use any more, but the device is.
+    /// The stream is of no use any more, but the device is. A start that failed before may succeed now.
     mutating func restart(at now: Int64) -> [Action] {
-        guard phase == .streaming else { return [] }
-        mustRestart = true
+        if phase == .streaming { mustRestart = true } else if phase == .open { retryTime = nil }
         return next(now)
     }
 

@@ -25,7 +25,8 @@ struct CommittedConfiguration: Hashable, Sendable {
     /// The same after a further change.
     ///
     /// To a value that was set belongs the mode in which it counts: a camera that starts in its automatic mode would have the
-    /// value put back and go on as it likes.
+    /// value put back and go on as it likes. What the change doesn't name stays as it was committed, however the device is now:
+    /// another program may have set it.
     func changed(by plan: ConfigurationPlan, generation: UInt64, to now: DeviceSnapshot) -> Self {
         let table = now.description.controls
         let values = now.configuration.controls
@@ -37,16 +38,19 @@ struct CommittedConfiguration: Hashable, Sendable {
             else { continue }
             for gate in ControlGate.gates(of: control.id) {
                 guard let mode = table.first(where: { $0.id == gate.controller }), !names.contains(mode.name),
-                    !controls.contains(where: { $0.name == mode.name }), let value = values[mode.name],
-                    gate.isOpen(value)
+                    let value = values[mode.name], gate.isOpen(value)
                 else { continue }
+                let isCommitted = controls.contains { $0.name == mode.name && gate.isOpen($0.value) }
+                guard !isCommitted else { continue }
                 names.insert(mode.name)
                 set.append(PlannedControl(name: mode.name, value: value))
             }
             set.append(PlannedControl(name: planned.name, value: value))
         }
+        let setsRate = plan.format != nil || plan.frameDuration != nil
         return Self(
-            generation: generation, format: now.configuration.format, frameDuration: now.configuration.frameDuration,
+            generation: generation, format: plan.format != nil ? now.configuration.format : format,
+            frameDuration: setsRate ? now.configuration.frameDuration : frameDuration,
             controls: controls.filter { !names.contains($0.name) } + set)
     }
 

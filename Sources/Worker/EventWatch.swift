@@ -1,5 +1,6 @@
 import BusServer
 import CaptureSources
+import Logging
 import ZeroMQ
 
 /// Takes what a device tells by itself, on the loop. After each batch it rests a while, in which the driver gathers: a device
@@ -9,7 +10,9 @@ final class EventWatch {
     private let loop: Loop
     private var token: Loop.Token?
     private var restTimer: Loop.Token?
+    private let logger: Logger
     private var emptyWakes = 0
+    private var isDoubtTold = false
 
     var onEvents: (([DeviceEvent]) -> Void)?
     /// The device is gone.
@@ -18,10 +21,13 @@ final class EventWatch {
     private static let rest: Int64 = 100
     /// More than any device has controls; what is left waits for the next turn.
     private static let eventsPerTurn = 1024
+    /// The same for a driver that says it has something to tell and hasn't.
+    private static let longRest: Int64 = 5000
     /// Wakes in a row without an event after which a driver's readiness is not believed any more.
     private static let maximumEmptyWakes = 10
 
-    init(_ queue: any DeviceEventQueue, _ loop: Loop) {
+    init(_ queue: any DeviceEventQueue, _ loop: Loop, _ logger: Logger) {
+        self.logger = logger
         self.queue = queue
         self.loop = loop
         watch()
@@ -53,11 +59,15 @@ final class EventWatch {
         loop.cancel(token)
         token = nil
         emptyWakes = events.isEmpty ? emptyWakes + 1 : 0
-        if emptyWakes < Self.maximumEmptyWakes {
-            restTimer = loop.schedule(afterMilliseconds: Self.rest) { [weak self] in
-                self?.restTimer = nil
-                self?.watch()
-            }
+        let isDoubted = emptyWakes >= Self.maximumEmptyWakes
+        if isDoubted {
+            emptyWakes = Self.maximumEmptyWakes
+            if !isDoubtTold { logger.warning("the driver announces events and has none; it is asked less often") }
+            isDoubtTold = true
+        }
+        restTimer = loop.schedule(afterMilliseconds: isDoubted ? Self.longRest : Self.rest) { [weak self] in
+            self?.restTimer = nil
+            self?.watch()
         }
         if !events.isEmpty { onEvents?(events) }
     }

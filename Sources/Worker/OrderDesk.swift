@@ -297,11 +297,19 @@ final class OrderDesk {
             let present = director.snapshot?.configuration
             let isSame =
                 present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
-            perform(isSame ? .open : .quiet, sets: change.plan) { keeper throws(BusError) in
-                try keeper.rollBack(change)
-            } then: { [weak self] result in
-                if case .success = result { self?.transactions[id] = nil }
-                finish(result.map { $0.configuration.json })
+            // Also where the device can't be reached any more: what was refused must not come into force when it is back.
+            transactions[id] = nil
+            thread.perform { keeper in
+                keeper.revoke(change)
+                return (keeper.generation, keeper.committed)
+            } then: { [weak self] (revoked: Result<(UInt64, CommittedConfiguration?), Never>) in
+                self?.perform(isSame ? .open : .quiet, sets: change.plan) { keeper throws(BusError) in
+                    try keeper.rollBack(change)
+                } then: { [weak self] result in
+                    // The frames until now were of the change.
+                    if let self { (generation, committed) = revoked.get() }
+                    finish(result.map { $0.configuration.json })
+                }
             }
         }
     }

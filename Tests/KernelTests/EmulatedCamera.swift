@@ -22,10 +22,11 @@ final class EmulatedCamera {
     /// - Parameters:
     ///   - port: 0 to 7, one that is free.
     ///   - serial: none if empty.
-    init(port: Int, serial: String = "") throws {
+    ///   - stalls: so many requests of each control are stalled, from the driver's first on.
+    init(port: Int, serial: String = "", stalls: Int = 0) throws {
         (self.port, self.serial) = (port, serial)
         process.executableURL = URL(filePath: "/usr/bin/python3")
-        process.arguments = [Self.program, "--port", "\(port)", "--serial", serial]
+        process.arguments = [Self.program, "--port", "\(port)", "--serial", serial, "--stall-all", "\(stalls)"]
         process.standardInput = commands
         process.standardOutput = answers
         try process.run()

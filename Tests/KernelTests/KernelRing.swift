@@ -138,20 +138,23 @@ extension KernelTests {
     }
 
     /// Runs v4l2-ctl and answers what it prints, standard error after standard output.
-    static func v4l2ctl(_ arguments: [String]) throws -> String {
+    static func v4l2ctl(_ arguments: [String]) throws -> String { try run("/usr/bin/v4l2-ctl", arguments).output }
+
+    /// Runs a program and answers what it prints, standard error after standard output, and its status.
+    static func run(_ program: String, _ arguments: [String]) throws -> (output: String, status: Int32) {
         let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/v4l2-ctl")
+        process.executableURL = URL(filePath: program)
         process.arguments = arguments
         let output = Pipe()
         let errors = Pipe()
         process.standardOutput = output
         process.standardError = errors
         try process.run()
-        // v4l2-ctl says little on standard error: never as much as would fill the pipe while we read the other.
+        // Little comes on standard error: never as much as would fill the pipe while we read the other.
         let text = output.fileHandleForReading.readDataToEndOfFile()
         let complaints = errors.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()
-        return String(decoding: text + complaints, as: UTF8.self)
+        return (String(decoding: text + complaints, as: UTF8.self), process.terminationStatus)
     }
 
     /// The next frame's slot, waited for until the deadline.

@@ -90,8 +90,7 @@ extension USBTests {
         /// A camera whose every control is stalled when it is plugged in has its pictures all the same.
         @Test func allControlsStalled() async throws {
             let usb = try await USBBus()
-            let camera = try EmulatedCamera(port: 0, serial: "SN-C")
-            try camera.command("stall all 100000")
+            let camera = try EmulatedCamera(port: 0, serial: "SN-C", stalls: 100_000)
             let id = try await usb.id(of: camera)
             let frames = try FrameRecorder(usb.bus, id, "native")
             _ = try await frames.first(by: USBBus.patience) { $0.isFrame }

@@ -140,6 +140,26 @@ struct DeviceLifeTests {
         #expect(life.startFailed(reopen: false, at: 13) == [.wake(at: 13 + Self.second)])
     }
 
+    @Test("a source that changes leaves the idle time as it is, and makes a start that failed be tried again at once")
+    mutating func restartWithoutStream() {
+        #expect(life.begin(at: 0) == [.open])
+        #expect(life.opened(at: 5) == [.wake(at: 5 + 2 * Self.second)])
+        #expect(life.restart(at: 10) == [.wake(at: 5 + 2 * Self.second)])
+        #expect(life.demand(isLocked: false, wantsFrames: true, at: 11) == [.start])
+        #expect(life.startFailed(reopen: false, at: 12) == [.start])
+        #expect(life.startFailed(reopen: false, at: 13) == [.wake(at: 13 + Self.second)])
+        #expect(life.restart(at: 14) == [.start])
+    }
+
+    @Test("a loss that is told of a closed device leaves the retry as it is")
+    mutating func lostWhileClosed() {
+        closed()
+        #expect(life.demand(isLocked: true, wantsFrames: false, at: 10) == [.open])
+        #expect(life.openFailed(at: 10) == [.open])
+        #expect(life.openFailed(at: 10) == [.wake(at: 10 + Self.second)])
+        #expect(life.lost(at: 11) == [.wake(at: 10 + Self.second)])
+    }
+
     @Test("an order opens a closed device, and does not wait for a retry that is due later")
     mutating func hold() {
         closed()

@@ -116,6 +116,35 @@ struct OrderTests {
         #expect(status["committed"] == .null)
     }
 
+    @Test("what is taken back of a camera that has gone doesn't come into force when it is back")
+    func rollBackOfGone() throws {
+        let worker = try WorkerFixture(bench) { $0.idleCloseMilliseconds = 60_000 }
+        _ = try prepare(worker, ["controls": ["brightness": 30]]).get()
+        _ = try apply(worker).get()
+        _ = try worker.coordinator.order(.finish(transaction: "t"), fence: 1).get()
+        _ = try prepare(worker, ["controls": ["brightness": 60]], transaction: "u").get()
+        _ = try apply(worker, transaction: "u").get()
+        let gone = SourceError(.disconnected, operation: "VIDIOC_DQEVENT", message: "gone")
+        bench.set { $0.openFailure = gone }
+        bench.told.fail(gone)
+        try worker.coordinator.waitForStatus("gone") { $0["isOpen"] == false && $0["error"] != .null }
+        let error = #expect(throws: BusError.self) {
+            try worker.coordinator.order(.rollBack(transaction: "u"), fence: 1).get()
+        }
+        #expect(error?.reason == .deviceDisconnected)
+        let status = try worker.coordinator.waitForStatus("taken back") { $0["generation"] == 3 }
+        #expect(status["committed"]?["controls"] == [["name": "brightness", "value": 30]])
+        // Nothing is left of it.
+        let unknown = #expect(throws: BusError.self) {
+            try worker.coordinator.order(.rollBack(transaction: "u"), fence: 1).get()
+        }
+        #expect(unknown?.reason == .invalidParams)
+        bench.told.fail(nil)
+        bench.set { $0.openFailure = nil }
+        _ = try worker.coordinator.order(.lock, fence: 2).get()
+        try worker.coordinator.waitForStatus("back") { $0["isOpen"] == true && $0["controls"]?["brightness"] == 30 }
+    }
+
     @Test("a control that the device makes something else of is refused in exact mode, and all is put back")
     func exact() throws {
         bench.set { $0.stubborn = ["gain": .integer(9)] }

@@ -85,6 +85,47 @@ struct RestoringTests {
         #expect(status["controls"]?["gain_automatic"] == false)
     }
 
+    @Test("a mode that was committed as automatic is committed anew with a value that needs it off")
+    func modeIsReplaced() throws {
+        let worker = try worker(nil)
+        try set(worker, ["gain_automatic": true])
+        bench.set { $0.meddled = ["gain_automatic": .boolean(false)] }
+        _ = try worker.coordinator.order(.readControls).get()
+        try set(worker, ["gain": 6])
+        let status = try worker.coordinator.waitForStatus("committed") { $0["generation"] == 2 }
+        #expect(
+            status["committed"]?["controls"] == [
+                ["name": "gain_automatic", "value": false], ["name": "gain", "value": 6],
+            ]
+        )
+    }
+
+    @Test("a change of a control leaves the committed format as it was, whatever the device has now")
+    func formatStaysCommitted() throws {
+        let other = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 32, height: 24))
+        bench.set {
+            $0.meddledFormat = other
+            $0.forcedFormat = other
+        }
+        let worker = try worker(committed([]))
+        try worker.coordinator.waitForStatus("foreign") { $0["notRestored"]?[0]?["path"] == "activeFormat" }
+        try set(worker, ["brightness": 20])
+        let status = try worker.coordinator.waitForStatus("committed") { $0["generation"] == 8 }
+        #expect(status["committed"]?["activeFormat"]?["width"] == 64)
+        #expect(status["committed"]?["frameDuration"] == "1/100")
+    }
+
+    @Test("a stream starts in the committed format, though another was set since the opening")
+    func startsAsCommitted() throws {
+        let worker = try worker(committed([]))
+        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        bench.set {
+            $0.meddledFormat = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 32, height: 24))
+        }
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        #expect(try subscriber.next { $0.header["width"] != nil }.header["width"] == 64)
+    }
+
     @Test("what can't be put back is told, and keeps nothing else from it")
     func notRestored() throws {
         bench.set {
@@ -180,12 +221,96 @@ struct RestoringTests {
         let status = try worker.coordinator.waitForStatus("given up") { $0["notRestored"] != [] }
         #expect(status["notRestored"]?[0]?["path"] == "controls.brightness")
         #expect(status["controls"]?["brightness"] == 6)
+        // For a while only.
+        _ = try worker.coordinator.wait("the end of the while", seconds: 20) {
+            if case .status(let now) = $0 { now["controls"]?["brightness"] == 30 } else { false }
+        }
+        bench.set { $0.meddled = ["brightness": .integer(6)] }
         // Whoever takes the lock begins anew.
         _ = try worker.coordinator.order(.unlock, fence: 3).get()
         _ = try worker.coordinator.order(.lock, fence: 4).get()
         try worker.coordinator.waitForStatus("as committed") {
             $0["controls"]?["brightness"] == 30 && $0["notRestored"] == []
         }
+    }
+
+    @Test("a control that doesn't keep what is put back is given up as well")
+    func stubborn() throws {
+        bench.set { $0.priorityForLock = .unsupported }
+        let worker = try worker(nil)
+        try set(worker, ["brightness": 30])
+        _ = try worker.coordinator.order(.lock, fence: 3).get()
+        try worker.coordinator.waitForStatus("locked") { $0["kernelPriority"] == "unsupported" }
+        bench.set {
+            $0.stubborn = ["brightness": .integer(7)]
+            $0.meddled = ["brightness": .integer(6)]
+        }
+        var tries = 0
+        _ = try worker.coordinator.wait("given up") { _ in
+            tries += 1
+            bench.told.tell(
+                .control(ControlEvent(id: 0x98_0900, value: .integer(Int64(tries % 20)), time: MonotonicClock.now())))
+            let why = (try? worker.coordinator.status["notRestored"]?[0]?["why"]?.string) ?? nil
+            return why?.contains("again and again") == true
+        }
+    }
+
+    @Test("what was refused because of another program is asked for again while it is locked")
+    func refusedPriority() throws {
+        bench.set { $0.priorityForLock = .refused }
+        let worker = try worker(nil)
+        _ = try worker.coordinator.order(.lock, fence: 3).get()
+        try worker.coordinator.waitForStatus("refused") { $0["kernelPriority"] == "refused" }
+        bench.set { $0.priorityForLock = .record }
+        try worker.coordinator.waitForStatus("ours") { $0["kernelPriority"] == "record" }
+    }
+
+    @Test("the priority is told though nothing can be put back under it")
+    func priorityAlone() throws {
+        bench.set { $0.stubborn = ["gain": .integer(9)] }
+        let worker = try worker(committed([("gain", 5)]))
+        try worker.coordinator.waitForStatus("open") { $0["notRestored"] != [] && $0["kernelPriority"] == "default" }
+        bench.set { $0.readFailure = SourceError(.failed, operation: "VIDIOC_QUERY_EXT_CTRL", message: "EIO") }
+        _ = try worker.coordinator.order(.lock, fence: 3).get()
+        try worker.coordinator.waitForStatus("ours") { $0["kernelPriority"] == "record" }
+    }
+
+    @Test("a driver that announces events and has none is asked less often, and heard when it has some")
+    func emptyWakes() throws {
+        let worker = try worker(nil)
+        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        let fetched = bench.told.fetched
+        bench.told.stick(true)
+        _ = try worker.coordinator.wait("ten empty wakes") { _ in bench.told.fetched - fetched >= 10 }
+        bench.told.stick(false)
+        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(77), time: MonotonicClock.now())))
+        #expect(try event(worker, "external")["controls"]?["brightness"]?["new"] == 77)
+    }
+
+    @Test("an error of starting is over when nobody wants frames any more")
+    func errorOfStarting() throws {
+        bench.set { $0.startFailure = SourceError(.inUse, operation: "VIDIOC_STREAMON", errno: 16, message: "busy") }
+        let worker = try worker(nil)
+        do {
+            let subscriber = try worker.subscriber("frame/cam0/native/")
+            _ = try subscriber.next { $0.header["error"] != nil }
+            try worker.coordinator.waitForStatus("refused") { $0["error"]?["reason"] == "deviceInUse" }
+        }
+        try worker.coordinator.waitForStatus("over") { $0["error"] == .null }
+        #expect(try worker.coordinator.status["isOpen"] == true)
+    }
+
+    @Test("a rate that a driver rounds is the committed one")
+    func roundedRate() throws {
+        let description = DeviceDescription(identity: TestSource(bench).identity, formats: [], controls: [])
+        let format = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 64, height: 48))
+        let duration = try FrameDuration(json: "333333/10000000", path: "")
+        let now = DeviceSnapshot(
+            description: description,
+            configuration: DeviceConfiguration(formatID: nil, format: format, frameDuration: duration, controls: [:]),
+            began: 0, asOf: 0)
+        #expect(NotRestored(path: "frameRate", wanted: "1/30", present: .null, why: "").isSettled(now))
+        #expect(!NotRestored(path: "frameRate", wanted: "1/25", present: .null, why: "").isSettled(now))
     }
 
     @Test("without a lock what others change stays, and is told with the old value")

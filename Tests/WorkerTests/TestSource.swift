@@ -15,6 +15,10 @@ final class TestBench: Sendable {
         var refusedControl: String?
         /// The format that comes out whatever is set.
         var forcedFormat: FormatSelection?
+        /// What somebody else has set; taken over at the next look.
+        var meddledFormat: FormatSelection?
+        /// Nothing can be read.
+        var readFailure: SourceError?
         /// Milliseconds that each setting of a control takes.
         var slowness: UInt32 = 0
         var damagedFrames = 0
@@ -114,7 +118,11 @@ final class TestSource: VideoSource {
         bench.set { $0.isOpen = false }
     }
 
-    func activeFormat() throws(SourceError) -> FormatSelection { format }
+    func activeFormat() throws(SourceError) -> FormatSelection {
+        format = bench.now.meddledFormat ?? format
+        bench.set { $0.meddledFormat = nil }
+        return format
+    }
 
     func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection { selection }
 
@@ -136,7 +144,10 @@ final class TestSource: VideoSource {
         return duration
     }
 
-    func controls() throws(SourceError) -> [CaptureControl] { table }
+    func controls() throws(SourceError) -> [CaptureControl] {
+        if let failure = bench.now.readFailure { throw failure }
+        return table
+    }
 
     func controlValues() throws(SourceError) -> [String: ControlValue] {
         let now = bench.now
@@ -198,11 +209,18 @@ final class TestSource: VideoSource {
 final class TestEventQueue: DeviceEventQueue, Sendable {
     private let ready = try? EventDescriptor()
     private let state = Mutex<(events: [DeviceEvent], error: SourceError?, fetched: Int)>(([], nil, 0))
+    private let stuck = Atomic(false)
 
     var descriptor: Int32 { ready?.rawValue ?? -1 }
     var isUrgent: Bool { false }
     /// How often somebody has looked.
     var fetched: Int { state.withLock { $0.fetched } }
+
+    /// It says that there is something, and has nothing.
+    func stick(_ isStuck: Bool) {
+        stuck.store(isStuck, ordering: .sequentiallyConsistent)
+        ready?.signal()
+    }
 
     func tell(_ event: DeviceEvent) {
         state.withLock { $0.events.append(event) }
@@ -215,9 +233,10 @@ final class TestEventQueue: DeviceEventQueue, Sendable {
     }
 
     func next() throws(SourceError) -> DeviceEvent? {
-        let (event, error) = state.withLock { state in
+        let (event, error): (DeviceEvent?, SourceError?) = state.withLock { state in
             state.fetched += 1
-            if state.events.isEmpty { ready?.drain() }
+            let isStuck = stuck.load(ordering: .sequentiallyConsistent)
+            if state.events.isEmpty, !isStuck { ready?.drain() }
             return (state.events.isEmpty ? nil : state.events.removeFirst(), state.error)
         }
         if let error { throw error }

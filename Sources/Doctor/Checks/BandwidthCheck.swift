@@ -30,7 +30,7 @@ struct BandwidthCheck: Check {
                             + "\(megabytes(Self.highSpeedRoom)). The last to start is refused ('No space left on device').",
                         remedy: "camerabus format \(largest.device.shellWord) \(largest.size) --pixel MJPG",
                         advice:
-                            "Or a lower rate (--fps), or a port of another controller ('lsusb -t' shows which is which)."
+                            "If it has no MJPG ('camerabus formats' tells), a smaller size, or a lower rate (--fps), or a port of another controller ('lsusb -t' shows which is which)."
                     ))
             } else {
                 notes.append(

@@ -34,9 +34,13 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, choices=range(8), help="of vhci_hcd (0)")
     parser.add_argument("--serial", default="", help="its serial number; none unless given")
     parser.add_argument("--product", default="UVC Camera", help="its model's name")
+    parser.add_argument("--stall-all", type=int, default=0, metavar="COUNT", help="so many requests of each control stall")
     options = parser.parse_args()
 
     camera = Camera(options.product, options.serial)
+    # Before the driver's first request.
+    for control in camera.controls.named("all"):
+        control.stalls = options.stall_all
     try:
         port = Port(options.port)
     except OSError as error:
