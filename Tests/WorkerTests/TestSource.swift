@@ -186,6 +186,7 @@ final class TestSource: VideoSource {
     func startStreaming() throws(SourceError) -> any FrameStream {
         bench.note("start")
         if let failure = bench.now.startFailure { throw failure }
+        _ = try activeFormat()
         bench.set {
             $0.isStreaming = true
             $0.starts += 1
