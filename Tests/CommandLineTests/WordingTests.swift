@@ -157,7 +157,8 @@ import Testing
     }
 
     @Test func `topics are known by their parts`() {
-        for known in ["", "state/", "state/device/", "state/device/cam0/", "event/lock/x/", "event/bus/", "heartbeat/"] {
+        for known in ["", "state/", "state/device/", "state/device/cam0/", "event/lock/x/", "event/bus/", "heartbeat/"]
+        {
             #expect(WatchCommand.isKnown(known), "\(known)")
         }
         for unknown in ["nonsense/", "state/devices/", "state/device/cam0/x/", "cam0/", "frame/cam0/"] {

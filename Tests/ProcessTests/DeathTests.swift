@@ -15,7 +15,8 @@ extension ProcessTests {
             let cameras = try bus.devices()
             // Two frames wait for a subscriber: at this rate that is long enough on a machine that has other things to do.
             let first = try RawClient(path: bus.directory.commandSocket)
-            let mine = try first.call("device.lock", ["devices": .array(cameras.map(JSONValue.string))])["lock"] ?? .null
+            let mine =
+                try first.call("device.lock", ["devices": .array(cameras.map(JSONValue.string))])["lock"] ?? .null
             try first.call(
                 "device.configure",
                 ["lock": mine, "changes": .array(cameras.map { ["device": .string($0), "frameRate": 10] })])
