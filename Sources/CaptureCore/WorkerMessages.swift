@@ -44,6 +44,9 @@ public struct WorkerOrder: Hashable, Sendable {
 
     /// How long an order may wait to be begun, milliseconds: longer than the 10 s after which a worker with a stuck driver ends itself.
     public static let patience: Int64 = 12_000
+    /// How long until its answer in all, milliseconds: one order may set many controls, each as slow as a driver may be. A worker that
+    /// is stuck ends long before.
+    public static let longest: Int64 = 10 * patience
 
     public var number: UInt64
     /// The lock's number under which a changing order is given. A worker refuses one that is lower than the highest it has seen.

@@ -395,7 +395,7 @@ final class Worker {
             deadline: action.endsTransaction ? nil : deadline)
         guard send(connection, order) else { return completion(.failure(crashed)) }
         // The worker itself refuses what it can't begin in time; so this is for one that began and doesn't come back.
-        let timer = loop.schedule(afterMilliseconds: 2 * WorkerOrder.patience) { [weak self] in
+        let timer = loop.schedule(afterMilliseconds: WorkerOrder.longest) { [weak self] in
             guard let self, let order = orders.removeValue(forKey: number) else { return }
             order.completion(.failure(unanswered))
         }

@@ -21,6 +21,8 @@ final class DeviceDirector {
     private var whenEnded: (() -> Void)?
     private var hasFrame = false
     private var events: EventWatch?
+    private var pacer = EventPacer()
+    private var paceTimer: Loop.Token?
     private var isLocked = false
     /// The device thread has been told of the lock, or is being told.
     private var isTellingLock = false
@@ -241,6 +243,10 @@ final class DeviceDirector {
     private func close() {
         events?.end()
         events = nil
+        // The next opening reads what these would have told.
+        pacer = EventPacer()
+        loop.cancel(paceTimer)
+        paceTimer = nil
         loop.cancel(lookTimer)
         lookTimer = nil
         if !life.mustReopen { forgetError() }
@@ -263,9 +269,22 @@ final class DeviceDirector {
 
     private func watch(_ queue: any DeviceEventQueue) {
         let watch = EventWatch(queue, loop, logger)
-        watch.onEvents = { [weak self] in self?.take($0) }
+        watch.onEvents = { [weak self] in self?.pace($0) }
         watch.onLost = { [weak self] failure in self?.lost("device was lost", failure) }
         events = watch
+    }
+
+    private func pace(_ events: [DeviceEvent]) {
+        let (due, wake) = pacer.take(events, at: MonotonicClock.now()) { knowledge.movesByItself($0) }
+        loop.cancel(paceTimer)
+        paceTimer = wake.map { time in
+            loop.schedule(at: time) { [weak self] in
+                guard let self else { return }
+                paceTimer = nil
+                take(pacer.due(at: MonotonicClock.now()))
+            }
+        }
+        if !due.isEmpty { take(due) }
     }
 
     private func take(_ events: [DeviceEvent]) {

@@ -47,6 +47,12 @@ final class DeviceKnowledge {
         if let duration { snapshot?.configuration.frameDuration = duration }
     }
 
+    /// The control with this id is the camera's to change: nobody can set it, or not as long as an automatic mode governs it.
+    func movesByItself(_ id: UInt32) -> Bool {
+        guard let control = snapshot?.description.controls.first(where: { $0.id == id }) else { return false }
+        return !control.flags.isDisjoint(with: [.readOnly, .volatile, .inactive])
+    }
+
     /// Takes in what the device tells.
     ///
     /// - Returns: `isIncomplete`: the device has to be read. `isMeddling`: somebody else has changed what was committed.

@@ -356,6 +356,37 @@ struct RestoringTests {
         #expect(bench.told.fetched - fetched <= 3001 + events + 2)
     }
 
+    @Test("what a camera moves by itself is told twice a second, its last value included, and takes nothing else back with it")
+    func restless() throws {
+        bench.set { $0.flags = ["gain": [.inactive]] }
+        let worker = try worker(nil)
+        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        let begun = MonotonicClock.now()
+        func move(_ value: Int64) {
+            bench.told.tell(.control(ControlEvent(id: 0x98_0913, value: .integer(value), time: MonotonicClock.now())))
+        }
+        move(1)
+        var (events, next) = (0, Int64(2))
+        // Each time that it is asked for more it has moved on.
+        _ = try worker.coordinator.wait("several values") {
+            guard case .event(_, let members) = $0, let new = members["controls"]?["gain"]?["new"] else { return false }
+            events += 1
+            if events == 4 { return true }
+            #expect(new.integer ?? 0 < next)
+            for _ in 0..<3 {
+                move(next)
+                next += 1
+            }
+            return false
+        }
+        #expect(MonotonicClock.now() - begun >= 3 * EventPacer.period)
+        // What somebody else sets is told at once, with what was held.
+        move(next)
+        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(77), time: MonotonicClock.now())))
+        let told = try event(worker, "external")["controls"]
+        #expect(told?["brightness"]?["new"] == 77)
+    }
+
     @Test("another program that has the device is named to subscribers and in state")
     func named() throws {
         bench.set {
