@@ -356,7 +356,7 @@ struct RestoringTests {
         #expect(bench.told.fetched - fetched <= 3001 + events + 2)
     }
 
-    @Test("what a camera moves by itself is told twice a second, its last value included, and takes nothing else back with it")
+    @Test("what a camera moves by itself is told twice a second, and holds nothing else back")
     func restless() throws {
         bench.set { $0.flags = ["gain": [.inactive]] }
         let worker = try worker(nil)
