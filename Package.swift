@@ -118,7 +118,7 @@ let package = Package(
         tests(
             "KernelTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "Video4Linux"]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
-        tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
+        tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),
         tests(
             "WorkerTests",
             [

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/sockios.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -153,3 +155,8 @@ int clinux_receive_with_descriptor(int socket, void *bytes, int capacity, int *d
 }
 
 int clinux_accept(int socket) { return accept4(socket, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+int clinux_unread_bytes(int socket) {
+    int count;
+    return ioctl(socket, SIOCOUTQ, &count) == 0 ? count : -1;
+}

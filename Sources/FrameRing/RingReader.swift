@@ -117,7 +117,10 @@ public final class RingReader {
         }
     }
 
-    /// Whether the ring is closed, and why.
+    /// Why the ring is closed; nil while it isn't, and for a reason that this version doesn't know.
+    public var closing: RingClosing? { RingClosing(rawValue: SharedWord.load32(base + RingLayout.closedOffset)) }
+
+    /// Whether no more frames come.
     public var isClosed: Bool { SharedWord.load32(base + RingLayout.closedOffset) != 0 }
 
     /// Shows a frame's pixels to the body. They may change while it reads: what it made of them is good only if this returns it.

@@ -72,6 +72,9 @@ int clinux_receive_with_descriptor(int socket, void *bytes, int capacity, int *d
 
 int clinux_accept(int socket);
 
+// Bytes that were sent on a Unix socket and not read at the other end (SIOCOUTQ); -1 on failure.
+int clinux_unread_bytes(int socket);
+
 // Words in memory that other processes write to or read: naturally aligned.
 static inline uint32_t clinux_load_acquire_32(const void *word) {
     return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
