@@ -84,8 +84,8 @@ let package = Package(
         swift(
             "Worker",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "Imaging", "JSON", "LinuxIO", "ZeroMQ",
-                logging,
+                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO",
+                "ZeroMQ", logging,
             ]),
 
         // Executables: parse, build, run.
@@ -122,8 +122,8 @@ let package = Package(
         tests(
             "WorkerTests",
             [
-                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO",
-                "Worker", "ZeroMQ", "camerabus-worker", logging,
+                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
+                "LinuxIO", "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
     ]

@@ -75,7 +75,8 @@ public final class PacketSocket: Sendable {
     public func waitUntilReadable(until deadline: Int64) -> Bool {
         while true {
             let (rest, overflow) = deadline.subtractingReportingOverflow(MonotonicClock.now())
-            let milliseconds = overflow ? (deadline < 0 ? 0 : Int64(Int32.max)) : max(0, rest / 1_000_000 + (rest > 0 ? 1 : 0))
+            let milliseconds =
+                overflow ? (deadline < 0 ? 0 : Int64(Int32.max)) : max(0, rest / 1_000_000 + (rest > 0 ? 1 : 0))
             var item = pollfd(fd: rawValue, events: Int16(POLLIN), revents: 0)
             let result = poll(&item, 1, Int32(clamping: milliseconds))
             if result > 0 { return true }

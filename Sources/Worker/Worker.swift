@@ -17,6 +17,7 @@ public final class Worker {
     private let socket: MediaSocket
     private let doorkeeper: Doorkeeper
     private let connections: ConnectionGuard
+    private let rings: RingDoor
     private let errors: ErrorTeller
     private let pool: RenditionPool
     private let thread: DeviceThread<DeviceKeeper>
@@ -78,6 +79,9 @@ public final class Worker {
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
             socket = try MediaSocket(
                 context, loop, connections, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group)
+            rings = try RingDoor(
+                loop, path: directory.ringSocket(options.device), mode: group == nil ? 0o600 : 0o660, group: group,
+                perUser: options.connectionsPerUser, total: options.connections)
             errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
             frames = FrameDesk(device: options.device, socket, pool)
@@ -134,6 +138,17 @@ public final class Worker {
         socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
         socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
         errors.onFailure = { [weak self] error in self?.fail(.failed, "errors can't be sent: \(error)") }
+        rings.onWish = { [weak self] text throws(BusError) in
+            guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
+            return try ringWanted(text)
+        }
+        rings.onLeave = { [weak self] rendition in
+            self?.table.unwantRing(rendition)
+            self?.changeWanted()
+        }
+        frames.onRing = { [weak self] rendition, ring in
+            if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
+        }
         frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in self?.status?.touch() }
         director.onOpened = { [weak self] in self?.tellDescription() }
@@ -172,6 +187,12 @@ public final class Worker {
 
     private func unsubscribed(_ topic: [UInt8]) {
         if table.unsubscribe(topic) == .wanted { changeWanted() }
+    }
+
+    private func ringWanted(_ text: String) throws(BusError) -> Rendition {
+        let rendition = try table.wantRing(text)
+        changeWanted()
+        return rendition
     }
 
     private func changeWanted() {
@@ -244,6 +265,10 @@ public final class Worker {
                 "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(frames.frames),
                 "dropped": JSONValue(frames.dropped),
             ]).serialized)
+        for failure in frames.ringFailures(stream == nil ? director.error : nil) {
+            rings.refuse(failure.rendition, failure.error)
+        }
+        rings.retry()
         errors.tell(table.refused + frames.failures(stream == nil ? director.error : nil))
         link.send(.alive(counters))
         status?.touch()
@@ -259,7 +284,8 @@ public final class Worker {
         return [
             "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped), "lost": JSONValue(director.lost),
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
-            "connections": JSONValue(connections.count), "renditions": .object(renditions),
+            "connections": JSONValue(connections.count), "ringReaders": JSONValue(rings.count),
+            "renditions": .object(renditions),
         ]
     }
 
