@@ -73,7 +73,7 @@ let package = Package(
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
 
         // Services
-        swift("BusClient", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ"]),
+        swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
         swift("BusServer", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ", logging]),
         swift(
             "Coordinator",
@@ -122,8 +122,8 @@ let package = Package(
         tests(
             "WorkerTests",
             [
-                "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
-                "LinuxIO", "Worker", "ZeroMQ", "camerabus-worker", logging,
+                "BusClient", "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing",
+                "JSON", "LinuxIO", "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
     ]

@@ -43,6 +43,18 @@ public final class RingReader {
         public var late: UInt64 = 0
         /// Frames whose record makes no sense.
         public var unusable: UInt64 = 0
+
+        public init() {}
+
+        /// These and those of another ring.
+        public func adding(_ other: Counters) -> Counters {
+            var sum = self
+            sum.frames &+= other.frames
+            sum.skipped &+= other.skipped
+            sum.late &+= other.late
+            sum.unusable &+= other.unusable
+            return sum
+        }
     }
 
     /// What the ring said of itself when it was mapped.

@@ -5,6 +5,7 @@ import FrameRing
 import Glibc
 import JSON
 import LinuxIO
+import ZeroMQ
 
 /// The socket at which local readers get a device's rings: `media/<device>.ring`.
 ///
