@@ -122,7 +122,8 @@ let package = Package(
         tests(
             "WorkerTests",
             [
-                "BusClient", "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing",
+                "BusClient", "BusProtocol", "BusServer", "CameraBusTesting", "CaptureCore", "CaptureSources",
+                "FrameRing",
                 "JSON", "LinuxIO", "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
