@@ -71,10 +71,11 @@ let package = Package(
 
         // Media
         swift("CaptureSources", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux"]),
+        swift("FrameRing", ["LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
 
         // Services
-        swift("BusClient", ["BusProtocol", "JSON", "LinuxIO", "ZeroMQ"]),
+        swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
         swift("Doctor", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("BusServer", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ", logging]),
         swift(
@@ -86,8 +87,8 @@ let package = Package(
         swift(
             "Worker",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "Imaging", "JSON", "LinuxIO", "ZeroMQ",
-                logging,
+                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO",
+                "ZeroMQ", logging,
             ]),
 
         // Executables: parse, build, run.
@@ -116,6 +117,7 @@ let package = Package(
             "CommandLineTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
+        tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
             "KernelTests",
@@ -124,12 +126,12 @@ let package = Package(
                 "ZeroMQ",
             ]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
-        tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "JSON"]),
+        tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),
         tests(
             "WorkerTests",
             [
-                "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON",
-                "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker", logging,
+                "BusClient", "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureSources",
+                "FrameRing", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker", logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
     ]

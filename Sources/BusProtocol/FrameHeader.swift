@@ -51,6 +51,31 @@ public struct FrameHeader: Hashable, Sendable {
     public var keyframe: Bool?
     /// What is known of the exposure, uninterpreted; nil: nothing.
     public var exposure: JSONValue?
+
+    /// The header of a frame that came without one.
+    public init(
+        device: String, rendition: String, stream: String, sequence: UInt64, captureSequence: UInt64,
+        generation: UInt64, monotonic: Int64, realtime: Int64, timestampSource: String, format: String, width: Int,
+        height: Int, planes: [Plane], orientation: Int, mirrored: Bool, dropped: UInt64, keyframe: Bool? = nil
+    ) {
+        self.device = device
+        self.rendition = rendition
+        self.stream = stream
+        self.sequence = sequence
+        self.captureSequence = captureSequence
+        self.generation = generation
+        self.monotonic = monotonic
+        self.realtime = realtime
+        self.timestampSource = timestampSource
+        self.format = format
+        self.width = width
+        self.height = height
+        self.planes = planes
+        self.orientation = orientation
+        self.mirrored = mirrored
+        self.dropped = dropped
+        self.keyframe = keyframe
+    }
 }
 
 extension FrameHeader {

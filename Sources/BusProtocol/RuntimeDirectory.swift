@@ -79,6 +79,8 @@ extension RuntimeDirectory {
     public var media: String { "\(path)/media" }
     /// XPUB: a device's frames.
     public func mediaSocket(_ device: String) -> String { "\(media)/\(device).sock" }
+    /// SOCK_SEQPACKET: a device's rings in shared memory.
+    public func ringSocket(_ device: String) -> String { "\(media)/\(device).ring" }
     /// What only the coordinator and its workers see; mode 0700.
     public var internalDirectory: String { "\(path)/internal" }
     /// Where workers report to the coordinator.

@@ -1,12 +1,20 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
-#include <malloc.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/sockios.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -78,3 +86,82 @@ int clinux_mallopt_mmap_threshold(int bytes) { return mallopt(M_MMAP_THRESHOLD, 
 int clinux_mallopt_trim_threshold(int bytes) { return mallopt(M_TRIM_THRESHOLD, bytes); }
 
 int clinux_malloc_trim(void) { return malloc_trim(0); }
+
+int clinux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+int clinux_seal_for_readers(int fd) {
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+}
+
+int clinux_cannot_shrink(int fd) {
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
+}
+
+int clinux_reopen_read_only(int fd) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int clinux_futex_wait(const void *word, uint32_t value, int64_t until) {
+    struct timespec time = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+    return (int)syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, &time, 0, FUTEX_BITSET_MATCH_ANY);
+}
+
+int clinux_futex_wake_all(const void *word) { return (int)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, 0, 0, 0); }
+
+int clinux_send_with_descriptor(int socket, const void *bytes, int count, int descriptor) {
+    struct iovec part = {.iov_base = (void *)bytes, .iov_len = (size_t)count};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (descriptor >= 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = &control;
+        message.msg_controllen = sizeof control;
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        header->cmsg_level = SOL_SOCKET;
+        header->cmsg_type = SCM_RIGHTS;
+        header->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
+    }
+    return (int)sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int clinux_receive_with_descriptor(int socket, void *bytes, int capacity, int *descriptor) {
+    struct iovec part = {.iov_base = bytes, .iov_len = (size_t)capacity};
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(4 * sizeof(int))];
+    } control;
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    *descriptor = -1;
+    int count = (int)recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0) return -1;
+    for (struct cmsghdr *header = CMSG_FIRSTHDR(&message); header; header = CMSG_NXTHDR(&message, header)) {
+        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        size_t given = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < given; i++) {
+            int one;
+            memcpy(&one, CMSG_DATA(header) + i * sizeof(int), sizeof one);
+            if (*descriptor < 0) *descriptor = one;
+            else close(one);
+        }
+    }
+    if ((message.msg_flags & MSG_TRUNC) == 0) return count;
+    if (*descriptor >= 0) close(*descriptor);
+    *descriptor = -1;
+    errno = EMSGSIZE;
+    return -1;
+}
+
+int clinux_accept(int socket) { return accept4(socket, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK); }
+
+int clinux_unread_bytes(int socket) {
+    int count;
+    return ioctl(socket, SIOCOUTQ, &count) == 0 ? count : -1;
+}

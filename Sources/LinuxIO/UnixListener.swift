@@ -21,11 +21,16 @@ public enum UnixSocket {
     /// Bytes that a path may have (`sun_path` less its final zero).
     public static let maximumPathBytes = 107
 
-    /// A listening stream socket at that path, with that mode, and that group where it isn't nil.
+    /// What goes over a connection: bytes, or messages that stay whole.
+    public enum Kind: Sendable {
+        case stream, packets
+    }
+
+    /// A listening socket at that path, with that mode, and that group where it isn't nil.
     ///
     /// A socket left behind at the path is removed first: the caller holds a lock that says that nobody lives behind it.
     public static func listen(
-        at path: String, mode: UInt32, group: UInt32? = nil, backlog: Int32 = 128
+        at path: String, _ kind: Kind = .stream, mode: UInt32, group: UInt32? = nil, backlog: Int32 = 128
     ) throws(SystemError) -> FileDescriptor {
         var address = try address(path)
         var status = stat()
@@ -35,7 +40,7 @@ public enum UnixSocket {
             }
             unlink(path)
         }
-        let descriptor = FileDescriptor(owning: try check("socket", path) { openSocket() })
+        let descriptor = FileDescriptor(owning: try check("socket", path) { openSocket(kind) })
         try check("bind", path) {
             withUnsafePointer(to: &address) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -52,13 +57,13 @@ public enum UnixSocket {
 
     /// True if somebody accepts connections at that path.
     public static func isLive(_ path: String) -> Bool {
-        guard var address = try? address(path), let raw = try? check("socket", path, { openSocket() }) else {
+        guard var address = try? address(path), let raw = try? check("socket", path, { openSocket(.stream) }) else {
             return false
         }
         let descriptor = FileDescriptor(owning: raw)
         let result = withUnsafePointer(to: &address) {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor.rawValue, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                Glibc.connect(descriptor.rawValue, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
             }
         }
         // A full backlog (EAGAIN) is a sign of life too.
@@ -99,8 +104,23 @@ public enum UnixSocket {
         return withUnsafeBytes(of: &address.sun_path) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
     }
 
-    private static func openSocket() -> Int32 {
-        socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
+    /// Connects to a listening socket; a full backlog is an error (`EAGAIN`).
+    static func connect(to path: String, _ kind: Kind) throws(SystemError) -> FileDescriptor {
+        var address = try address(path)
+        let descriptor = FileDescriptor(owning: try check("socket", path) { openSocket(kind) })
+        try check("connect", path) {
+            withUnsafePointer(to: &address) {
+                $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    Glibc.connect(descriptor.rawValue, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+        }
+        return descriptor
+    }
+
+    private static func openSocket(_ kind: Kind) -> Int32 {
+        let type = kind == .stream ? SOCK_STREAM : SOCK_SEQPACKET
+        return socket(AF_UNIX, Int32(type.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
     }
 
     private static func address(_ path: String) throws(SystemError) -> sockaddr_un {

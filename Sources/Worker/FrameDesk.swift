@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
+import FrameRing
 import Imaging
 import ZeroMQ
 
@@ -30,6 +31,8 @@ final class FrameDesk {
     private(set) var damaged: UInt64 = 0
     /// CLOCK_MONOTONIC of the last whole frame.
     private(set) var lastFrame: Int64?
+    /// There is a ring, or (nil) none any more.
+    var onRing: ((Rendition, RingWriter?) -> Void)?
     /// The socket can't be used any more.
     var onFailure: ((ZeroMQError) -> Void)?
 
@@ -50,6 +53,8 @@ final class FrameDesk {
             let output = known ?? RenditionOutput(wanted.rendition)
             if known == nil, let run { output.begin(run) }
             update(output, wanted.topics)
+            output.wantsRing = wanted.hasRing
+            if let run { makeRing(output, run) }
             return output
         }
     }
@@ -65,6 +70,7 @@ final class FrameDesk {
                 topic.sequence = 0
                 output.prepare(topic, device: device, run)
             }
+            makeRing(output, run)
         }
     }
 
@@ -72,6 +78,7 @@ final class FrameDesk {
     func end() {
         for output in outputs {
             withdraw(output)
+            endRing(output)
             output.end()
         }
         native.removeAll()
@@ -102,6 +109,8 @@ final class FrameDesk {
         for offset in outputs.indices {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
+            if let ring = output.ring { publish(frame, output, ring) }
+            guard !output.outputs.isEmpty else { continue }
             hasNative = hasNative || makeNative(frame)
             guard hasNative else {
                 drop(output)
@@ -134,6 +143,16 @@ final class FrameDesk {
         return failures
     }
 
+    /// The renditions of which somebody wants rings and gets none, and why.
+    ///
+    /// - Parameter error: why the device gives no frames at all, if it doesn't.
+    func ringFailures(_ error: BusError?) -> [(rendition: Rendition, error: BusError)] {
+        outputs.filter { $0.wantsRing && $0.ring == nil }.compactMap { output in
+            if case .impossible(let why) = output.making { return (output.rendition, why) }
+            return error.map { (output.rendition, $0) }
+        }
+    }
+
     /// Frames that were published and left out within the stream, by rendition.
     var counters: [(rendition: Rendition, published: UInt64, dropped: UInt64)] {
         outputs.map { ($0.rendition, $0.published, $0.dropped) }
@@ -153,12 +172,70 @@ final class FrameDesk {
 
     private func remove(_ output: RenditionOutput) {
         withdraw(output)
+        endRing(output)
         for gone in output.outputs { depart(gone) }
     }
 
     private func depart(_ gone: RenditionOutput.Output) {
         guard run != nil, gone.sequence > 0, departed.count < Self.maximumDeparted else { return }
         departed[gone.subscribed] = gone.sequence
+    }
+
+    // MARK: Rings
+
+    private func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
+        guard output.wantsRing else { return endRing(output) }
+        guard output.ring == nil else { return }
+        let layout: FrameLayout
+        let planes: [FrameHeader.Plane]?
+        let bytes: Int
+        switch output.making {
+        case .idle, .impossible: return
+        case .passThrough:
+            guard let plan = run.payloadPlan else { return }
+            (layout, planes, bytes) = (run.layout, plan.planes, plan.maximumBytes)
+        case .converted(let work):
+            layout = work.layout
+            bytes = layout.totalBytes
+            planes =
+                layout.pixelFormat.isCompressed
+                ? nil
+                : layout.planes.map { FrameHeader.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
+        }
+        let name = ringName(output)
+        do throws(RingError) {
+            let ring = try RenditionRing(
+                device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
+                sequence: departed.removeValue(forKey: name) ?? 0)
+            output.ring = ring
+            onRing?(output.rendition, ring.writer)
+        } catch {
+            output.failure = "there is no memory for a ring: \(error)"
+        }
+    }
+
+    private func endRing(_ output: RenditionOutput) {
+        guard let ring = output.ring else { return }
+        output.ring = nil
+        ring.writer.close(.ended)
+        if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
+            departed[ringName(output)] = ring.sequence
+        }
+        onRing?(output.rendition, nil)
+    }
+
+    // Its count goes on if it comes back within the stream.
+    private func ringName(_ output: RenditionOutput) -> SubscriptionTable.Subscribed {
+        SubscriptionTable.Subscribed(topic: [], text: output.rendition.description)
+    }
+
+    private func publish(_ frame: FrameJob, _ output: RenditionOutput, _ ring: RenditionRing) {
+        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return }
+        let isPublished = ring.publish(
+            frame.facts, generation: generation, dropped: output.dropped, timestampSource, bytes: count
+        ) { plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: $0) }
+        guard isPublished else { return drop(output) }
+        if output.outputs.isEmpty { output.published += 1 }
     }
 
     private func prepareHeaders(_ run: StreamRun) {
@@ -209,6 +286,10 @@ final class FrameDesk {
             switch work.outcome {
             case .made:
                 output.failure = nil
+                _ = output.ring?.publish(
+                    job.facts, generation: generation, dropped: output.dropped, timestampSource,
+                    bytes: work.payload.count
+                ) { $0.copyMemory(from: work.payload.bytes) }
                 publish(output, work.payload, job.facts)
             case .failed(let why):
                 output.failure = why

@@ -47,6 +47,9 @@ struct PayloadPlan {
         self.padding = padding
     }
 
+    /// Bytes that a payload has at most.
+    var maximumBytes: Int { room.reduce(0, +) }
+
     /// Bytes of the payload of a frame that was filled so far; nil when too much of it is missing.
     func count(bytesUsed: [Int]) -> Int? {
         guard bytesUsed.count >= room.count else { return nil }

@@ -32,6 +32,10 @@ final class RenditionOutput {
     let rendition: Rendition
     private(set) var making = Making.idle
     var outputs: [Output] = []
+    /// Somebody wants rings of it.
+    var wantsRing = false
+    /// The ring of this stream, while one is wanted.
+    var ring: RenditionRing?
     /// Frames that were left out within this stream: damaged ones, and those for which there was no time.
     var dropped: UInt64 = 0
     /// Frames that were published within this stream.

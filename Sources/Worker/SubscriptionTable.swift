@@ -15,6 +15,10 @@ struct SubscriptionTable {
     struct Wanted: Hashable {
         let rendition: Rendition
         var topics: [Subscribed]
+        /// Somebody has a connection for rings of it.
+        var hasRing = false
+
+        var isEmpty: Bool { topics.isEmpty && !hasRing }
     }
 
     /// What a message from a subscriber means for the worker.
@@ -87,11 +91,39 @@ struct SubscriptionTable {
         if refusals.removeValue(forKey: subscribed) != nil { return .forgotten }
         guard let index = wanted.firstIndex(where: { $0.topics.contains(subscribed) }) else { return .none }
         wanted[index].topics.removeAll { $0 == subscribed }
-        if wanted[index].topics.isEmpty {
-            wanted.remove(at: index)
-            admitNext()
-        }
+        removeIfEmpty(index)
         return .wanted
+    }
+
+    /// Somebody wants rings of a rendition, perhaps not as the first one. ``wanted`` may have changed.
+    mutating func wantRing(_ text: String) throws(BusError) -> Rendition {
+        let rendition = try Rendition(parsing: text)
+        if let index = wanted.firstIndex(where: { $0.rendition == rendition }) {
+            wanted[index].hasRing = true
+        } else {
+            guard wanted.count < maximumRenditions else { throw tooMany }
+            wanted.append(Wanted(rendition: rendition, topics: [], hasRing: true))
+        }
+        return rendition
+    }
+
+    /// The last one who wanted rings of it has gone. ``wanted`` may have changed.
+    mutating func unwantRing(_ rendition: Rendition) {
+        guard let index = wanted.firstIndex(where: { $0.rendition == rendition }) else { return }
+        wanted[index].hasRing = false
+        removeIfEmpty(index)
+    }
+
+    private mutating func removeIfEmpty(_ index: Int) {
+        guard wanted[index].isEmpty else { return }
+        wanted.remove(at: index)
+        admitNext()
+    }
+
+    private var tooMany: BusError {
+        .limitExceeded(
+            .renditions, "This device makes \(maximumRenditions) renditions at a time; subscribe to one of them.",
+            maximum: maximumRenditions)
     }
 
     private mutating func add(_ subscribed: Subscribed, _ topic: MediaTopic) -> Change {
@@ -109,9 +141,7 @@ struct SubscriptionTable {
             } else if wanted.count < maximumRenditions {
                 wanted.append(Wanted(rendition: rendition, topics: [subscribed]))
             } else {
-                let message = "This device makes \(maximumRenditions) renditions at a time; subscribe to one of them."
-                return refuse(
-                    subscribed, .limitExceeded(.renditions, message, maximum: maximumRenditions), waiting: rendition)
+                return refuse(subscribed, tooMany, waiting: rendition)
             }
             return .wanted
         } catch {

@@ -17,6 +17,7 @@ public final class Worker {
     private let socket: MediaSocket
     private let doorkeeper: Doorkeeper
     private let connections: ConnectionGuard
+    private let rings: RingDoor
     private let errors: ErrorTeller
     private let pool: RenditionPool
     private let thread: DeviceThread<DeviceKeeper>
@@ -83,6 +84,9 @@ public final class Worker {
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
             socket = try MediaSocket(
                 context, loop, connections, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group)
+            rings = try RingDoor(
+                loop, path: directory.ringSocket(options.device), mode: group == nil ? 0o600 : 0o660, group: group,
+                perUser: options.connectionsPerUser, total: options.connections)
             errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
             frames = FrameDesk(device: options.device, socket, pool)
@@ -153,6 +157,17 @@ public final class Worker {
         }
         socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
         errors.onFailure = { [weak self] error in self?.fail(.failed, "errors can't be sent: \(error)") }
+        rings.onWish = { [weak self] text throws(BusError) in
+            guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
+            return try ringWanted(text)
+        }
+        rings.onLeave = { [weak self] rendition in
+            self?.table.unwantRing(rendition)
+            self?.changeWanted()
+        }
+        frames.onRing = { [weak self] rendition, ring in
+            if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
+        }
         frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in
             self?.tellFailures()
@@ -199,6 +214,12 @@ public final class Worker {
 
     private func unsubscribed(_ topic: [UInt8]) {
         if table.unsubscribe(topic) == .wanted { changeWanted() }
+    }
+
+    private func ringWanted(_ text: String) throws(BusError) -> Rendition {
+        let rendition = try table.wantRing(text)
+        changeWanted()
+        return rendition
     }
 
     private func changeWanted() {
@@ -300,6 +321,10 @@ public final class Worker {
             ]).serialized)
         errors.tell(table.refused + failures)
         link.sendBacklog()
+        for failure in frames.ringFailures(stream == nil ? director.error : nil) {
+            rings.refuse(failure.rendition, failure.error)
+        }
+        rings.retry()
         link.send(.alive(counters))
         status?.touch()
     }
@@ -317,6 +342,7 @@ public final class Worker {
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
+            "ringReaders": JSONValue(rings.count),
             "renditions": .object(renditions),
         ]
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import unittest
 from pathlib import Path
@@ -13,7 +14,9 @@ import vectors
 from camerabus import CaptureError, Frame, Reply, errors
 from camerabus.core import decode_reply, encode_request
 from camerabus.finding import candidates
+from camerabus.ring import RingFlaw, RingPlan, RingReader
 from camerabus.sequences import Continuity, MirrorState
+from test_ring import ring_frame
 
 try:
     from jsonschema import Draft202012Validator
@@ -135,6 +138,39 @@ class Vectors(unittest.TestCase):
             self.assertEqual(action, step["then"], f"step {number}")
             self.assertEqual(mirror.needs_snapshot, action in ("kept", "resynchronize") or mirror.epoch is None)
         self.assertEqual(mirror.values, case["expect"]["state"])
+
+    def run_ring_heads(self, case: dict[str, Any]) -> None:
+        head, memory = vectors.frame(case["frames"][0]), case["memoryBytes"]
+        if not case["valid"]:
+            with self.assertRaises(RingFlaw) as caught:
+                RingPlan.parse(head, memory)
+            self.assertEqual(caught.exception.flaw, case["expect"]["flaw"])
+            return
+        plan = dataclasses.asdict(RingPlan.parse(head, memory))
+        plan["planes"] = [dict(zip(("offset", "stride", "bytes"), plane)) for plane in plan["planes"]]
+        self.assertEqual(plan, case["expect"])
+
+    def run_ring_readings(self, case: dict[str, Any]) -> None:
+        memory = bytearray(case["memoryBytes"])
+        head = vectors.frame(case["frames"][0])
+        memory[: len(head)] = head
+        reader, found = RingReader(memory), []
+        for step in case["steps"]:
+            for write in step.get("write", ()):
+                data = bytes.fromhex(write["hex"])
+                memory[write["at"] : write["at"] + len(data)] = data
+            if "read" in step:
+                frame = reader.poll(step["read"])
+                self.assertEqual(None if frame is None else ring_frame(frame), step["expect"], step)
+                if frame is not None:
+                    found.append(frame)
+            if "check" in step:
+                self.assertEqual(found[step["check"]].is_intact(), step["intact"], step)
+            if "closed" in step:
+                self.assertEqual(reader.closed, step["closed"])
+        if "expect" in case:
+            counters = {name: getattr(reader, name) for name in case["expect"]["counters"]}
+            self.assertEqual(counters, case["expect"]["counters"])
 
     def test_a_mirror_does_not_remember_all_that_ever_was(self) -> None:
         mirror = MirrorState(["state/"])

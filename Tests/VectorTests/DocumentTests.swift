@@ -79,7 +79,8 @@ import Testing
 
     /// Each numbered rule once in the specification and once in the list of what checks it.
     @Test func everyRuleIsInTheListOfConformance() throws {
-        let rules = try Vectors.text("SPEC.md").split(separator: "\n").compactMap(Self.rule)
+        let rules = try ["SPEC.md", "RING.md"].flatMap { try Vectors.text($0).split(separator: "\n") }.compactMap(
+            Self.rule)
         let listed = try Vectors.text("CONFORMANCE.md").split(separator: "\n").filter { $0.hasPrefix("| [") }.map {
             String($0.dropFirst(2).prefix { $0 != " " })
         }
@@ -90,7 +91,7 @@ import Testing
     }
 
     @Test func everyVectorFileThatIsNamedIsThere() throws {
-        for document in ["SPEC.md", "CONFORMANCE.md"] {
+        for document in ["SPEC.md", "RING.md", "CONFORMANCE.md"] {
             let names = try Vectors.text(document).split(separator: "`").filter {
                 $0.hasPrefix("vectors/") && $0.hasSuffix(".json") && !$0.contains("*")
             }

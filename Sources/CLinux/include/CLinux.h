@@ -45,3 +45,57 @@ int clinux_mallopt_trim_threshold(int bytes);
 
 // malloc_trim(0): 1 if memory went back to the kernel.
 int clinux_malloc_trim(void);
+
+// An anonymous file that can be sealed, close-on-exec (memfd_create with MFD_ALLOW_SEALING).
+int clinux_memfd(const char *name);
+
+// The seals of shared memory that others read: it can neither shrink nor grow, nobody can map it writable or write to it
+// from now on (mappings that exist stay writable), and nobody can add another seal.
+int clinux_seal_for_readers(int fd);
+
+// 1 if the file can never become shorter (F_SEAL_SHRINK), 0 if it can, or is none that can be sealed.
+int clinux_cannot_shrink(int fd);
+
+// The same file, opened once more for reading only.
+int clinux_reopen_read_only(int fd);
+
+// Waits until the word is not that value any more, or somebody wakes it, or that time (CLOCK_MONOTONIC, nanoseconds) has
+// come: FUTEX_WAIT_BITSET, between processes. -1 with EAGAIN, EINTR or ETIMEDOUT.
+int clinux_futex_wait(const void *word, uint32_t value, int64_t until);
+
+// Wakes all who wait on the word.
+int clinux_futex_wake_all(const void *word);
+
+// One message, with a descriptor where it isn't -1 (SCM_RIGHTS). Never waits and never raises SIGPIPE.
+int clinux_send_with_descriptor(int socket, const void *bytes, int count, int descriptor);
+
+// One message into the buffer: its bytes, 0 at the end. What came with it is one descriptor or -1; any more are closed.
+// Never waits. EMSGSIZE: it was longer than the buffer.
+int clinux_receive_with_descriptor(int socket, void *bytes, int capacity, int *descriptor);
+
+int clinux_accept(int socket);
+
+// Bytes that were sent on a Unix socket and not read at the other end (SIOCOUTQ); -1 on failure.
+int clinux_unread_bytes(int socket);
+
+// Words in memory that other processes write to or read: naturally aligned.
+static inline uint32_t clinux_load_acquire_32(const void *word) {
+    return __atomic_load_n((const uint32_t *)word, __ATOMIC_ACQUIRE);
+}
+static inline uint64_t clinux_load_acquire_64(const void *word) {
+    return __atomic_load_n((const uint64_t *)word, __ATOMIC_ACQUIRE);
+}
+static inline uint64_t clinux_load_relaxed_64(const void *word) {
+    return __atomic_load_n((const uint64_t *)word, __ATOMIC_RELAXED);
+}
+static inline void clinux_store_release_32(void *word, uint32_t value) {
+    __atomic_store_n((uint32_t *)word, value, __ATOMIC_RELEASE);
+}
+static inline void clinux_store_release_64(void *word, uint64_t value) {
+    __atomic_store_n((uint64_t *)word, value, __ATOMIC_RELEASE);
+}
+static inline void clinux_store_relaxed_64(void *word, uint64_t value) {
+    __atomic_store_n((uint64_t *)word, value, __ATOMIC_RELAXED);
+}
+static inline void clinux_fence_acquire(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
+static inline void clinux_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -1,0 +1,426 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Frames in shared memory: a ring as Protocol/RING.md describes it, and the connection that brings rings."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import json
+import mmap
+import os
+import platform
+import select
+import socket
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any, Iterator, Literal
+
+from .errors import BusNotRunning, CaptureError, ProtocolError
+from .frame import Frame
+
+HEAD_BYTES = 512
+SECOND = 1_000_000_000
+Order = Literal["newest", "next"]
+
+_MAGIC = b"CAMBRING"
+_COUNT, _NEWEST, _CLOSED = 384 // 4, 388 // 4, 392 // 4
+_SOURCES = ("startOfExposure", "endOfFrame", "dequeue")
+_GET_SEALS, _SEAL_SHRINK = getattr(fcntl, "F_GET_SEALS", 1034), getattr(fcntl, "F_SEAL_SHRINK", 2)
+_MESSAGE_BYTES = 65536
+
+
+class RingFlaw(ProtocolError):
+    """Memory that holds no ring that this library reads; `flaw` is one of the words of RING.md."""
+
+    def __init__(self, flaw: str) -> None:
+        super().__init__(f"The shared memory holds no ring that this program reads: {flaw}.")
+        self.flaw = flaw
+
+
+class RingClosed(CaptureError):
+    """No frame is left in the ring, and none will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingPlan:
+    """What a ring says of itself, and what all its frames share."""
+
+    ring: str
+    stream: str
+    device: str
+    rendition: str
+    format: int
+    width: int
+    height: int
+    planes: tuple[tuple[int, int, int], ...]
+    slots: int
+    keep: int
+    recordBytes: int
+    table: int
+    pixels: int
+    slotBytes: int
+    size: int
+
+    @staticmethod
+    def parse(head: bytes, memory_bytes: int) -> RingPlan:
+        """Reads a head, and believes nothing unchecked. Raises RingFlaw."""
+        if len(head) < HEAD_BYTES or memory_bytes < HEAD_BYTES:
+            raise RingFlaw("tooShort")
+
+        def u32(offset: int) -> int:
+            return int.from_bytes(head[offset : offset + 4], "little")
+
+        def u64(offset: int, flaw: str) -> int:
+            value = int.from_bytes(head[offset : offset + 8], "little")
+            _need(value < 1 << 63, flaw)
+            return value
+
+        def text(offset: int, room: int) -> str:
+            value, _, rest = head[offset : offset + room].partition(b"\0")
+            _need(not rest.strip(b"\0"), "text")
+            try:
+                return value.decode()
+            except UnicodeDecodeError:
+                raise RingFlaw("text") from None
+
+        _need(head[:8] == _MAGIC, "magic")
+        _need(u32(8) == 1, "version")
+        _need(1 <= u32(188) <= 8, "planes")
+        plan = RingPlan(
+            ring=text(48, 16),
+            stream=text(64, 16),
+            device=text(80, 32),
+            rendition=text(112, 64),
+            format=u32(176),
+            width=u32(180),
+            height=u32(184),
+            planes=tuple((u32(at), u32(at + 4), u32(at + 8)) for at in range(192, 192 + 12 * u32(188), 12)),
+            slots=u32(12),
+            keep=u32(16),
+            recordBytes=u32(20),
+            table=u32(24),
+            pixels=u32(28),
+            slotBytes=u64(32, "slotBytes"),
+            size=u64(40, "size"),
+        )
+        plan._check(memory_bytes)
+        return plan
+
+    def _check(self, memory_bytes: int) -> None:
+        _need(2 <= self.slots <= 256, "slots")
+        _need(1 <= self.keep < self.slots, "keep")
+        _need(64 <= self.recordBytes <= 4096 and self.recordBytes % 64 == 0, "recordBytes")
+        _need(HEAD_BYTES <= self.table <= 1 << 20 and self.table % 64 == 0, "tableOffset")
+        _need(self.pixels % 4096 == 0 and self.pixels >= self.table + self.slots * self.recordBytes, "pixelsOffset")
+        _need(0 < self.slotBytes < 1 << 32 and self.slotBytes % 4096 == 0, "slotBytes")
+        _need(self.size == self.pixels + self.slots * self.slotBytes, "size")
+        _need(len(self.ring.encode()) == 16 and bool(self.stream and self.device and self.rendition), "text")
+        _need(1 <= self.width <= 65536 and 1 <= self.height <= 65536, "dimensions")
+        _need(all(offset + size <= self.slotBytes for offset, _, size in self.planes), "planes")
+        _need(len(self.planes) == 1 or all(stride for _, stride, _ in self.planes), "planes")
+        _need(self.size <= memory_bytes, "size")
+
+    @property
+    def isCompressed(self) -> bool:
+        return self.planes[0][1] == 0
+
+    @property
+    def formatName(self) -> str:
+        """The four-character code as V4L2 spells it, without blanks at the end."""
+        code = (self.format & 0x7FFFFFFF).to_bytes(4, "little").decode("latin-1")
+        return (code + ("-BE" if self.format >> 31 else "")).rstrip(" ")
+
+
+def _need(condition: bool, flaw: str) -> None:
+    if not condition:
+        raise RingFlaw(flaw)
+
+
+@dataclass(frozen=True, slots=True)
+class RingFrame(Frame):
+    """A frame whose `payload` lies in the ring, where the device overwrites it after some frames more.
+
+    Use it, then ask `is_intact()`: if that is False, throw away what was made of it. `copy()` is safe to keep.
+    """
+
+    slot: int = 0
+    number: int = 0
+    reader: RingReader | None = field(default=None, repr=False, compare=False)
+
+    def is_intact(self) -> bool:
+        """Whether all that was read from it so far is good. A frame that isn't counts as late."""
+        return self.reader is not None and self.reader._is_intact(self.slot, self.number * 2)
+
+    def copy(self) -> Frame | None:
+        """The frame with pixels of its own; None if it was overwritten meanwhile."""
+        payload = memoryview(bytes(self.payload))
+        return Frame(self.topic, self.header, payload, self.lost) if self.is_intact() else None
+
+
+class RingReader:
+    """Reads one ring. Used by one thread at a time; whatever the memory holds, it never reads outside of it."""
+
+    def __init__(self, memory: Any, wait_word: _WaitWord | None = None) -> None:
+        """`memory`: anything with a buffer, of which the ring is the beginning."""
+        if sys.byteorder != "little":
+            raise NotImplementedError("Rings are read on little-endian machines only.")
+        view = memoryview(memory).cast("B").toreadonly()
+        self.plan = plan = RingPlan.parse(bytes(view[:HEAD_BYTES]), len(view))
+        self._view = view
+        self._words = view[: plan.pixels].cast("I")
+        self._longs = view[: plan.pixels].cast("Q")
+        self._records = tuple((plan.table + slot * plan.recordBytes) // 8 for slot in range(plan.slots))
+        self._least = 1 if plan.isCompressed else max(offset + size for offset, _, size in plan.planes)
+        self._wait_word = wait_word
+        self._topic = f"buffer/{plan.device}/{plan.rendition}/"
+        self._planes = [{"offset": offset, "stride": stride, "bytes": size} for offset, stride, size in plan.planes]
+        self._last = 0
+        #: Frames that were taken, left out between them, overwritten while they were used, and that made no sense.
+        self.frames = self.skipped = self.late = self.unusable = 0
+
+    @classmethod
+    def attach(cls, descriptor: int) -> RingReader:
+        """Maps the ring behind a descriptor, which the caller closes."""
+        try:
+            seals = fcntl.fcntl(descriptor, _GET_SEALS)
+        except OSError:
+            seals = 0
+        if not seals & _SEAL_SHRINK:
+            raise ProtocolError("The shared memory is not sealed: reading what was cut off would end this process.")
+        size = os.fstat(descriptor).st_size
+        if size < HEAD_BYTES:
+            raise RingFlaw("tooShort")
+        memory = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ)
+        return cls(memory, _WaitWord.make(descriptor))
+
+    @property
+    def closed(self) -> int:
+        """0, or why no more frames come: 1 another ring takes its place, 2 nothing streams any more, 3 permission was taken back."""
+        return self._words[_CLOSED]
+
+    def poll(self, order: Order = "newest") -> RingFrame | None:
+        """A frame that is newer than the last one, if there is one now: the newest, or the next that is left."""
+        for _ in range(4):
+            slot = self._find(order)
+            if slot is None:
+                return None
+            at = self._records[slot]
+            stamp = self._longs[at]
+            _fence()
+            number = stamp >> 1
+            if stamp & 1 or number <= self._last:
+                continue
+            record = self._longs[at : at + 8].tolist()
+            _fence()
+            if self._longs[at] != stamp:
+                continue
+            skipped = number - self._last - 1 if self._last else 0
+            self._last = number
+            size, flags = record[7] & 0xFFFFFFFF, record[7] >> 32
+            if flags & 3 == 3 or not self._least <= size <= self.plan.slotBytes:
+                self.unusable += 1
+                continue
+            self.frames += 1
+            self.skipped += skipped
+            return self._frame(slot, number, skipped, record, size, flags)
+        return None
+
+    def wait(self, timeout: float, order: Order = "newest") -> RingFrame | None:
+        """Waits for a frame, at most so many seconds; None: none came. Raises RingClosed when none will come."""
+        until = time.monotonic_ns() + int(timeout * SECOND)
+        while True:
+            count, closed = self._words[_COUNT], self.closed
+            _fence()
+            if (frame := self.poll(order)) is not None:
+                return frame
+            if closed:
+                raise RingClosed("The ring was closed.")
+            if time.monotonic_ns() >= until:
+                return None
+            if self._wait_word is None:
+                raise NotImplementedError("This machine has no futex that Python can reach: wait for buffer/ messages.")
+            self._wait_word.wait(count, until)
+
+    def _find(self, order: Order) -> int | None:
+        newest = self._words[_NEWEST]
+        if newest >= self.plan.slots:
+            return None
+        _fence()
+        wants_newest = order == "newest" or not self._last
+        stamp = self._longs[self._records[newest]]
+        if not stamp & 1 and stamp >> 1 > self._last and (wants_newest or stamp >> 1 == self._last + 1):
+            return newest
+        stamps = ((self._longs[at], slot) for slot, at in enumerate(self._records))
+        numbers = [(stamp >> 1, slot) for stamp, slot in stamps if not stamp & 1 and stamp >> 1 > self._last]
+        return (max if wants_newest else min)(numbers)[1] if numbers else None
+
+    def _frame(self, slot: int, number: int, skipped: int, record: list[int], size: int, flags: int) -> RingFrame:
+        plan = self.plan
+        header: dict[str, Any] = {
+            "v": 1,
+            "device": plan.device,
+            "rendition": plan.rendition,
+            "stream": plan.stream,
+            "format": plan.formatName,
+            "width": plan.width,
+            "height": plan.height,
+            "planes": [{"offset": 0, "stride": 0, "bytes": size}] if plan.isCompressed else self._planes,
+            "orientation": (flags >> 3 & 3) * 90,
+            "mirrored": bool(flags & 4),
+            "sequence": record[1],
+            "captureSequence": record[2],
+            "generation": record[5],
+            "timestamp": {"monotonic": _signed(record[3]), "realtime": _signed(record[4]), "source": _SOURCES[flags & 3]},
+            "dropped": record[6],
+        }
+        if flags & 32:
+            header["keyframe"] = bool(flags & 64)
+        start = plan.pixels + slot * plan.slotBytes
+        return RingFrame(self._topic, header, self._view[start : start + size], skipped, slot, number, self)
+
+    def _is_intact(self, slot: int, stamp: int) -> bool:
+        _fence()
+        if self._longs[self._records[slot]] == stamp:
+            return True
+        self.late += 1
+        return False
+
+
+class RingConnection:
+    """The connection to `media/<device>.ring`: frames of one rendition, from ring to ring.
+
+    It counts as a subscription as long as it is open. Blocking: use a thread of its own in an asyncio program.
+    """
+
+    def __init__(self, path: str, rendition: str = "native") -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self._socket.connect(path)
+            self._socket.send(json.dumps({"rendition": rendition}).encode())
+        except OSError as error:
+            self._socket.close()
+            raise BusNotRunning(f"Nobody answers at {path}: {error.strerror}.") from None
+        self._closed = False
+        self._wants_ring = True
+        #: The ring that frames come from now.
+        self.reader: RingReader | None = None
+
+    def next(self, timeout: float = 10, order: Order = "newest") -> RingFrame | None:
+        """The next frame, at most so many seconds from now; None: none came.
+
+        Raises the worker's error in place of frames, and BusNotRunning when the worker has gone.
+        """
+        until = time.monotonic() + timeout
+        while True:
+            if self._wants_ring and not self._receive(max(0.0, until - time.monotonic())):
+                return None
+            assert self.reader is not None
+            try:
+                return self.reader.wait(max(0.0, until - time.monotonic()), order)
+            except RingClosed:
+                self._wants_ring = True
+
+    def __iter__(self) -> Iterator[RingFrame]:
+        while True:
+            frame = self.next(3600)
+            if frame is not None:
+                yield frame
+
+    def _receive(self, timeout: float) -> bool:
+        if self._closed:
+            raise ValueError("This connection was closed.")
+        if not select.select([self._socket], [], [], timeout)[0]:
+            return False
+        message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
+        try:
+            if not message and not descriptors:
+                raise BusNotRunning("The camera's worker has gone.")
+            if descriptors:
+                self.reader = RingReader.attach(descriptors[0])
+                self._wants_ring = False
+                return True
+            try:
+                error = json.loads(message)["error"]
+            except (ValueError, KeyError, TypeError):
+                raise ProtocolError("The worker sent neither a ring nor an error.") from None
+            raise CaptureError.from_header(error)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def fileno(self) -> int:
+        """Readable when a further ring, an error or the end has come."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._closed = True
+        self._socket.close()
+
+    def __enter__(self) -> RingConnection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class _WaitWord:
+    """The ring's count as a futex: FUTEX_WAIT_BITSET through ctypes, which lets other threads run meanwhile."""
+
+    _NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "loongarch64": 98}
+    _WAIT_BITSET, _ANY = 9, 0xFFFFFFFF
+
+    def __init__(self, libc: Any, number: int, page: int) -> None:
+        self._libc, self._number, self._page = libc, number, page
+        self._munmap = libc.munmap
+
+    @classmethod
+    def make(cls, descriptor: int) -> _WaitWord | None:
+        number = cls._NUMBERS.get(platform.machine())
+        if number is None or ctypes.sizeof(ctypes.c_void_p) != 8:
+            return None
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+        libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+        libc.syscall.restype = ctypes.c_long
+        # A map of our own: the address of one that Python made can't be had while it is read-only.
+        page = libc.mmap(None, HEAD_BYTES, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
+        return cls(libc, number, page) if page not in (None, ctypes.c_void_p(-1).value) else None
+
+    def wait(self, value: int, until: int) -> None:
+        time_limit = (ctypes.c_int64 * 2)(*divmod(max(0, until), SECOND))
+        result = self._libc.syscall(
+            ctypes.c_long(self._number),
+            ctypes.c_void_p(self._page + _COUNT * 4),
+            ctypes.c_long(self._WAIT_BITSET),
+            ctypes.c_long(value),
+            time_limit,
+            ctypes.c_void_p(0),
+            ctypes.c_long(self._ANY),
+        )
+        if result == -1 and (code := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT):
+            raise OSError(code, os.strerror(code))
+
+    def __del__(self) -> None:
+        self._munmap(self._page, HEAD_BYTES)
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+if platform.machine() in ("x86_64", "AMD64", "i686"):
+
+    def _fence() -> None:
+        """Loads are not moved before other loads on these machines."""
+
+else:
+    _lock = threading.Lock()
+
+    def _fence() -> None:
+        # Taking a lock and giving it back orders what lies before and behind.
+        with _lock:
+            pass

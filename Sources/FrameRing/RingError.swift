@@ -1,0 +1,22 @@
+public import LinuxIO
+
+/// Why memory can't be used as a ring.
+public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// It could not be made or mapped.
+    case system(SystemError)
+    /// It holds no ring of this version, or one that can't be.
+    case notARing(Flaw)
+
+    /// What is wrong with a head, in the words of `Protocol/vectors/rings.json`.
+    public enum Flaw: String, Error, Hashable, Sendable, CaseIterable {
+        case tooShort, magic, version, slots, keep, recordBytes, tableOffset, pixelsOffset, slotBytes, size, text
+        case dimensions, planes
+    }
+
+    public var description: String {
+        switch self {
+        case .system(let error): error.description
+        case .notARing(let flaw): "the shared memory holds no ring that this program reads: \(flaw.rawValue)"
+        }
+    }
+}

@@ -1,0 +1,88 @@
+import LinuxIO
+
+/// What is told of one frame beside its slot's stamp.
+public struct RingRecord: Hashable, Sendable {
+    /// Which row of the picture the time belongs to.
+    public enum TimestampSource: UInt32, Hashable, Sendable {
+        case startOfExposure = 0
+        case endOfFrame = 1
+        /// The driver gives no time: it is that at which the frame was fetched.
+        case dequeue = 2
+    }
+
+    /// Counts the frames of this rendition within its stream, without a hole at the publisher.
+    public var sequence: UInt64
+    /// The driver's count within the stream.
+    public var captureSequence: UInt64
+    /// CLOCK_MONOTONIC, nanoseconds.
+    public var monotonic: Int64
+    /// CLOCK_REALTIME, nanoseconds.
+    public var realtime: Int64
+    /// That of the last committed configuration.
+    public var generation: UInt64
+    /// Frames that this rendition left out so far within the stream.
+    public var dropped: UInt64
+    /// Bytes from the start of the slot that belong to the frame.
+    public var bytes: Int
+    public var timestampSource: TimestampSource
+    /// Degrees clockwise that the picture has to be turned to be upright: 0, 90, 180 or 270.
+    public var orientation: Int
+    public var isMirrored: Bool
+    /// For formats with frames that build on others; nil: each stands for itself.
+    public var isKeyframe: Bool?
+
+    public init(
+        sequence: UInt64, captureSequence: UInt64, monotonic: Int64, realtime: Int64, generation: UInt64,
+        dropped: UInt64, bytes: Int, timestampSource: TimestampSource, orientation: Int = 0, isMirrored: Bool = false,
+        isKeyframe: Bool? = nil
+    ) {
+        self.sequence = sequence
+        self.captureSequence = captureSequence
+        self.monotonic = monotonic
+        self.realtime = realtime
+        self.generation = generation
+        self.dropped = dropped
+        self.bytes = bytes
+        self.timestampSource = timestampSource
+        self.orientation = orientation
+        self.isMirrored = isMirrored
+        self.isKeyframe = isKeyframe
+    }
+
+    /// Reads the words behind a stamp, each whole; together they are only good if the stamp is still the same afterwards.
+    ///
+    /// nil for what no publisher writes.
+    init?(_ record: UnsafeRawPointer) {
+        let last = SharedWord.loadRelaxed64(record + 56)
+        let flags = UInt32(truncatingIfNeeded: last >> 32)
+        guard let source = TimestampSource(rawValue: flags & 3) else { return nil }
+        sequence = SharedWord.loadRelaxed64(record + 8)
+        captureSequence = SharedWord.loadRelaxed64(record + 16)
+        monotonic = Int64(bitPattern: SharedWord.loadRelaxed64(record + 24))
+        realtime = Int64(bitPattern: SharedWord.loadRelaxed64(record + 32))
+        generation = SharedWord.loadRelaxed64(record + 40)
+        dropped = SharedWord.loadRelaxed64(record + 48)
+        bytes = Int(UInt32(truncatingIfNeeded: last))
+        timestampSource = source
+        isMirrored = flags & 1 << 2 != 0
+        orientation = Int(flags >> 3 & 3) * 90
+        isKeyframe = flags & 1 << 5 != 0 ? flags & 1 << 6 != 0 : nil
+    }
+
+    func write(to record: UnsafeMutableRawPointer) {
+        SharedWord.storeRelaxed64(record + 8, sequence)
+        SharedWord.storeRelaxed64(record + 16, captureSequence)
+        SharedWord.storeRelaxed64(record + 24, UInt64(bitPattern: monotonic))
+        SharedWord.storeRelaxed64(record + 32, UInt64(bitPattern: realtime))
+        SharedWord.storeRelaxed64(record + 40, generation)
+        SharedWord.storeRelaxed64(record + 48, dropped)
+        SharedWord.storeRelaxed64(record + 56, UInt64(UInt32(clamping: bytes)) | UInt64(flags) << 32)
+    }
+
+    private var flags: UInt32 {
+        var flags = timestampSource.rawValue | UInt32(truncatingIfNeeded: orientation / 90 & 3) << 3
+        if isMirrored { flags |= 1 << 2 }
+        if let isKeyframe { flags |= 1 << 5 | (isKeyframe ? 1 << 6 : 0) }
+        return flags
+    }
+}

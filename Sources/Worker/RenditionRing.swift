@@ -1,0 +1,66 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import CaptureSources
+import FrameRing
+import LinuxIO
+
+/// The ring of one rendition in one stream: its frames are written once, for all who read it.
+final class RenditionRing {
+    let writer: RingWriter
+    /// Frames that were published so far within the stream.
+    private(set) var sequence: UInt64
+
+    /// Frames that follow one before its slot is used again.
+    private static let keep = 4
+
+    /// - Parameters:
+    ///   - layout: how the pictures lie in their slots.
+    ///   - planes: where it isn't as the layout says; nil for a compressed picture.
+    ///   - bytes: of one frame at most.
+    ///   - sequence: frames of this rendition that were published within the stream.
+    init(
+        device: String, _ rendition: Rendition, stream: String, _ layout: FrameLayout, planes: [FrameHeader.Plane]?,
+        bytes: Int, sequence: UInt64
+    ) throws(RingError) {
+        let (padded, overflow) = max(1, bytes).addingReportingOverflow(RingLayout.pageBytes - 1)
+        guard !overflow else { throw .notARing(.slotBytes) }
+        let description = RingDescription(
+            ring: hexadecimal(randomBytes(8)), stream: stream, device: device, rendition: rendition.description,
+            format: layout.pixelFormat.code, width: layout.dimensions.width, height: layout.dimensions.height,
+            planes: planes?.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
+                ?? [RingDescription.Plane(offset: 0, stride: 0, bytes: bytes)],
+            keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
+        writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: 0))
+        self.sequence = sequence
+    }
+
+    /// Publishes a frame of so many bytes, which the body writes.
+    ///
+    /// - Returns: false if it does not fit.
+    func publish(
+        _ facts: FrameFacts, generation: UInt64, dropped: UInt64, _ source: TimestampSource, bytes: Int,
+        _ fill: (UnsafeMutableRawBufferPointer) -> Void
+    ) -> Bool {
+        guard bytes > 0, bytes <= writer.plan.description.slotBytes, let slot = writer.take() else { return false }
+        fill(UnsafeMutableRawBufferPointer(rebasing: writer.pixels(of: slot)[..<bytes]))
+        writer.publish(
+            slot,
+            RingRecord(
+                sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
+                realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
+                timestampSource: RingRecord.TimestampSource(source)))
+        sequence += 1
+        return true
+    }
+}
+
+extension RingRecord.TimestampSource {
+    fileprivate init(_ source: TimestampSource) {
+        switch source {
+        case .startOfExposure: self = .startOfExposure
+        case .endOfFrame: self = .endOfFrame
+        case .dequeue: self = .dequeue
+        }
+    }
+}

@@ -1,0 +1,210 @@
+"""Rings by themselves: memory that is sealed, and waiting for a frame in it."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import mmap
+import os
+import socket
+import struct
+import tempfile
+import threading
+import time
+import unittest
+from typing import Any
+
+import vectors
+from camerabus import BusNotRunning, CaptureError, ProtocolError
+from camerabus.ring import RingClosed, RingConnection, RingFrame, RingReader
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+
+def ring_frame(frame: RingFrame) -> dict[str, Any]:
+    """A frame as ring-readings.json writes it."""
+    return {
+        "slot": frame.slot,
+        "number": frame.number,
+        "skipped": frame.lost,
+        "sequence": frame.sequence,
+        "captureSequence": frame.captureSequence,
+        "monotonic": frame.timestamp.monotonic,
+        "realtime": frame.timestamp.realtime,
+        "generation": frame.generation,
+        "dropped": frame.dropped,
+        "bytes": len(frame.payload),
+        "source": frame.timestamp.source,
+        "mirrored": frame.mirrored,
+        "orientation": frame.orientation,
+        "keyframe": frame.header.get("keyframe"),
+    }
+
+
+class Publisher:
+    """A ring as a worker makes it: the head of the first vector, 12 slots of 8192 bytes."""
+
+    SIZE = 4096 + 12 * 8192
+
+    def __init__(self, sealed: bool = True) -> None:
+        self.descriptor = os.memfd_create("ring", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+        os.ftruncate(self.descriptor, self.SIZE)
+        self.memory = mmap.mmap(self.descriptor, self.SIZE)
+        head = json.loads((vectors.PROTOCOL / "vectors" / "ring-heads.json").read_bytes())["cases"][0]["frames"][0]
+        self.memory[:512] = vectors.frame(head)
+        if sealed:
+            fcntl.fcntl(self.descriptor, 1033, 0x1 | 0x2 | 0x4 | 0x10)
+        self.number = 0
+        self._libc = ctypes.CDLL(None)
+
+    def publish(self, slot: int | None = None) -> None:
+        self.number += 1
+        slot = self.number % 12 if slot is None else slot
+        at = 512 + 64 * slot
+        self.memory[at : at + 8] = struct.pack("<Q", 1)
+        self.memory[4096 + slot * 8192 : 4096 + slot * 8192 + 7680] = bytes([self.number % 256]) * 7680
+        self.memory[at + 8 : at + 64] = struct.pack("<QQqqQQII", self.number - 1, self.number, 5, 6, 7, 0, 7680, 0)
+        self.memory[at : at + 8] = struct.pack("<Q", self.number * 2)
+        self.memory[388:392] = struct.pack("<I", slot)
+        self._count()
+
+    def end(self, why: int) -> None:
+        self.memory[392:396] = struct.pack("<I", why)
+        self._count()
+
+    def _count(self) -> None:
+        (count,) = struct.unpack("<I", self.memory[384:388])
+        self.memory[384:388] = struct.pack("<I", count + 1)
+        word = ctypes.c_char.from_buffer(self.memory, 384)
+        self._libc.syscall(ctypes.c_long(202), ctypes.byref(word), ctypes.c_long(1), ctypes.c_long(1 << 30), None, None, None)
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "the publisher here knows the futex of x86_64 only")
+class Rings(unittest.TestCase):
+    def setUp(self) -> None:
+        self.publisher = Publisher()
+        self.addCleanup(self.publisher.close)
+
+    def test_what_is_published_is_found(self) -> None:
+        reader = RingReader.attach(self.publisher.descriptor)
+        for number in range(1, 40):
+            self.publisher.publish()
+            frame = reader.poll()
+            assert frame is not None
+            self.assertEqual((frame.number, frame.sequence, frame.lost), (number, number - 1, 0))
+            self.assertEqual(bytes(frame.payload), bytes([number]) * 7680)
+            self.assertTrue(frame.payload.readonly)
+            self.assertTrue(frame.is_intact())
+            self.assertIsNone(reader.poll())
+
+    def test_what_was_overwritten_is_late(self) -> None:
+        reader = RingReader.attach(self.publisher.descriptor)
+        self.publisher.publish(0)
+        frame = reader.poll()
+        assert frame is not None
+        kept = frame.copy()
+        assert kept is not None
+        self.publisher.publish(0)
+        self.assertFalse(frame.is_intact())
+        self.assertIsNone(frame.copy())
+        self.assertEqual(reader.late, 2)
+        self.assertEqual(bytes(kept.payload), b"\1" * 7680)
+
+    @unittest.skipUnless(numpy, "NumPy is not there")
+    def test_an_array_is_a_view(self) -> None:
+        reader = RingReader.attach(self.publisher.descriptor)
+        self.publisher.publish(3)
+        frame = reader.poll()
+        assert frame is not None
+        picture = frame.array()
+        self.assertEqual(picture.shape, (60, 64, 2))
+        self.assertFalse(picture.flags.writeable or picture.flags.owndata)
+        self.assertEqual(int(picture[5, 5, 1]), 1)
+        self.publisher.memory[4096 + 3 * 8192 : 4096 + 3 * 8192 + 7680] = b"\x09" * 7680
+        self.assertEqual(int(picture[5, 5, 1]), 9)
+
+    def test_waiting_ends_with_a_frame_or_with_its_time_or_with_the_ring(self) -> None:
+        reader = RingReader.attach(self.publisher.descriptor)
+        self.assertIsNone(reader.wait(0.01))
+        self.assertIsNone(reader.wait(-1))
+        got: list[int] = []
+        begun = threading.Event()
+
+        def read() -> None:
+            begun.set()
+            try:
+                while (frame := reader.wait(30, "next")) is not None:
+                    got.append(frame.number)
+            except RingClosed:
+                got.append(-1)
+
+        thread = threading.Thread(target=read)
+        thread.start()
+        begun.wait()
+        self.publisher.publish()
+        until = time.monotonic() + 10
+        while got != [1] and time.monotonic() < until:
+            os.sched_yield()
+        self.publisher.publish()
+        self.publisher.publish()
+        self.publisher.end(1)
+        thread.join(30)
+        self.assertEqual(got, [1, 2, 3, -1])
+
+    def test_memory_that_could_become_shorter_is_refused(self) -> None:
+        publisher = Publisher(sealed=False)
+        self.addCleanup(publisher.close)
+        with self.assertRaises(ProtocolError):
+            RingReader.attach(publisher.descriptor)
+        with tempfile.TemporaryFile() as file, self.assertRaises(ProtocolError):
+            RingReader.attach(file.fileno())
+
+    def test_a_connection_goes_from_ring_to_ring(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            path = f"{folder}/cam0.ring"
+            with self.assertRaises(BusNotRunning):
+                RingConnection(path)
+            server.bind(path)
+            server.listen()
+            with RingConnection(path, "native") as connection:
+                peer, _ = server.accept()
+                with peer:
+                    self.assertEqual(json.loads(peer.recv(1000)), {"rendition": "native"})
+                    self.assertIsNone(connection.next(0.01))
+                    refusal = {"error": {"reason": "deviceDisconnected", "message": "It is gone."}}
+                    peer.send(json.dumps(refusal).encode())
+                    with self.assertRaises(CaptureError) as caught:
+                        connection.next(10)
+                    self.assertEqual(caught.exception.reason, "deviceDisconnected")
+                    socket.send_fds(peer, [b"{}"], [self.publisher.descriptor])
+                    self.publisher.publish()
+                    frame = connection.next(10)
+                    assert frame is not None
+                    self.assertEqual(frame.number, 1)
+                    self.publisher.publish()
+                    self.publisher.end(1)
+                    other = Publisher()
+                    self.addCleanup(other.close)
+                    socket.send_fds(peer, [b"{}"], [other.descriptor])
+                    numbers = []
+                    for _ in range(2):
+                        if numbers:
+                            other.publish(7)
+                        frame = connection.next(10)
+                        assert frame is not None
+                        numbers.append((frame.number, frame.slot))
+                    self.assertEqual(numbers, [(2, 2), (1, 7)])
+                    other.end(2)
+                with self.assertRaises(BusNotRunning):
+                    connection.next(10)
+
+
+if __name__ == "__main__":
+    unittest.main()
