@@ -162,9 +162,10 @@ final class DeviceFleet {
     }
 
     private func ended(_ worker: Worker) {
-        // A worker that was killed leaves its socket's file.
+        // A worker that was killed leaves its sockets' files.
         if workers[worker.device.id] == nil || workers[worker.device.id] === worker {
             File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id))
+            File.remove(launch.runtimeDirectory.ringSocket(worker.device.id))
         }
         leaving.removeAll { $0 === worker }
         for waiting in workers.values { startIfFree(waiting) }

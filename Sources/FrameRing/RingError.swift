@@ -7,7 +7,7 @@ public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
     /// It holds no ring of this version, or one that can't be.
     case notARing(Flaw)
 
-    /// What is wrong with a head, in the words of `Protocol/vectors/rings.json`.
+    /// What is wrong with a head, in the words of `Protocol/vectors/ring-heads.json`.
     public enum Flaw: String, Error, Hashable, Sendable, CaseIterable {
         case tooShort, magic, version, slots, keep, recordBytes, tableOffset, pixelsOffset, slotBytes, size, text
         case dimensions, planes

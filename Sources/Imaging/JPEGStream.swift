@@ -19,6 +19,9 @@ public enum JPEGStream {
         return true
     }
 
+    /// How much longer a picture becomes at most by its Huffman tables.
+    public static var maximumGapBytes: Int { standardTables.count }
+
     /// Where a picture lacks its Huffman tables.
     public struct HuffmanGap: Hashable, Sendable {
         fileprivate var offset: Int

@@ -72,16 +72,8 @@ public enum UnixSocket {
 
     /// Who listens at that path: the process that called `listen`. nil when nobody accepts connections there.
     public static func listener(at path: String) -> PeerCredentials? {
-        guard var address = try? address(path), let raw = try? check("socket", path, { openSocket() }) else {
-            return nil
-        }
-        let descriptor = FileDescriptor(owning: raw)
-        let result = withUnsafePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                connect(descriptor.rawValue, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-            }
-        }
-        return result == 0 ? PeerCredentials(of: descriptor.rawValue) : nil
+        guard let descriptor = try? connect(to: path, .stream) else { return nil }
+        return PeerCredentials(of: descriptor.rawValue)
     }
 
     /// Ends both directions of a connection, whoever owns the descriptor (`shutdown(2)`).

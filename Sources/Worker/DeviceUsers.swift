@@ -115,9 +115,12 @@ final class DeviceUsers {
 
     /// The processes among the connections that want frames of the device, in the order of their pids.
     ///
-    /// - Parameter subscriptions: what each process is subscribed to; a process with several connections may come several times.
+    /// - Parameters:
+    ///   - subscriptions: what each process is subscribed to; a process with several connections may come several times.
+    ///   - readers: who reads rings of which rendition.
     static func subscribers(
-        _ subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)], device: String
+        _ subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)],
+        readers: [(peer: ConnectionGuard.Peer, rendition: String)] = [], device: String
     ) -> [Subscriber] {
         var renditions: [ConnectionGuard.Peer: Set<String>] = [:]
         for (peer, topics) in subscriptions {
@@ -126,6 +129,7 @@ final class DeviceUsers {
                 renditions[peer, default: []].insert(media.renditionText)
             }
         }
+        for (peer, rendition) in readers { renditions[peer, default: []].insert(rendition) }
         return renditions.map { peer, names in
             Subscriber(
                 uid: peer.uid, pid: peer.pid, renditions: Array(names.sorted().prefix(Self.maximumRenditions)))

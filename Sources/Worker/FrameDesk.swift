@@ -128,28 +128,28 @@ final class FrameDesk {
     func failures(_ error: BusError?) -> [(topic: SubscriptionTable.Subscribed, error: BusError)] {
         var failures: [(topic: SubscriptionTable.Subscribed, error: BusError)] = []
         for output in outputs {
-            var reason = error
-            switch output.making {
-            case .impossible(let why): reason = why
-            case .converted:
-                if let failure = output.failure {
-                    reason = BusError(.internalError, "The device's frames can't be converted: \(failure)")
-                }
-            case .idle, .passThrough: break
-            }
-            guard let reason else { continue }
+            guard let reason = failure(output) ?? error else { continue }
             failures += output.outputs.map { ($0.subscribed, reason) }
         }
         return failures
     }
 
-    /// The renditions of which somebody wants rings and gets none, and why.
+    private func failure(_ output: RenditionOutput) -> BusError? {
+        switch output.making {
+        case .impossible(let why): why
+        case .converted:
+            output.failure.map { BusError(.internalError, "The device's frames can't be converted: \($0)") }
+        case .idle, .passThrough: nil
+        }
+    }
+
+    /// The renditions of which somebody wants rings and gets no frames, and why.
     ///
     /// - Parameter error: why the device gives no frames at all, if it doesn't.
     func ringFailures(_ error: BusError?) -> [(rendition: Rendition, error: BusError)] {
-        outputs.filter { $0.wantsRing && $0.ring == nil }.compactMap { output in
-            if case .impossible(let why) = output.making { return (output.rendition, why) }
-            return error.map { (output.rendition, $0) }
+        outputs.filter(\.wantsRing).compactMap { output in
+            let reason = (failure(output) ?? error) ?? (output.ring == nil ? output.ringError : nil)
+            return reason.map { (output.rendition, $0) }
         }
     }
 
@@ -193,7 +193,8 @@ final class FrameDesk {
         case .idle, .impossible: return
         case .passThrough:
             guard let plan = run.payloadPlan else { return }
-            (layout, planes, bytes) = (run.layout, plan.planes, plan.maximumBytes)
+            (layout, planes) = (run.layout, plan.planes)
+            bytes = plan.maximumBytes + (output.rendition.encoding == .jpeg ? JPEGStream.maximumGapBytes : 0)
         case .converted(let work):
             layout = work.layout
             bytes = layout.totalBytes
@@ -208,9 +209,10 @@ final class FrameDesk {
                 device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
                 sequence: departed.removeValue(forKey: name) ?? 0)
             output.ring = ring
+            output.ringError = nil
             onRing?(output.rendition, ring.writer)
         } catch {
-            output.failure = "there is no memory for a ring: \(error)"
+            output.ringError = BusError(.internalError, "There is no memory for a ring of this picture: \(error)")
         }
     }
 
@@ -231,9 +233,19 @@ final class FrameDesk {
 
     private func publish(_ frame: FrameJob, _ output: RenditionOutput, _ ring: RenditionRing) {
         guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return }
+        // Motion JPEG may leave its Huffman tables out.
+        let picture = output.rendition.encoding == .jpeg ? frame.regions.first?.prefix(count) : nil
+        let gap = picture.flatMap { JPEGStream.huffmanGap(UnsafeRawBufferPointer(rebasing: $0)) }
         let isPublished = ring.publish(
-            frame.facts, generation: generation, dropped: output.dropped, timestampSource, bytes: count
-        ) { plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: $0) }
+            frame.facts, generation: generation, dropped: output.dropped, timestampSource,
+            bytes: count + (gap?.bytes ?? 0)
+        ) { room in
+            if let gap, let picture {
+                gap.fill(UnsafeRawBufferPointer(rebasing: picture), into: room)
+            } else {
+                plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: room)
+            }
+        }
         guard isPublished else { return drop(output) }
         if output.outputs.isEmpty { output.published += 1 }
     }
@@ -289,7 +301,7 @@ final class FrameDesk {
                 _ = output.ring?.publish(
                     job.facts, generation: generation, dropped: output.dropped, timestampSource,
                     bytes: work.payload.count
-                ) { $0.copyMemory(from: work.payload.bytes) }
+                ) { room in work.payload.withUnsafeBytes { room.copyMemory(from: $0) } }
                 publish(output, work.payload, job.facts)
             case .failed(let why):
                 output.failure = why

@@ -36,6 +36,8 @@ final class RenditionOutput {
     var wantsRing = false
     /// The ring of this stream, while one is wanted.
     var ring: RenditionRing?
+    /// Why there is no ring, if there should be one.
+    var ringError: BusError?
     /// Frames that were left out within this stream: damaged ones, and those for which there was no time.
     var dropped: UInt64 = 0
     /// Frames that were published within this stream.

@@ -20,12 +20,21 @@ final class RingDoor {
         var text: String?
         /// nil while what it asked for can't be made.
         var rendition: Rendition?
-        /// The ring, or the reason, that it was told last.
-        var told = ""
+        /// The ring that it was given last.
+        var ring = ""
+        /// Why it gets no frames, as it was told last.
+        var error: BusError?
         /// Rings that were sent while others lay unread.
         var unread = 0
+        /// It will be closed in a moment, and gets nothing any more.
+        var isCut = false
+        let peer: ConnectionGuard.Peer
 
-        init(_ socket: PacketSocket) { self.socket = socket }
+        init(_ socket: PacketSocket, _ peer: PeerCredentials) {
+            self.socket = socket
+            self.peer = ConnectionGuard.Peer(
+                uid: peer.uid, pid: peer.pid, startTime: ProcessTable.startTime(of: peer.pid))
+        }
     }
 
     private let loop: Loop
@@ -35,8 +44,9 @@ final class RingDoor {
     private var ledger: ConnectionLedger
     private var guests: [Int32: Guest] = [:]
     private var rings: [Rendition: RingWriter] = [:]
+    private var errors: [Rendition: BusError] = [:]
     /// Connections that were cut because their reader did not read.
-    private(set) var cut: UInt64 = 0
+    private(set) var cutCount: UInt64 = 0
     /// Somebody asks for a rendition, perhaps as the first.
     var onWish: (String) throws(BusError) -> Rendition = { text throws(BusError) in try Rendition(parsing: text) }
     /// The last one who had asked for it has gone.
@@ -73,15 +83,22 @@ final class RingDoor {
     /// There is no ring of that rendition any more.
     func withdraw(_ rendition: Rendition) { rings[rendition] = nil }
 
-    /// Tells those who want that rendition why there is no ring; once, until there is another reason or a ring.
-    func refuse(_ rendition: Rendition, _ error: BusError) {
-        guard rings[rendition] == nil else { return }
-        for guest in guests.values where guest.rendition == rendition { tell(error, to: guest) }
+    /// All that somebody wants rings of and can't have as things are now: to be called when it may have changed. Each is told its
+    /// reason once, until there is another one.
+    func failures(_ all: [(rendition: Rendition, error: BusError)]) {
+        guard !all.isEmpty || !errors.isEmpty else { return }
+        errors = Dictionary(all.map { ($0.rendition, $0.error) }) { first, _ in first }
+        for guest in guests.values { tellError(guest) }
     }
 
     /// A place may have become free for those who were refused one.
     func retry() {
         for guest in guests.values where guest.rendition == nil && guest.text != nil { wish(guest) }
+    }
+
+    /// Who reads rings of which rendition, as it spelled it.
+    var readers: [(peer: ConnectionGuard.Peer, rendition: String)] {
+        guests.values.compactMap { guest in guest.rendition == nil ? nil : guest.text.map { (guest.peer, $0) } }
     }
 
     // MARK: Connections
@@ -107,7 +124,7 @@ final class RingDoor {
         guard let peer = PeerCredentials(of: socket.rawValue),
             ledger.open(descriptor: socket.rawValue, uid: peer.uid, pid: peer.pid)
         else { return }
-        let guest = Guest(socket)
+        let guest = Guest(socket, peer)
         guests[socket.rawValue] = guest
         guest.token = loop.watch(.descriptor(socket.rawValue)) { [weak self, weak guest] in
             guard let self, let guest else { return }
@@ -128,7 +145,7 @@ final class RingDoor {
             if error.code == EMSGSIZE { tell(.invalidParams("", "a request has 1024 bytes at most"), to: guest) }
             return close(guest)
         }
-        guard let packet else { return }
+        guard let packet, !guest.isCut else { return }
         if packet.isEnd { return close(guest) }
         guard guest.text == nil else { return }
         guard let request = packet.bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }), request.object != nil else {
@@ -144,11 +161,12 @@ final class RingDoor {
     }
 
     private func wish(_ guest: Guest) {
-        guard let text = guest.text else { return }
+        guard let text = guest.text, !guest.isCut else { return }
         do throws(BusError) {
             let rendition = try onWish(text)
             guest.rendition = rendition
             if let ring = rings[rendition] { give(ring, to: guest) }
+            tellError(guest)
         } catch {
             tell(error, to: guest)
             if error.reason == .invalidParams { close(guest) }
@@ -157,30 +175,45 @@ final class RingDoor {
 
     private func give(_ ring: RingWriter, to guest: Guest) {
         let plan = ring.plan
-        guard guest.told != plan.description.ring else { return }
-        guest.told = plan.description.ring
-        send(
-            [
-                "ring": .string(plan.description.ring), "size": JSONValue(plan.size),
-                "slots": JSONValue(plan.description.slots), "slotBytes": JSONValue(plan.description.slotBytes),
-                "keep": JSONValue(plan.description.keep),
-            ], descriptor: ring.readerDescriptor, to: guest)
+        guard !guest.isCut, guest.ring != plan.description.ring else { return }
+        guest.ring = plan.description.ring
+        guest.error = nil
+        // What lies unread keeps its ring's memory: one may, and one more.
+        guest.unread = guest.socket.hasUnread ? guest.unread + 1 : 0
+        guard guest.unread < 2 else { return cut(guest) }
+        let message: JSONValue = [
+            "ring": .string(plan.description.ring), "size": JSONValue(plan.size),
+            "slots": JSONValue(plan.description.slots), "slotBytes": JSONValue(plan.description.slotBytes),
+            "keep": JSONValue(plan.description.keep),
+        ]
+        send(message, descriptor: ring.readerDescriptor, to: guest)
     }
 
+    private func tellError(_ guest: Guest) {
+        guard let rendition = guest.rendition else { return }
+        guard let error = errors[rendition] else { return guest.error = nil }
+        tell(error, to: guest)
+    }
+
+    // Who has not read the one before is told once it has: the next time that this is called, which is once a second.
     private func tell(_ error: BusError, to guest: Guest) {
-        let word = error.reason.rawValue
-        guard guest.told != word else { return }
-        guest.told = word
+        guard !guest.isCut, guest.error != error, !guest.socket.hasUnread else { return }
+        guest.error = error
         send(["error": error.headerJSON], descriptor: nil, to: guest)
     }
 
     private func send(_ message: JSONValue, descriptor: Int32?, to guest: Guest) {
-        // What lies unread keeps its ring's memory: one may, and one more.
-        guest.unread = guest.socket.hasUnread ? guest.unread + 1 : 0
-        let isSent = guest.unread < 2 && (try? guest.socket.send(message.serialized, descriptor: descriptor)) == true
-        guard !isSent else { return }
-        cut += 1
-        close(guest)
+        if (try? guest.socket.send(message.serialized, descriptor: descriptor)) != true { cut(guest) }
+    }
+
+    // Not from within: it may be one of those that somebody is just going through, and its end changes what is wanted.
+    private func cut(_ guest: Guest) {
+        guest.isCut = true
+        cutCount += 1
+        loop.schedule(at: 0) { [weak self, weak guest] in
+            guard let self, let guest else { return }
+            close(guest)
+        }
     }
 
     private func close(_ guest: Guest) {

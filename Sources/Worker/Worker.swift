@@ -230,7 +230,14 @@ public final class Worker {
 
     private var failures: [ErrorTeller.Refusal] { frames.failures(director.stream == nil ? director.error : nil) }
 
-    private func tellFailures() { errors.failures(failures) }
+    private var ringFailures: [(rendition: Rendition, error: BusError)] {
+        frames.ringFailures(director.stream == nil ? director.error : nil)
+    }
+
+    private func tellFailures() {
+        errors.failures(failures)
+        rings.failures(ringFailures)
+    }
 
     private func publish(_ topic: [UInt8], _ header: [UInt8]) {
         do {
@@ -287,7 +294,8 @@ public final class Worker {
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
-        let subscribers = DeviceUsers.subscribers(socket.subscriptions, device: options.device)
+        let subscribers = DeviceUsers.subscribers(
+            socket.subscriptions, readers: rings.readers, device: options.device)
         let identity = director.snapshot?.description.identity
         if !users.look(node: identity?.node ?? node, subscribers: subscribers, { answer(.success($0)) }) {
             answer(
@@ -321,9 +329,7 @@ public final class Worker {
             ]).serialized)
         errors.tell(table.refused + failures)
         link.sendBacklog()
-        for failure in frames.ringFailures(stream == nil ? director.error : nil) {
-            rings.refuse(failure.rendition, failure.error)
-        }
+        rings.failures(ringFailures)
         rings.retry()
         link.send(.alive(counters))
         status?.touch()
@@ -342,7 +348,7 @@ public final class Worker {
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
-            "ringReaders": JSONValue(rings.count),
+            "ringReaders": JSONValue(rings.count), "ringReadersCut": JSONValue(rings.cutCount),
             "renditions": .object(renditions),
         ]
     }
