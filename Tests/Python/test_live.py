@@ -395,6 +395,92 @@ class Frames(LiveTestCase):
             self.assertEqual(next(others).stream, other)
 
 
+class SharedFrames(LiveTestCase):
+    @unittest.skipIf(read_luma is None, "the picture counter's reader is not there")
+    def test_the_picture_is_the_one_that_the_header_says(self) -> None:
+        with self.client.frames(self.first, self.second, rendition="gray:640x0", limit=20, timeout=TIMEOUT, shared=True) as frames:
+            for frame in frames:
+                picture = read_luma(bytes(frame.plane(0)), frame.width, frame.height, frame.planes[0].stride)
+                copy = frame.copy()
+                if not frame.is_intact():
+                    continue
+                self.assertTrue(frame.payload.readonly)
+                self.assertEqual((picture.counter, copy.captureSequence), (frame.captureSequence % 2**32, frame.captureSequence))
+                self.assertEqual(frame.topic, f"buffer/{frame.device}/gray:640x0/")
+            self.assertEqual(list(frames.late), [self.first, self.second])
+
+    def test_what_can_t_be_made_is_told(self) -> None:
+        with self.assertRaises(camerabus.FormatUnsupported):
+            next(self.client.frames(self.first, rendition="bgr:16384x16384", timeout=TIMEOUT, shared=True))
+
+    def test_frames_come_again_in_another_format_and_when_the_worker_was_killed(self) -> None:
+        formats = [each for each in self.client.formats(self.second) if each.pixelFormat == "YUYV"]
+        with self.client.frames(self.second, timeout=TIMEOUT, shared=True) as frames:
+            for chosen in formats[:2]:
+                with self.client.lock(self.second):
+                    self.client.configure(self.second, activeFormat=chosen.id)
+                frame = next(frames)
+                while (frame.width, frame.height, frame.format) != (chosen.width, chosen.height, "YUYV"):
+                    frame = next(frames)
+                self.assertEqual(len(frame.payload), sum(plane.bytes for plane in frame.planes))
+            stream, worker = frame.stream, self.client.device(self.second).worker
+            assert worker is not None and worker.pid is not None
+            os.kill(worker.pid, signal.SIGKILL)
+            while frame.stream == stream:
+                frame = next(frames)
+            self.assertTrue(frame.is_intact() or next(frames).payload)
+
+    def test_a_frame_that_was_overwritten_says_so(self) -> None:
+        with self.client.frames(self.first, rendition="gray:64x36", timeout=TIMEOUT, shared=True) as frames:
+            old = next(frames)
+            while old.is_intact():
+                next(frames)
+            self.assertIsNone(old.copy())
+            self.assertGreaterEqual(frames.late[self.first], 1)
+
+    def test_a_reader_that_was_stopped_says_how_many_it_missed(self) -> None:
+        program = (
+            "import sys\nfrom camerabus import Client\n"
+            "for frame in Client().frames(sys.argv[1], shared=True): print(frame.captureSequence, frame.lost, flush=True)"
+        )
+        reader = subprocess.Popen([sys.executable, "-c", program, self.first], env=self.environment(), stdout=subprocess.PIPE, text=True)
+        assert reader.stdout is not None
+        self.addCleanup(reader.stdout.close)
+        self.addCleanup(reader.wait, TIMEOUT)
+        self.addCleanup(reader.kill)
+        self.assertTrue(reader.stdout.readline())
+        with (
+            self.client.frames(self.first, timeout=TIMEOUT, shared=True) as shared,
+            self.client.frames(self.first, timeout=TIMEOUT) as copied,
+            camerabus.RingConnection(f"{self.client.runtime_dir}/media/{self.first}.ring") as ring,
+        ):
+            begin = next(copied).captureSequence
+            reader.send_signal(signal.SIGSTOP)
+            end, lost, number = begin, [0, 0], -1
+            while end < begin + 90:
+                frame, other = next(shared), next(copied)
+                self.assertEqual((frame.stream, other.stream), (frame.stream, frame.stream))
+                fresh = ring.next(TIMEOUT)
+                self.assertIsNotNone(fresh)
+                end, lost = other.captureSequence, [lost[0] + frame.lost, lost[1] + other.lost]
+            reader.send_signal(signal.SIGCONT)
+        missed = 0
+        while number < end:
+            number, more = map(int, reader.stdout.readline().split())
+            missed += more
+        self.assertGreater(missed, 60)
+        self.assertLess(max(lost), missed, "those who go on get what comes")
+
+    def test_asyncio(self) -> None:
+        async def numbers() -> list[int]:
+            async with camerabus.AsyncClient(self.client.runtime_dir) as client:
+                async with client.frames(self.first, rendition="gray:64x36", limit=5, timeout=TIMEOUT, shared=True) as frames:
+                    return [frame.sequence async for frame in frames]
+
+        seen = asyncio.run(numbers())
+        self.assertEqual((len(seen), seen), (5, sorted(seen)))
+
+
 class State(LiveTestCase):
     def test_the_mirror_follows(self) -> None:
         topic = f"state/device/{self.first}/"

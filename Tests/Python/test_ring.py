@@ -114,7 +114,7 @@ class Rings(unittest.TestCase):
         self.publisher.publish(0)
         self.assertFalse(frame.is_intact())
         self.assertIsNone(frame.copy())
-        self.assertEqual(reader.late, 2)
+        self.assertEqual(reader.late, 1)
         self.assertEqual(bytes(kept.payload), b"\1" * 7680)
 
     @unittest.skipUnless(numpy, "NumPy is not there")

@@ -62,6 +62,7 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
+from .ring import RingConnection, RingFrame
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -161,6 +162,8 @@ __all__ = [
     "ProtocolError",
     "RecordingInProgress",
     "Reply",
+    "RingConnection",
+    "RingFrame",
     "SessionNotFound",
     "SessionNotRunning",
     "ShuttingDown",

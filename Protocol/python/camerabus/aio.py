@@ -158,9 +158,10 @@ class AsyncClient:
         limit: int | None = None,
         timeout: float = 10.0,
         errors: FrameErrors = "wait",
+        shared: bool = False,
     ) -> AsyncFrames:
         """The subscription is in force when this is entered (`async with`), or else with the first frame."""
-        return AsyncFrames(FrameFeed(self._open, devices, rendition, limit, timeout, errors), self._run)
+        return AsyncFrames(FrameFeed(self._open, devices, rendition, limit, timeout, errors, shared), self._run)
 
     def watch(self, *topics: str, timeout: float = math.inf) -> AsyncWatch:
         return AsyncWatch(EventFeed(self._open, topics), timeout, self._run)
@@ -224,6 +225,10 @@ class AsyncFrames(AsyncIterator[Frame]):
     @property
     def lost(self) -> dict[str, int]:
         return self._feed.lost
+
+    @property
+    def late(self) -> dict[str, int]:
+        return self._feed.late
 
     @property
     def last_error(self) -> CaptureError | None:

@@ -194,6 +194,7 @@ class Client:
         limit: int | None = None,
         timeout: float = 10.0,
         errors: FrameErrors = "wait",
+        shared: bool = False,
     ) -> Frames:
         """The newest frame of each device, in turn. When this returns, the subscription is in force.
 
@@ -205,8 +206,12 @@ class Client:
         whatever keeps a camera from giving its first frame; `next()` may be called again all the same. `errors="raise"` raises
         each time; `errors="frames"` raises nothing and gives an empty frame with `frame.error` instead, about once a second.
         `BusTimeout`, or what the bus says is wrong, is raised when a camera gives neither frames nor reasons for `timeout`.
+
+        With `shared` nothing is copied: `payload` and `array()` are views of memory that all readers share, and that the camera writes
+        to again some frames later (four at least). Use a frame at once, then ask `frame.is_intact()`: if it says False, throw away what was
+        made of it (`late` counts). What is to be kept is to be copied: `frame.copy()`.
         """
-        return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, errors))
+        return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, errors, shared))
 
     def watch(self, *topics: str, timeout: float = math.inf) -> Watch:
         """State and events as they go by; ends when nothing came for `timeout`, and raises `BusEnded` when the bus ends, `BusNotRunning` or
@@ -252,6 +257,11 @@ class Frames(Iterator[Frame]):
     def lost(self) -> dict[str, int]:
         """Frames missed so far, by device."""
         return self._feed.lost
+
+    @property
+    def late(self) -> dict[str, int]:
+        """Of `shared` frames: those that were overwritten before they were used, or while they were, by device."""
+        return self._feed.late
 
     @property
     def last_error(self) -> CaptureError | None:

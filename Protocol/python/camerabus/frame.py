@@ -49,6 +49,15 @@ class Frame:
             _check(members, len(payload))
         return frame
 
+    def is_intact(self) -> bool:
+        """Whether all that was read from `payload` so far is good. It always is, but for frames in shared memory (`RingFrame`)."""
+        return True
+
+    def copy(self) -> Frame | None:
+        """The frame with pixels of its own; None for one in shared memory that was overwritten meanwhile."""
+        payload = memoryview(bytes(self.payload))
+        return Frame(self.topic, self.header, payload, self.lost) if self.is_intact() else None
+
     @property
     def error(self) -> CaptureError | None:
         """Why there is no picture; None if there is one."""

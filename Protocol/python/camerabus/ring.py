@@ -154,11 +154,6 @@ class RingFrame(Frame):
         """Whether all that was read from it so far is good. A frame that isn't counts as late."""
         return self.reader is not None and self.reader._is_intact(self.slot, self.number * 2)
 
-    def copy(self) -> Frame | None:
-        """The frame with pixels of its own; None if it was overwritten meanwhile."""
-        payload = memoryview(bytes(self.payload))
-        return Frame(self.topic, self.header, payload, self.lost) if self.is_intact() else None
-
 
 class RingReader:
     """Reads one ring. Used by one thread at a time; whatever the memory holds, it never reads outside of it."""
@@ -177,7 +172,7 @@ class RingReader:
         self._wait_word = wait_word
         self._topic = f"buffer/{plan.device}/{plan.rendition}/"
         self._planes = [{"offset": offset, "stride": stride, "bytes": size} for offset, stride, size in plan.planes]
-        self._last = 0
+        self._last = self._last_late = 0
         #: Frames that were taken, left out between them, overwritten while they were used, and that made no sense.
         self.frames = self.skipped = self.late = self.unusable = 0
 
@@ -244,6 +239,16 @@ class RingReader:
                 raise NotImplementedError("This machine has no futex that Python can reach: wait for buffer/ messages.")
             self._wait_word.wait(count, until)
 
+    def find(self, frame: Frame, slot: int, offset: int, size: int, stamp: int) -> RingFrame | None:
+        """The frame that a message tells of; None: it was overwritten already, and counts as late. Raises ProtocolError."""
+        plan = self.plan
+        if not slot < plan.slots or offset != plan.pixels + slot * plan.slotBytes or not self._least <= size <= plan.slotBytes:
+            raise ProtocolError("A message names a place that is none in its ring.")
+        if stamp & 1 or not self._is_intact(slot, stamp):
+            return None
+        self.frames += 1
+        return RingFrame(frame.topic, frame.header, self._view[offset : offset + size], frame.lost, slot, stamp >> 1, self)
+
     def _find(self, order: Order) -> int | None:
         newest = self._words[_NEWEST]
         if newest >= self.plan.slots:
@@ -285,7 +290,9 @@ class RingReader:
         _fence()
         if self._longs[self._records[slot]] == stamp:
             return True
-        self.late += 1
+        if stamp != self._last_late:
+            self._last_late = stamp
+            self.late += 1
         return False
 
 

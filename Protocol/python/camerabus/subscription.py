@@ -8,6 +8,7 @@ import math
 import time
 import uuid
 from collections import deque
+from dataclasses import replace
 from typing import Any, Iterable, Literal, Mapping, Sequence, TypeAlias, get_args
 
 import zmq
@@ -18,6 +19,7 @@ from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolE
 from .finding import why_not
 from .frame import Frame
 from .sequences import Continuity
+from .sharing import RingLink
 from .steps import Socket, Steps, Wait, deadline, is_over
 from .values import Event
 
@@ -104,7 +106,14 @@ class FrameFeed:
     """The newest frame of each of several devices, in turn."""
 
     def __init__(
-        self, core: Core, devices: Sequence[str], rendition: str, limit: int | None, timeout: float, errors: FrameErrors
+        self,
+        core: Core,
+        devices: Sequence[str],
+        rendition: str,
+        limit: int | None,
+        timeout: float,
+        errors: FrameErrors,
+        shared: bool = False,
     ) -> None:
         if not devices:
             raise TypeError("frames() needs the id of at least one device")
@@ -117,6 +126,8 @@ class FrameFeed:
         self._timeout = timeout
         self._errors = errors
         self._subscriptions: list[Subscription] = []
+        self._is_shared = shared
+        self._rings: dict[str, RingLink] = {}
         # Where the bus says that it ends: its workers don't.
         self._bus: Subscription | None = None
         self._heard = 0.0
@@ -126,6 +137,11 @@ class FrameFeed:
         self.lost = dict.fromkeys(self._devices, 0)
         #: Why a device gave no frame, the last time that one did not.
         self.last_error: CaptureError | None = None
+
+    @property
+    def late(self) -> dict[str, int]:
+        """Frames that were overwritten in shared memory before they were used, or while they were."""
+        return {device: self._rings[device].late if device in self._rings else 0 for device in self._devices}
 
     def __str__(self) -> str:
         return f"of {', '.join(self._devices)}, {self._rendition}{'' if self.is_open else ': closed'}"
@@ -143,8 +159,13 @@ class FrameFeed:
         try:
             self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
             for device in self._devices:
-                topics = [f"frame/{device}/{self._rendition}/", HEARTBEAT]
-                self._subscriptions.append(Subscription(core.context, core.media_endpoint(device), topics, 2))
+                endpoint = core.media_endpoint(device)
+                topics = [f"{'buffer' if self._is_shared else 'frame'}/{device}/{self._rendition}/", HEARTBEAT]
+                self._subscriptions.append(Subscription(core.context, endpoint, topics, 2))
+                if self._is_shared:
+                    path = endpoint.removeprefix("ipc://").removesuffix(".sock") + ".ring"
+                    self._rings[device] = RingLink(path, self._rendition)
+                    self._rings[device].connect()
             if not (yield from begin_all(self._subscriptions, deadline(self._timeout))):
                 late = [name for name, each in zip(self._devices, self._subscriptions) if not each.is_in_force]
                 raise (yield from self._explain(late, "answered no subscription"))
@@ -168,9 +189,11 @@ class FrameFeed:
                 index = (self._turn + step) % len(self._subscriptions)
                 if (message := self._newest(self._subscriptions[index])) is not None:
                     self._turn = index + 1
+                    told = self.last_error
                     if (frame := self._frame(message, self._devices[index])) is not None:
                         return frame
-                    until = deadline(self._timeout)  # that it says why is a sign of life, too
+                    if self.last_error is not told:
+                        until = deadline(self._timeout)  # that it says why is a sign of life, too
             if self._bus is not None and self._bus.receive() is not None:
                 raise BusEnded(f"The bus at {self._core.directory} has ended.")
             if is_over(until):
@@ -210,11 +233,16 @@ class FrameFeed:
                 return None
             raise error
         stream, before = self._last.get(device, ("", 0))
+        if device in self._rings:
+            shared = self._rings[device].find(frame)
+            if shared is None:
+                return None  # what comes next tells that it is lost
+            frame = shared
         missed = max(0, frame.sequence - before - 1) if stream == frame.stream else 0
         self._last[device] = (frame.stream, frame.sequence)
         self.lost[device] += missed
         self._left -= 1
-        return Frame(frame.topic, frame.header, frame.payload, missed) if missed else frame
+        return replace(frame, lost=missed) if missed else frame
 
     def _explain(self, devices: Sequence[str], what: str) -> Steps[CaptureError]:
         """Why nothing comes, as far as the bus can tell."""
@@ -226,6 +254,8 @@ class FrameFeed:
                 return error
             if device.error is not None:
                 return device.error
+            if name in self._rings and (problem := self._rings[name].problem) is not None:
+                return BusNotRunning(f"The shared memory of {name} can't be had ({problem}).")
             worker = device.worker.state if device.worker else "unknown"
             known.append(f"{name} {what} (worker {worker}, {'streaming' if device.isStreaming else 'not streaming'})")
         return BusTimeout(f"Within {self._timeout:g} s {' and '.join(known)}.")
@@ -233,6 +263,8 @@ class FrameFeed:
     def close(self) -> None:
         while self._subscriptions:
             self._subscriptions.pop().close()
+        for ring in self._rings.values():
+            ring.close()
         if self._bus is not None:
             self._bus.close()
             self._bus = None

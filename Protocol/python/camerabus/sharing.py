@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rings that belong to `buffer/` messages: asked for once, followed as they change, and never waited for."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import time
+
+from .errors import ProtocolError
+from .frame import Frame
+from .ring import RingFrame, RingReader
+
+_MESSAGE_BYTES = 65536
+_RETRY = 1.0  # seconds from one attempt to connect to the next
+
+
+class RingLink:
+    """A device's connection for rings of one rendition. When its worker has gone it connects again, to the next one."""
+
+    def __init__(self, path: str, rendition: str) -> None:
+        self._path = path
+        self._request = json.dumps({"rendition": rendition}).encode()
+        self._socket: socket.socket | None = None
+        self._next_attempt = 0.0
+        self._reader: RingReader | None = None
+        self._late = 0
+        #: Why there is no connection, if there is none.
+        self.problem: str | None = None
+
+    @property
+    def late(self) -> int:
+        """Frames that were overwritten before they were used, or while they were."""
+        return self._late + (self._reader.late if self._reader else 0)
+
+    def connect(self) -> None:
+        """Connects unless it is connected, or has just tried to. What is wrong is in `problem`."""
+        if self._socket is not None or time.monotonic() < self._next_attempt:
+            return
+        self._next_attempt = time.monotonic() + _RETRY
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.setblocking(False)
+        try:
+            connection.connect(self._path)
+            connection.send(self._request)
+        except OSError as error:
+            connection.close()
+            self.problem = f"{self._path}: {os.strerror(error.errno or errno.EIO)}"
+            return
+        self._socket, self.problem = connection, None
+
+    def find(self, frame: Frame) -> RingFrame | None:
+        """The frame that a message tells of; None: its ring is not there (yet, or any more), or it was overwritten already."""
+        buffer = frame.header.get("buffer")
+        if not isinstance(buffer, dict):
+            raise ProtocolError("A frame came without the place in shared memory where it lies.")
+        if self._reader is None or self._reader.plan.ring != buffer["ring"]:
+            self._receive()
+        if self._reader is None or self._reader.plan.ring != buffer["ring"]:
+            return None
+        return self._reader.find(frame, buffer["slot"], buffer["offset"], buffer["bytes"], buffer["stamp"])
+
+    def _receive(self) -> None:
+        self.connect()
+        while self._socket is not None:
+            descriptors: list[int] = []
+            try:
+                message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
+                if descriptors:
+                    reader = RingReader.attach(descriptors[0])
+                    self._late, self._reader = self.late, reader
+                elif not message:
+                    self._disconnect()
+                    self.problem = "the worker has ended the connection"
+            except BlockingIOError:
+                return
+            except OSError:
+                self._disconnect()
+            finally:
+                for descriptor in descriptors:
+                    os.close(descriptor)
+
+    def _disconnect(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def close(self) -> None:
+        self._disconnect()
