@@ -317,6 +317,8 @@ public final class Worker {
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
+            "time": .integer(MonotonicClock.now()), "processorTime": JSONValue(ProcessUsage.processorTime),
+            "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,
             "renditions": .object(renditions),
         ]
     }
