@@ -30,6 +30,7 @@ public final class ConnectionGuard {
     private var servers: [ServerSocket] = []
     /// When a line was last logged about connections beyond the limits: a flood is one line a second.
     private var lastWarning: Int64 = 0
+    private var lastCutWarning: Int64 = 0
     /// Connections that were shut down so far.
     public private(set) var refused = 0
     /// Called when a connection has ended, with its descriptor.
@@ -51,6 +52,11 @@ public final class ConnectionGuard {
 
     /// Who is at the other end of that connection; nil when it is none, or has ended.
     public func peer(of descriptor: Int32) -> Peer? { peers[descriptor] }
+
+    /// What each connection's peer has not read.
+    public var unread: [(connection: Int32, bytes: Int)] {
+        peers.keys.map { ($0, UnixSocket.unreadBytes($0)) }
+    }
 
     /// New limits; connections that are open stay.
     public func setLimits(perUser: Int, total: Int) { ledger.setLimits(perUser: perUser, total: total) }
@@ -114,6 +120,18 @@ public final class ConnectionGuard {
                     "refused": "\(refused)",
                 ])
         }
+    }
+
+    /// Ends the connection of a peer that does not take what it asked for, with at most one line a second in the log.
+    public func cutOff(_ descriptor: Int32) {
+        let now = MonotonicClock.now()
+        if let peer = peers[descriptor], now - lastCutWarning > 1_000_000_000 {
+            lastCutWarning = now
+            logger.warning(
+                "a connection is cut off: what was sent is not taken, and memory is short",
+                metadata: [LogKeys.peerUID: "\(peer.uid)", LogKeys.peerPID: "\(peer.pid)"])
+        }
+        shutDown(descriptor)
     }
 
     /// Ends a connection. Nothing happens when the descriptor is not any more that of the process it was counted for.

@@ -66,7 +66,7 @@ public final class PacketSocket: Sendable {
     }
 
     /// Whether the other end has not read all that was sent (`SIOCOUTQ`).
-    public var hasUnread: Bool { clinux_unread_bytes(rawValue) > 0 }
+    public var hasUnread: Bool { UnixSocket.unreadBytes(rawValue) > 0 }
 
     /// Waits until something can be received, or the time has come.
     ///
@@ -86,6 +86,9 @@ public final class PacketSocket: Sendable {
 }
 
 extension UnixSocket {
+    /// Bytes, with what the kernel adds, that the other end of a connection has not read (`SIOCOUTQ`); 0 for what is none.
+    public static func unreadBytes(_ descriptor: Int32) -> Int { Int(max(0, clinux_unread_bytes(descriptor))) }
+
     /// A connection that waits at a listening socket which doesn't block; nil when none does.
     public static func accept(_ listening: Int32) throws(SystemError) -> FileDescriptor? {
         do throws(SystemError) {

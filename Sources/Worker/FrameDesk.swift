@@ -4,6 +4,7 @@ import CaptureCore
 import CaptureSources
 import FrameRing
 import Imaging
+import LinuxIO
 import ZeroMQ
 
 /// What becomes of each frame: for every rendition that is wanted it is passed through, converted or left out, and published.
@@ -11,9 +12,12 @@ final class FrameDesk {
     private let device: String
     private let socket: MediaSocket
     private let pool: RenditionPool
+    private let lender: PayloadLender
     private var outputs: [RenditionOutput] = []
     private var run: StreamRun?
-    /// The frame's own bytes, made at the first rendition that needs them and shared by all.
+    /// The frame as it lies in a ring.
+    private let lent = Message()
+    /// Where there is no memory for a ring: the frame's own bytes, copied at the first rendition that needs them and shared by all.
     private let native = Message()
     /// The same as a JPEG that any program can read.
     private let completed = Message()
@@ -38,10 +42,11 @@ final class FrameDesk {
 
     private static let maximumDeparted = 4096
 
-    init(device: String, _ socket: MediaSocket, _ pool: RenditionPool) {
+    init(device: String, _ socket: MediaSocket, _ pool: RenditionPool, _ lender: PayloadLender) {
         self.device = device
         self.socket = socket
         self.pool = pool
+        self.lender = lender
         pool.onFinished = { [weak self] work in self?.finished(work) }
     }
 
@@ -96,6 +101,7 @@ final class FrameDesk {
             return
         }
         if let run, run.timestampSource != timestampSource { prepareHeaders(run) }
+        socket.relieve(lender.memory, at: MonotonicClock.now())
         frames += 1
         lastFrame = frame.facts.monotonic
         // The other threads begin before this one is busy with copying.
@@ -110,13 +116,12 @@ final class FrameDesk {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
             let publication = output.ring.flatMap { put(frame, output, $0) }
-            if let publication { refer(output, publication, frame.facts) }
-            guard output.wantsPayload else {
-                if publication == nil { drop(output) } else { output.published += 1 }
+            if let publication {
+                hand(output, publication, frame.facts)
                 continue
             }
-            hasNative = hasNative || makeNative(frame)
-            guard hasNative else {
+            hasNative = hasNative || output.wantsPayload && makeNative(frame)
+            guard output.wantsPayload, hasNative else {
                 drop(output)
                 continue
             }
@@ -125,6 +130,9 @@ final class FrameDesk {
         native.removeAll()
         completed.removeAll()
     }
+
+    /// Bytes of frames that slow subscribers hold, beside those in rings.
+    var heldBytes: Int { lender.held }
 
     /// The subscribers of renditions that get no frames, and why.
     ///
@@ -192,7 +200,7 @@ final class FrameDesk {
     // MARK: Rings
 
     private func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
-        guard output.wantsRing else { return endRing(output) }
+        guard output.needsRing else { return endRing(output) }
         guard output.ring == nil else { return }
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
@@ -215,6 +223,7 @@ final class FrameDesk {
         do throws(RingError) {
             let ring = try RenditionRing(
                 device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
+                lending: PayloadLender.slots,
                 sequence: departed.removeValue(forKey: name) ?? 0)
             output.ring = ring
             output.ringError = nil
@@ -232,6 +241,7 @@ final class FrameDesk {
         output.ring = nil
         for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
         ring.writer.close(.ended)
+        lender.end(ring.writer)
         if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
             departed[ringName(output)] = ring.sequence
         }
@@ -262,6 +272,17 @@ final class FrameDesk {
         }
     }
 
+    // A frame lies in its ring: that is told to those who look there, and lent to libzmq for the others.
+    private func hand(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
+        refer(output, publication, facts)
+        guard output.wantsPayload, let ring = output.ring else {
+            output.published += 1
+            return
+        }
+        if lender.fill(lent, from: ring, publication) { publish(output, lent, facts) } else { drop(output) }
+        lent.removeAll()
+    }
+
     // After it is there: whoever reads the header finds the picture.
     private func refer(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
         for topic in output.outputs where topic.subscribed.kind == .buffer {
@@ -287,22 +308,21 @@ final class FrameDesk {
     // MARK: Frames
 
     private func makeNative(_ frame: FrameJob) -> Bool {
-        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed),
-            (try? native.allocate(count: count)) != nil
-        else { return false }
-        native.withUnsafeMutableBytes { plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: $0) }
-        return true
+        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return false }
+        return lender.memory.fill(native, count: count) { room in
+            plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: room)
+        }
     }
 
     // Motion JPEG may leave its Huffman tables out. Where there is no memory for them, the picture goes as it is.
     private func completeJPEG() -> Message {
         if completed.count > 0 { return completed }
         return native.withUnsafeBytes { picture in
-            guard let gap = JPEGStream.huffmanGap(picture),
-                (try? completed.allocate(count: picture.count + gap.bytes)) != nil
-            else { return native }
-            completed.withUnsafeMutableBytes { gap.fill(picture, into: $0) }
-            return completed
+            guard let gap = JPEGStream.huffmanGap(picture) else { return native }
+            let isFilled = lender.memory.fill(completed, count: picture.count + gap.bytes) {
+                gap.fill(picture, into: $0)
+            }
+            return isFilled ? completed : native
         }
     }
 
@@ -325,12 +345,7 @@ final class FrameDesk {
             switch work.outcome {
             case .made:
                 output.failure = nil
-                let publication = output.ring?.publish(
-                    job.facts, generation: generation, dropped: output.dropped, timestampSource,
-                    bytes: work.payload.count
-                ) { room in work.payload.withUnsafeBytes { room.copyMemory(from: $0) } }
-                if let publication { refer(output, publication, job.facts) }
-                publish(output, work.payload, job.facts)
+                publish(output, work.picture, job.facts)
             case .failed(let why):
                 output.failure = why
                 drop(output)
@@ -339,6 +354,17 @@ final class FrameDesk {
         work.finish()
         if work.isWaiting { pool.schedule(work) }
         if let job { run?.release(job) }
+    }
+
+    private func publish(_ output: RenditionOutput, _ picture: UnsafeRawBufferPointer, _ facts: FrameFacts) {
+        let publication = output.ring?.publish(
+            facts, generation: generation, dropped: output.dropped, timestampSource, bytes: picture.count
+        ) { $0.copyMemory(from: picture) }
+        if let publication { return hand(output, publication, facts) }
+        let isFilled =
+            output.wantsPayload && lender.memory.fill(lent, count: picture.count) { $0.copyMemory(from: picture) }
+        if isFilled { publish(output, lent, facts) } else { drop(output) }
+        lent.removeAll()
     }
 
     private func withdraw(_ output: RenditionOutput) {

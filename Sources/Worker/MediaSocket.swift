@@ -11,6 +11,7 @@ final class MediaSocket {
     private let connections: ConnectionGuard
     private var ledger = SubscriberLedger()
     private var counter = SubscriptionCounter()
+    private var stalls = StallWatch()
     private let incoming = Message()
     private let outgoing = Message()
     /// Somebody has subscribed to a topic that nobody was subscribed to, or to a barrier.
@@ -52,6 +53,24 @@ final class MediaSocket {
             tellGone(ledger.close(connection))
         }
         loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
+    }
+
+    /// Connections that were cut off because their subscriber took too little.
+    private(set) var cut: UInt64 = 0
+    private var lastRefused: UInt64 = 0
+
+    /// Cuts off the subscribers that do not take what they asked for (``StallWatch``), while memory is short. To be called with every
+    /// frame before it is published, when those who keep up have taken the one before.
+    func relieve(_ memory: PayloadMemory, at now: Int64) {
+        guard memory.isPressed else { return stalls.rest() }
+        guard stalls.isDue(at: now) else { return }
+        let refused = memory.refused
+        let isSpent = refused != lastRefused
+        lastRefused = refused
+        for connection in stalls.look(connections.unread, at: now, isSpent: isSpent) {
+            cut += 1
+            connections.cutOff(connection)
+        }
     }
 
     /// Subscriptions that were not taken in because a connection had too many.

@@ -34,9 +34,11 @@ final class RenditionOutput {
     var outputs: [Output] = []
     /// Somebody wants rings of it.
     var wantsRing = false
+    /// Its frames lie in a ring: for who reads that, and to be lent to libzmq.
+    var needsRing: Bool { wantsRing || wantsPayload }
     /// Somebody wants the pixels with the header.
     var wantsPayload: Bool { outputs.contains { $0.subscribed.kind == .frame } }
-    /// The ring of this stream, while one is wanted.
+    /// The ring of this stream, while one is needed.
     var ring: RenditionRing?
     /// Why there is no ring, if there should be one.
     var ringError: BusError?

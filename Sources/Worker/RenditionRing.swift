@@ -4,6 +4,7 @@ import CaptureCore
 import CaptureSources
 import FrameRing
 import LinuxIO
+import ZeroMQ
 
 /// The ring of one rendition in one stream: its frames are written once, for all who read it.
 final class RenditionRing {
@@ -15,14 +16,28 @@ final class RenditionRing {
     /// Frames that follow one before its slot is used again.
     private static let keep = 4
 
+    /// A slot that libzmq reads.
+    final class Loan: MessageOwner, @unchecked Sendable {
+        private let loan: RingLoan
+        var bytes: UnsafeRawBufferPointer { loan.bytes }
+
+        init(_ loan: RingLoan) { self.loan = loan }
+
+        override func giveBack() { loan.giveBack() }
+    }
+
+    // One for each slot that was lent before.
+    private var loans: [Loan?]
+
     /// - Parameters:
     ///   - layout: how the pictures lie in their slots.
     ///   - planes: where it isn't as the layout says; nil for a compressed picture.
     ///   - bytes: of one frame at most.
+    ///   - lending: slots that may be lent at a time.
     ///   - sequence: frames of this rendition that were published within the stream.
     init(
         device: String, _ rendition: Rendition, stream: String, _ layout: FrameLayout, planes: [FrameHeader.Plane]?,
-        bytes: Int, sequence: UInt64
+        bytes: Int, lending: Int, sequence: UInt64
     ) throws(RingError) {
         let (padded, overflow) = max(1, bytes).addingReportingOverflow(RingLayout.pageBytes - 1)
         guard !overflow else { throw .notARing(.slotBytes) }
@@ -32,7 +47,8 @@ final class RenditionRing {
             planes: planes?.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
                 ?? [RingDescription.Plane(offset: 0, stride: 0, bytes: bytes)],
             keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
-        writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: 0))
+        writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: lending))
+        loans = Array(repeating: nil, count: writer.plan.description.slots)
         self.sequence = sequence
     }
 
@@ -40,6 +56,15 @@ final class RenditionRing {
     struct Publication {
         var place: FrameHeaderWriter.Place
         var bytes: Int
+    }
+
+    /// Lends a frame; nil when enough are lent.
+    func lend(_ slot: Int) -> Loan? {
+        guard let loan = writer.lend(slot) else { return nil }
+        if let known = loans[slot] { return known }
+        let new = Loan(loan)
+        loans[slot] = new
+        return new
     }
 
     /// Publishes a frame of so many bytes, which the body writes.

@@ -1,7 +1,6 @@
 import CaptureCore
 import Imaging
 import Synchronization
-import ZeroMQ
 
 /// What a frame's header needs to know of it.
 struct FrameFacts {
@@ -24,7 +23,7 @@ struct FrameJob {
 /// The loop fills the mailbox and takes results; in between one thread of the pool at a time works here.
 final class RenditionWork: @unchecked Sendable {
     enum Outcome {
-        /// The picture is in ``payload``.
+        /// There is a ``picture``.
         case made
         case failed(String)
     }
@@ -36,11 +35,14 @@ final class RenditionWork: @unchecked Sendable {
     // Used by the thread that converts, then by the loop, until it schedules the next conversion.
     private let converter: PictureConverter
     private let buffer = PictureBuffer()
-    let payload = Message()
     private(set) var job: FrameJob?
     private(set) var outcome = Outcome.made
+    private var pictureBytes = 0
 
-    /// How the pictures lie in the payload.
+    /// What was made, until the next conversion is scheduled.
+    var picture: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: buffer.bytes.prefix(pictureBytes)) }
+
+    /// How the planes lie in a picture.
     let layout: FrameLayout
     /// Used by the loop only: a thread will take the mailbox's frame, or is at it.
     var isScheduled = false
@@ -66,8 +68,7 @@ final class RenditionWork: @unchecked Sendable {
         job = replace(nil)
         guard let job else { return }
         do {
-            try payload.allocate(count: try converter.convert(job.regions, bytesUsed: job.bytesUsed, into: buffer))
-            payload.withUnsafeMutableBytes { $0.copyMemory(from: buffer.bytes) }
+            pictureBytes = try converter.convert(job.regions, bytesUsed: job.bytesUsed, into: buffer)
             outcome = .made
         } catch {
             outcome = .failed("\(error)")
@@ -75,8 +76,5 @@ final class RenditionWork: @unchecked Sendable {
     }
 
     /// Forgets the frame that was converted, on the loop.
-    func finish() {
-        job = nil
-        payload.removeAll()
-    }
+    func finish() { job = nil }
 }

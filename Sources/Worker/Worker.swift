@@ -89,7 +89,9 @@ public final class Worker {
                 perUser: options.connectionsPerUser, total: options.connections)
             errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
-            frames = FrameDesk(device: options.device, socket, pool)
+            frames = FrameDesk(
+                device: options.device, socket, pool,
+                PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)))
             let clock = CallClock()
             let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
@@ -348,6 +350,7 @@ public final class Worker {
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
+            "subscribersCut": JSONValue(socket.cut), "heldBytes": JSONValue(frames.heldBytes),
             "ringReaders": JSONValue(rings.count), "ringReadersCut": JSONValue(rings.cutCount),
             "time": .integer(MonotonicClock.now()), "processorTime": JSONValue(ProcessUsage.processorTime),
             "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,

@@ -1,5 +1,14 @@
 import CZeroMQ
 
+/// Who keeps the bytes that a message borrows, and is told when they are needed no more.
+open class MessageOwner: @unchecked Sendable {
+    // Without any state of its own.
+    public init() {}
+
+    /// Called once for each message that borrowed, on any thread: libzmq and all subscribers are done with the bytes.
+    open func giveBack() {}
+}
+
 /// One frame of a message as libzmq holds it, its bytes not copied.
 ///
 /// A message can be filled and sent again and again: sending takes its bytes away and leaves it empty.
@@ -26,6 +35,27 @@ public final class Message {
     /// Lets go of the present bytes and takes those of another message, which keeps them: they are counted, not copied (`zmq_msg_copy`).
     public func share(_ other: Message) throws(ZeroMQError) {
         guard zmq_msg_copy(&message, &other.message) == 0 else { throw ZeroMQError("zmq_msg_copy") }
+    }
+
+    /// Lets go of the present bytes and borrows those of somebody else (`zmq_msg_init_data`), whom libzmq keeps until
+    /// it needs them no more.
+    ///
+    /// - Throws: `ENOMEM`; the message is empty then, and the owner has been told.
+    public func borrow(_ bytes: UnsafeRawBufferPointer, from owner: MessageOwner) throws(ZeroMQError) {
+        zmq_msg_close(&message)
+        let hint = Unmanaged.passRetained(owner)
+        let data = UnsafeMutableRawPointer(mutating: bytes.baseAddress)
+        let result = zmq_msg_init_data(
+            &message, data, bytes.count,
+            { _, hint in
+                if let hint { Unmanaged<MessageOwner>.fromOpaque(hint).takeRetainedValue().giveBack() }
+            }, hint.toOpaque())
+        guard result == 0 else {
+            let error = ZeroMQError("zmq_msg_init_data")
+            zmq_msg_init(&message)
+            hint.takeRetainedValue().giveBack()
+            throw error
+        }
     }
 
     /// Lets go of the bytes.

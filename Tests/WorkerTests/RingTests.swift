@@ -133,18 +133,18 @@ struct RingTests {
     @Test("references come again when the ring comes again within a stream")
     func referencesAgain() throws {
         let worker = try fixture()
-        let subscriber = try worker.subscriber("frame/cam0/native/", "buffer/cam0/native/")
-        let first = try FrameHeader(try subscriber.next { $0.topic == "buffer/cam0/native/" }.header)
-        try subscriber.unsubscribe("buffer/cam0/native/")
+        let subscriber = try worker.subscriber("frame/cam0/jpeg:64x36/", "buffer/cam0/gray:64x0/")
+        let first = try FrameHeader(try subscriber.next { $0.topic == "buffer/cam0/gray:64x0/" }.header)
+        try subscriber.unsubscribe("buffer/cam0/gray:64x0/")
         var before = first
-        for message in try subscriber.answers(to: "frame/cam0/gray:64x0/") where message.topic == "buffer/cam0/native/"
-        {
+        for message in try subscriber.answers(to: "frame/cam0/jpeg:64x0/")
+        where message.topic == "buffer/cam0/gray:64x0/" {
             before = try FrameHeader(message.header)
         }
-        try subscriber.subscribe("buffer/cam0/native/")
+        try subscriber.subscribe("buffer/cam0/gray:64x0/")
         let next = try FrameHeader(
             try subscriber.next {
-                $0.topic == "buffer/cam0/native/" && $0.header["buffer"]?["ring"]?.string != first.buffer?.ring
+                $0.topic == "buffer/cam0/gray:64x0/" && $0.header["buffer"]?["ring"]?.string != first.buffer?.ring
             }.header)
         #expect(next.stream == first.stream && next.sequence > before.sequence)
     }

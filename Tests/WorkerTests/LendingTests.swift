@@ -1,0 +1,157 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import FrameRing
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+@testable import Worker
+
+/// Payloads that libzmq reads where they lie, and what becomes of those who never take them.
+@Suite("Lending frames", .serialized, .timeLimit(.minutes(2)))
+struct LendingTests {
+    private static let bytes = 64 * 36
+
+    private func ring() throws -> RenditionRing {
+        let layout = try #require(FrameLayout.packed(.grey, Dimensions(width: 64, height: 36)))
+        return try RenditionRing(
+            device: "cam0", try Rendition(parsing: "native"), stream: "a", layout,
+            planes: [.init(offset: 0, stride: 64, bytes: Self.bytes)], bytes: Self.bytes, lending: PayloadLender.slots,
+            sequence: 0)
+    }
+
+    private func publish(_ ring: RenditionRing, _ value: UInt8) throws -> RenditionRing.Publication {
+        let facts = FrameFacts(captureSequence: UInt64(value), monotonic: 1, realtime: 1)
+        return try #require(
+            ring.publish(facts, generation: 0, dropped: 0, .startOfExposure, bytes: Self.bytes) { room in
+                _ = room.initializeMemory(as: UInt8.self, repeating: value)
+            })
+    }
+
+    @Test(
+        "four frames are lent, others are copied within the budget, and all stay as they were until they are let go of")
+    func budget() throws {
+        let ring = try ring()
+        let lender = PayloadLender(PayloadMemory(budget: 3 * Self.bytes))
+        var held: [Message] = []
+        for value in 1...UInt8(7) {
+            let message = Message()
+            #expect(try lender.fill(message, from: ring, publish(ring, value)))
+            held.append(message)
+        }
+        #expect(ring.writer.lentCount == 4 && lender.held == 3 * Self.bytes && lender.memory.isPressed)
+        let refused = Message()
+        #expect(try !lender.fill(refused, from: ring, publish(ring, 8)))
+        #expect(refused.count == 0)
+        // The ring goes on below all of them.
+        for value in 9...UInt8(60) { _ = try publish(ring, value) }
+        for (value, message) in zip(1...UInt8(7), held) {
+            #expect(message.count == Self.bytes)
+            message.withUnsafeBytes { bytes in #expect(bytes.allSatisfy { $0 == value }) }
+        }
+        for message in held { message.removeAll() }
+        #expect(ring.writer.lentCount == 0 && lender.held == 0 && !lender.memory.isPressed)
+        #expect(try lender.fill(refused, from: ring, publish(ring, 61)))
+    }
+
+    @Test("a shared message is held until the last one lets go")
+    func shared() throws {
+        let ring = try ring()
+        let lender = PayloadLender(PayloadMemory(budget: 0))
+        let (first, second) = (Message(), Message())
+        #expect(try lender.fill(first, from: ring, publish(ring, 1)))
+        try second.share(first)
+        first.removeAll()
+        #expect(ring.writer.lentCount == 1)
+        second.removeAll()
+        #expect(ring.writer.lentCount == 0)
+    }
+
+    @Test("a ring that has ended counts as long as something of it is lent, and its memory stays")
+    func ended() throws {
+        let lender = PayloadLender(PayloadMemory(budget: 1 << 30))
+        let message = Message()
+        do {
+            let ring = try ring()
+            #expect(try lender.fill(message, from: ring, publish(ring, 7)))
+            ring.writer.close(.ended)
+            lender.end(ring.writer)
+            #expect(lender.held == ring.writer.plan.size)
+        }
+        message.withUnsafeBytes { bytes in #expect(bytes.allSatisfy { $0 == 7 }) }
+        message.removeAll()
+        #expect(lender.held == 0)
+    }
+
+    @Test("who takes nothing for two seconds has stalled; who takes something, however little, has not")
+    func stalls() {
+        var watch = StallWatch()
+        let second: Int64 = 1_000_000_000
+        #expect(watch.isDue(at: 0))
+        #expect(watch.look([(4, 1000), (5, 1000), (6, 0)], at: 0, isSpent: false).isEmpty)
+        #expect(!watch.isDue(at: 1000) && watch.isDue(at: second))
+        #expect(watch.look([(4, 1000), (5, 900), (6, 100)], at: second, isSpent: true).isEmpty)
+        #expect(watch.look([(4, 1000), (5, 1000), (6, 100)], at: 2 * second, isSpent: false) == [4])
+        #expect(watch.look([(5, 1000), (6, 0)], at: 3 * second, isSpent: false).isEmpty)
+        watch.rest()
+        #expect(watch.look([(5, 1000)], at: 9 * second, isSpent: true).isEmpty)
+    }
+
+    @Test("who is too slow for ten seconds gives way when others lose frames by it, and not before")
+    func slow() {
+        let second: Int64 = 1_000_000_000
+        for isSpent in [false, true] {
+            var watch = StallWatch()
+            for time in 0..<Int64(10) {
+                let unread = 1000 + Int(time)
+                // The second one has taken all of it for once.
+                #expect(
+                    watch.look([(4, unread), (5, time == 3 ? 0 : unread)], at: time * second, isSpent: isSpent) == [])
+            }
+            #expect(watch.look([(4, 9), (5, 9)], at: 10 * second, isSpent: isSpent) == (isSpent ? [4] : []))
+        }
+    }
+
+    @Test("subscribers that are stopped are cut off when memory runs short, and the others go on")
+    func cut() throws {
+        let worker = try WorkerFixture {
+            // 640 x 360, YUYV: more than half of it is held by whoever takes nothing.
+            $0.payloadBudget = 8 * 460_800
+            $0.configuration = [
+                "generation": 1, "frameDuration": "1/30", "controls": [],
+                "activeFormat": ["pixelFormat": "YUYV", "width": 640, "height": 360],
+            ]
+        } _: {
+            VirtualCamera(index: 0)
+        }
+        let topic = "frame/cam0/native/"
+        let subscriber = try worker.subscriber(topic, highWaterMark: 1000)
+        var stopped: [Subscriber] = []
+        // Each holds other frames than those before it.
+        for _ in 0..<6 {
+            stopped.append(try worker.subscriber(topic, highWaterMark: 1))
+            for _ in 0..<6 { _ = try subscriber.next { $0.topic == topic } }
+        }
+        let before = try FrameHeader(try subscriber.next { $0.topic == topic }.header)
+        var most: Int64 = 0
+        _ = try worker.coordinator.wait("somebody being cut off", seconds: 30) {
+            guard case .alive(let counters) = $0 else { return false }
+            most = max(most, counters["heldBytes"]?.integer ?? .max)
+            return counters["subscribersCut"]?.integer ?? 0 > 0
+        }
+        #expect(most > 0 && most <= 8 * 460_800)
+        var last = before
+        while last.sequence < before.sequence + 60 {
+            let next = try FrameHeader(try subscriber.next(seconds: 30) { $0.topic == topic }.header)
+            #expect(next.stream == last.stream && next.sequence == last.sequence + 1)
+            last = next
+        }
+        // What was on its way to them is free again.
+        _ = try worker.coordinator.wait("memory", seconds: 30) {
+            if case .alive(let counters) = $0 { counters["heldBytes"]?.integer ?? .max <= 4 * 460_800 } else { false }
+        }
+        withExtendedLifetime(stopped) {}
+    }
+}
