@@ -113,6 +113,25 @@ final class DeviceUsers {
         ]
     }
 
+    /// How many read frames of the device: subscriptions one by one, and connections for rings. Who is subscribed to `buffer/` needs both
+    /// and is one.
+    static func readers(
+        _ subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)],
+        readers: [(peer: ConnectionGuard.Peer, rendition: String)], device: String
+    ) -> Int {
+        var count = 0
+        var references: [ConnectionGuard.Peer: Int] = [:]
+        for (peer, topics) in subscriptions {
+            for topic in topics {
+                guard case .media(let media) = Topic.parse(topic), media.device == device else { continue }
+                if media.kind == .buffer { references[peer, default: 0] += 1 } else { count += 1 }
+            }
+        }
+        var rings: [ConnectionGuard.Peer: Int] = [:]
+        for (peer, _) in readers { rings[peer, default: 0] += 1 }
+        return references.merging(rings, uniquingKeysWith: max).values.reduce(count, +)
+    }
+
     /// The processes among the connections that want frames of the device, in the order of their pids.
     ///
     /// - Parameters:

@@ -351,6 +351,8 @@ public final class Worker {
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
             "subscribersCut": JSONValue(socket.cut), "heldBytes": JSONValue(frames.heldBytes),
+            "readers": JSONValue(
+                DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),
             "ringReaders": JSONValue(rings.count), "ringReadersCut": JSONValue(rings.cutCount),
             "time": .integer(MonotonicClock.now()), "processorTime": JSONValue(ProcessUsage.processorTime),
             "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,

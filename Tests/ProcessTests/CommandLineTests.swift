@@ -259,6 +259,7 @@ import Testing
         #expect(streaming.contains { ($0["frameRate"]?.double ?? 0) > 0 && ($0["load"]?.double ?? 0) > 0 })
         #expect(streaming.contains { ($0["renditions"]?["jpeg:64x48"]?["frameRate"]?.double ?? 0) > 0 })
         #expect(streaming.last?["id"] == "cam0" && streaming.last?["subscriptions"] == 1)
+        #expect(streaming.last?["readers"] == 1)
         #expect((streaming.last?["residentBytes"]?.integer ?? 0) > 1 << 20)
         #expect(looks.allSatisfy { $0[1]?["state"] != "streaming" })
         recorder.stop()

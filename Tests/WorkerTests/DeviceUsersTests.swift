@@ -99,4 +99,19 @@ struct DeviceUsersTests {
             device: "cam0")
         #expect(users.count == 1 && users[0].renditions.count == 16 && users[0].renditions.first == "bgr")
     }
+
+    @Test("who is subscribed to references and has the ring that they name is one reader")
+    func readers() {
+        let (one, other) = (
+            ConnectionGuard.Peer(uid: 5, pid: 7, startTime: 1), ConnectionGuard.Peer(uid: 5, pid: 8, startTime: 1)
+        )
+        let count = DeviceUsers.readers(
+            [
+                (one, [Array("frame/cam0/bgr/".utf8), Array("buffer/cam0/bgr/".utf8), Array("ack/1/".utf8)]),
+                (one, [Array("frame/cam0/bgr/".utf8), Array("frame/cam1/bgr/".utf8), Array("frame/".utf8)]),
+                (other, [Array("buffer/cam0/native/".utf8), Array("buffer/cam0/gray/".utf8)]),
+            ], readers: [(one, "bgr"), (one, "native"), (other, "native")], device: "cam0")
+        // Two by frame/, two rings of the one, two references of the other.
+        #expect(count == 6)
+    }
 }

@@ -261,7 +261,11 @@ struct RingTests {
 
     @Test("connections beyond the limit are closed, and places become free")
     func limits() async throws {
-        let worker = try WorkerFixture({ $0.connectionsPerUser = 2 }) { VirtualCamera(index: 0) }
+        let worker = try WorkerFixture {
+            $0.connectionsPerUser = 2
+        } _: {
+            VirtualCamera(index: 0)
+        }
         let path = worker.room.directory.ringSocket("cam0")
         var first: PacketSocket? = try PacketSocket(connectingTo: path)
         let second = try PacketSocket(connectingTo: path)

@@ -30,6 +30,8 @@ struct Traffic {
         var damaged: Int64
         var leftOut: Int64
         var subscriptions: Int64
+        /// Who reads its frames, by message or from shared memory.
+        var readers: Int64
         /// Processors' worth of time: 1 is all of one.
         var load: Double?
         var residentBytes: Int64?
@@ -69,6 +71,7 @@ struct Traffic {
                 lost: grown("worker_lost\(label)", first), damaged: damaged,
                 leftOut: max(0, grown("worker_dropped\(label)", first) - damaged),
                 subscriptions: now.count("worker_subscriptions\(label)") ?? 0,
+                readers: now.count("worker_readers\(label)") ?? now.count("worker_subscriptions\(label)") ?? 0,
                 load: share("worker_processorTime\(label)", of: span),
                 residentBytes: now.count("worker_residentBytes\(label)"),
                 renditions: now.renditions(of: id).map { name in
@@ -107,7 +110,7 @@ struct Traffic {
             table.add(
                 Describing.plain(device.device["id"]), Describing.state(device.device),
                 Describing.format(device.device["activeFormat"]), Self.tenths(device.frameRate), "\(device.lost)",
-                "\(device.damaged)", "\(device.leftOut)", "\(device.subscriptions)", Self.percent(device.load),
+                "\(device.damaged)", "\(device.leftOut)", "\(device.readers)", Self.percent(device.load),
                 Self.mebibytes(device.residentBytes), Describing.holder(device.device["lock"]?["holder"]))
             for rendition in device.renditions {
                 table.note("\(rendition.name): \(Self.tenths(rendition.frameRate))/s, \(rendition.leftOut) left out")
@@ -139,6 +142,7 @@ extension Traffic.Device {
             "activeFormat": device["activeFormat"] ?? .null, "frameRate": frameRate.map { .number($0) } ?? .null,
             "lost": .integer(lost),
             "damaged": .integer(damaged), "leftOut": .integer(leftOut), "subscriptions": .integer(subscriptions),
+            "readers": .integer(readers),
             "load": load.map { .number($0) } ?? .null, "residentBytes": residentBytes.map { .integer($0) } ?? .null,
             "renditions": .object(
                 Dictionary(
