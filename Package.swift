@@ -103,7 +103,9 @@ let package = Package(
             name: "CameraBusTesting",
             dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ"],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
-        tests("BusClientTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
+        tests(
+            "BusClientTests",
+            ["BusClient", "BusProtocol", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
@@ -125,7 +127,9 @@ let package = Package(
                 "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux",
                 "ZeroMQ",
             ]),
-        tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
+        tests(
+            "ProcessTests",
+            ["BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),
         tests(
             "WorkerTests",

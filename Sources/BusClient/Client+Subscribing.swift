@@ -8,13 +8,18 @@ extension Client {
     /// - Parameters:
     ///   - device: its id.
     ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>]`: `jpeg:640x360@10`.
+    ///   - shared: takes the pixels from memory that all readers share, without a copy. The device overwrites a frame when some more
+    ///     have come, four at least: use it at once, and then ask ``Payload/isIntact``. Where no shared memory can be had, from a bus that
+    ///     knows none or for want of memory, frames come as usual, and ``Payload/isShared`` is false. New rings, new formats
+    ///     and new workers are followed without a word.
     ///   - newest: how many frames are kept for a late reader; older ones are left out and counted.
     ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever. In any case it ends
     ///     with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a sign of life.
     ///   - timeout: for the subscription itself.
     /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, or `invalidParams` for what can't be a topic.
     public func frames(
-        _ device: String, _ rendition: String = "native", newest: Int = 1, silence: Duration? = nil,
+        _ device: String, _ rendition: String = "native", shared: Bool = false, newest: Int = 1,
+        silence: Duration? = nil,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Frames {
         guard case .media(let topic)? = Topic.parse(Topic.frame(device, rendition).bytes) else {
@@ -26,16 +31,19 @@ extension Client {
         let deadline = monotonic(after: timeout)
         // The socket of a device that isn't there would stay silent; the bus knows better.
         _ = try await call("device.get", ["device": .string(device)], timeout: timeout)
+        let isShared = shared && greeting.features.contains(Feature.rings.rawValue)
+        let ring = isShared ? RingLink(directory.ringSocket(device), rendition: rendition) : nil
+        let wish = isShared ? MediaTopic(.buffer, device: topic.device, renditionText: topic.renditionText) : topic
         let mailbox = Mailbox<RawFrame>(capacity: newest)
         let plan = Subscription.Plan(
-            path: directory.mediaSocket(device), topics: [topic.text], receiveHighWaterMark: max(2, newest),
+            path: directory.mediaSocket(device), topics: [wish.text], receiveHighWaterMark: max(2, newest),
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,
             directory: directory)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
             if let frame = RawFrame(message) { mailbox.put(frame) }
             return .goOn
         }
-        return Frames(self, device: device, rendition: rendition, number: number, mailbox: mailbox)
+        return Frames(self, device: device, rendition: rendition, number: number, mailbox: mailbox, ring: ring)
     }
 
     /// Subscribes to topics of the events socket; on return the subscription is in force, and the current values of the `state/`

@@ -191,5 +191,9 @@ public final class Client: Sendable {
 
     func endSubscription(_ number: UInt64) { line.handle.post { $0.removeSubscription(number) } }
 
+    func replaceTopic(_ number: UInt64, _ old: String, by new: String) {
+        line.handle.post { $0.subscriptions[number]?.replace(old, by: new) }
+    }
+
     func resumeSubscription(_ number: UInt64) { line.handle.post { $0.subscriptions[number]?.resume() } }
 }

@@ -7,7 +7,7 @@ public struct Frame: Sendable {
     public var header: FrameHeader
     /// The header as it was sent.
     public var json: JSONValue
-    /// The pixels, where the header's planes say.
+    /// The pixels, where the header's planes say: bytes of the message, or shared memory (``Payload/isShared``).
     public var payload: Payload
     /// Frames of this topic that were published between the one before and this one, and did not come or were left out here for being late.
     public var lost: UInt64
@@ -25,10 +25,12 @@ struct RawFrame: Sendable {
         payload = message.count == 3 ? Payload(message[2]) : nil
     }
 
-    /// Reads the header.
+    /// Reads the header, and finds the pixels.
     ///
+    /// - Parameter ring: where they are if they did not come along.
+    /// - Returns: nil when they are not there any more, or not yet.
     /// - Throws: what stands in it in place of a picture.
-    func frame() throws(ClientError) -> Frame {
+    func frame(_ ring: RingLink? = nil) throws(ClientError) -> Frame? {
         let json: JSONValue
         do throws(JSONError) {
             json = try header.withUnsafeBytes { bytes throws(JSONError) in try JSONValue(parsing: bytes) }
@@ -40,6 +42,16 @@ struct RawFrame: Sendable {
             header = try FrameHeader(json)
         } catch {
             throw .refused(error)
+        }
+        var payload = payload
+        if let place = header.buffer, payload == nil {
+            guard let ring else { return nil }
+            switch ring.find(place) {
+            case .picture(let picture): payload = Payload(picture, ring)
+            case .gone: return nil
+            case .nonsense:
+                throw .unreadable("A message of \(header.device) names a place in shared memory that is none.")
+            }
         }
         guard let payload, header.planesFit(in: payload.count) else {
             throw .unreadable("A frame of \(header.device) has fewer bytes than its header says.")

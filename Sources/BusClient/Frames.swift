@@ -11,6 +11,8 @@ public final class Frames: AsyncSequence, Sendable {
     private struct Last {
         var stream = ""
         var sequence: UInt64 = 0
+        /// Where the pixels are; nil: they come with the messages.
+        var ring: RingLink?
     }
 
     /// The device's id.
@@ -20,14 +22,20 @@ public final class Frames: AsyncSequence, Sendable {
     private let client: Client
     private let number: UInt64
     private let mailbox: Mailbox<RawFrame>
-    private let last = Mutex(Last())
+    private let ring: RingLink?
+    private let last: Mutex<Last>
 
-    init(_ client: Client, device: String, rendition: String, number: UInt64, mailbox: Mailbox<RawFrame>) {
+    init(
+        _ client: Client, device: String, rendition: String, number: UInt64, mailbox: Mailbox<RawFrame>,
+        ring: RingLink?
+    ) {
         self.client = client
         self.device = device
         self.rendition = rendition
         self.number = number
         self.mailbox = mailbox
+        self.ring = ring
+        last = Mutex(Last(ring: ring))
     }
 
     deinit { client.endSubscription(number) }
@@ -35,18 +43,53 @@ public final class Frames: AsyncSequence, Sendable {
     /// Ends the subscription; who waits gets ``ClientError/closed``.
     public func close() { client.endSubscription(number) }
 
+    /// Whether frames come from shared memory: as it was asked for, as long as that can be had.
+    public var areShared: Bool { last.withLock { $0.ring != nil } }
+
+    /// Shared frames that were overwritten before they were used, or while they were. Those of the first kind count as
+    /// ``Frame/lost`` too.
+    public var late: UInt64 { ring?.late ?? 0 }
+
     /// The next frame that is newer than the last one given.
     ///
     /// - Throws: ``ClientError/refused(_:)`` when the rendition can't be made, ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> Frame {
-        var frame = try await mailbox.next().frame()
-        frame.lost = last.withLock { last in
-            defer { last = Last(stream: frame.header.stream, sequence: frame.header.sequence) }
-            // A new stream counts anew: what was lost at its beginning can't be known.
-            guard last.stream == frame.header.stream, frame.header.sequence > last.sequence else { return 0 }
-            return frame.header.sequence - last.sequence - 1
+        while true {
+            let raw = try await mailbox.next()
+            let ring = last.withLock(\.ring)
+            let found: Frame?
+            do throws(ClientError) {
+                found = try raw.frame(ring)
+            } catch {
+                // The worker, or the machine, has no memory for a ring. Whatever else is wrong will be told again.
+                guard ring != nil, error.reason == .internalError else { throw error }
+                fallBack()
+                continue
+            }
+            guard var frame = found else {
+                if ring?.isHopeless == true { fallBack() }
+                continue
+            }
+            frame.lost = last.withLock { last in
+                defer { (last.stream, last.sequence) = (frame.header.stream, frame.header.sequence) }
+                // A new stream counts anew: what was lost at its beginning can't be known.
+                guard last.stream == frame.header.stream, frame.header.sequence > last.sequence else { return 0 }
+                return frame.header.sequence - last.sequence - 1
+            }
+            return frame
         }
-        return frame
+    }
+
+    // From now on the pixels come along. That topic has a count of its own.
+    private func fallBack() {
+        let wasShared = last.withLock { last in
+            defer { last = Last() }
+            return last.ring != nil
+        }
+        guard wasShared else { return }
+        client.replaceTopic(
+            number, MediaTopic(.buffer, device: device, renditionText: rendition).text,
+            by: MediaTopic(.frame, device: device, renditionText: rendition).text)
     }
 
     public struct AsyncIterator: AsyncIteratorProtocol {

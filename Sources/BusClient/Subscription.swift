@@ -91,6 +91,12 @@ final class Subscription {
         loop.sourcesChanged()
     }
 
+    /// Subscribes to another topic in place of one.
+    func replace(_ old: String, by new: String) {
+        try? socket.subscribe(new)
+        try? socket.unsubscribe(old)
+    }
+
     func close(_ error: ClientError) {
         finishOpening(.failure(error))
         fail(error)

@@ -56,4 +56,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case names
     /// `fault.inject`.
     case faults
+    /// Frames in shared memory: `media/<device>.ring`, and `buffer/` topics.
+    case rings
 }

@@ -76,17 +76,10 @@ public final class RingReader {
     /// A ring in memory that is mapped already.
     public init(_ view: SharedMemoryView) throws(RingError) {
         guard let base = view.bytes.baseAddress else { throw .notARing(.tooShort) }
-        do throws(RingError.Flaw) {
-            // A copy, so that nothing can change between its check and its use.
-            let head = [UInt8](view.bytes.prefix(RingLayout.headBytes))
-            plan = try RingPlan(head: head, memoryBytes: view.bytes.count)
-        } catch {
-            throw .notARing(error)
-        }
+        plan = try RingPlan(of: view)
         self.view = view
         self.base = base
-        let description = plan.description
-        leastBytes = description.isCompressed ? 1 : description.planes.map { $0.offset + $0.bytes }.max() ?? 1
+        leastBytes = plan.description.leastBytes
     }
 
     /// A frame as wanted, if there is one now.
