@@ -34,6 +34,7 @@ class FakeBus:
         self.devices = devices
         self.requests: list[dict[str, Any]] = []
         self.subscriptions: list[tuple[str, str]] = []
+        self.features = ["locks", "configure", "renditions"]
         self.authorization = {"video": "authorized", "audio": "authorized"}
         self.methods: dict[str, Callable[[dict[str, Any]], Any]] = {
             "bus.hello": self._hello,
@@ -197,7 +198,7 @@ class FakeBus:
 
     def _hello(self, params: dict[str, Any]) -> Any:
         return {
-            "server": "CameraBus", "version": "0.1.0", "protocol": 1, "features": ["locks", "configure", "renditions"],
+            "server": "CameraBus", "version": "0.1.0", "protocol": 1, "features": self.features,
             "you": {"uid": os.getuid(), "gid": os.getgid(), "pid": os.getpid()}, "authorization": self.authorization,
             "endpoints": {
                 "command": f"{self.directory}/command.sock", "events": f"{self.directory}/events.sock",

@@ -176,6 +176,36 @@ class Frames(BusTestCase):
             self.bus.send_frame("cam0", 1, rendition="bgr:9999x9999")
             self.assertEqual(next(frames).sequence, 1)
 
+    def test_shared_frames_of_a_bus_that_has_none_come_as_usual(self) -> None:
+        with self.client.frames("cam0", timeout=5, shared=True) as frames:
+            self.assertIn(("+", "frame/cam0/native/"), self.bus.subscriptions)
+            self.bus.send_frame("cam0", 1, payload=b"0123456789abcdef")
+            frame = next(frames)
+            self.assertTrue(frame.is_intact() and frame.copy())
+            self.assertEqual(frames.late, {"cam0": 0})
+
+    def test_shared_frames_come_as_usual_where_there_is_no_memory_for_them(self) -> None:
+        self.bus.features = ["rings"]
+        client = Client(self.bus.directory, timeout=5)
+        self.addCleanup(client.close)
+        with client.frames("cam0", timeout=5, shared=True) as frames:
+            self.assertIn(("+", "buffer/cam0/native/"), self.bus.subscriptions)
+            self.bus.send_media("cam0", "buffer/cam0/native/", {"v": 1, "device": "cam0", "rendition": "native", "error": {"reason": "internalError", "message": "No memory."}})  # fmt: skip
+            stop = threading.Event()
+
+            def publish() -> None:
+                while not stop.wait(0.05):
+                    self.bus.send_frame("cam0", 1, payload=b"0123456789abcdef")
+
+            publisher = threading.Thread(target=publish)
+            publisher.start()
+            try:
+                self.assertEqual(bytes(next(frames).payload), b"0123456789abcdef")
+            finally:
+                stop.set()
+                publisher.join()
+            self.assertIn(("-", "buffer/cam0/native/"), self.bus.subscriptions)
+
     def test_an_error_header_may_be_taken_as_a_frame(self) -> None:
         with self.client.frames("cam0", errors="frames") as frames:
             header = {"v": 1, "device": "cam0", "rendition": "native"}

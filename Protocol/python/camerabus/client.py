@@ -209,7 +209,8 @@ class Client:
 
         With `shared` nothing is copied: `payload` and `array()` are views of memory that all readers share, and that the camera writes
         to again some frames later (four at least). Use a frame at once, then ask `frame.is_intact()`: if it says False, throw away what was
-        made of it (`late` counts). What is to be kept is to be copied: `frame.copy()`.
+        made of it (`late` counts). What is to be kept is to be copied: `frame.copy()`. Where no shared memory can be had, from a bus that knows
+        none or for want of memory, frames come as usual; `is_intact()` is always True then.
         """
         return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, errors, shared))
 

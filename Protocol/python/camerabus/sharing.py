@@ -15,6 +15,7 @@ from .ring import RingFrame, RingReader
 
 _MESSAGE_BYTES = 65536
 _RETRY = 1.0  # seconds from one attempt to connect to the next
+_PATIENCE = 3  # attempts in a row that fail while frames come: a worker that is being started again has its socket sooner
 
 
 class RingLink:
@@ -26,7 +27,9 @@ class RingLink:
         self._socket: socket.socket | None = None
         self._next_attempt = 0.0
         self._reader: RingReader | None = None
-        self._late = 0
+        self._late = self._failures = 0
+        #: Its frames come with their pixels by now, because no ring could be had.
+        self.is_given_up = False
         #: Why there is no connection, if there is none.
         self.problem: str | None = None
 
@@ -34,6 +37,11 @@ class RingLink:
     def late(self) -> int:
         """Frames that were overwritten before they were used, or while they were."""
         return self._late + (self._reader.late if self._reader else 0)
+
+    @property
+    def is_hopeless(self) -> bool:
+        """No ring can be had, again and again."""
+        return self._failures >= _PATIENCE
 
     def connect(self) -> None:
         """Connects unless it is connected, or has just tried to. What is wrong is in `problem`."""
@@ -47,6 +55,7 @@ class RingLink:
             connection.send(self._request)
         except OSError as error:
             connection.close()
+            self._failures += 1
             self.problem = f"{self._path}: {os.strerror(error.errno or errno.EIO)}"
             return
         self._socket, self.problem = connection, None
@@ -70,14 +79,16 @@ class RingLink:
                 message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
                 if descriptors:
                     reader = RingReader.attach(descriptors[0])
-                    self._late, self._reader = self.late, reader
+                    self._late, self._reader, self._failures = self.late, reader, 0
                 elif not message:
                     self._disconnect()
                     self.problem = "the worker has ended the connection"
             except BlockingIOError:
                 return
-            except OSError:
+            except (OSError, ProtocolError) as error:
                 self._disconnect()
+                self._failures += 1
+                self.problem = str(error)
             finally:
                 for descriptor in descriptors:
                     os.close(descriptor)

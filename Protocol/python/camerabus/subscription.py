@@ -158,6 +158,7 @@ class FrameFeed:
                 yield from core.ask(calls.device(device))
         try:
             self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
+            self._is_shared = self._is_shared and "rings" in hello.features
             for device in self._devices:
                 endpoint = core.media_endpoint(device)
                 topics = [f"{'buffer' if self._is_shared else 'frame'}/{device}/{self._rendition}/", HEARTBEAT]
@@ -224,7 +225,16 @@ class FrameFeed:
             raise ProtocolError(f"A message without a header came from {device}.")
         payload = message[2].buffer if len(message) > 2 else memoryview(b"")
         frame = Frame.parse(message[0].bytes, message[1].bytes, payload)
+        ring = self._rings.get(device)
+        if ring is not None and ring.is_given_up:
+            if frame.topic.startswith("buffer/"):
+                return None
+            ring = None
         if (error := frame.error) is not None:
+            if ring is not None and error.reason == "internalError":
+                # There is no memory for a ring. Whatever else is wrong will be told again.
+                self._fall_back(device, ring)
+                return None
             self.last_error = error
             if self._errors == "frames":
                 return frame
@@ -233,9 +243,11 @@ class FrameFeed:
                 return None
             raise error
         stream, before = self._last.get(device, ("", 0))
-        if device in self._rings:
-            shared = self._rings[device].find(frame)
+        if ring is not None:
+            shared = ring.find(frame)
             if shared is None:
+                if ring.is_hopeless:
+                    self._fall_back(device, ring)
                 return None  # what comes next tells that it is lost
             frame = shared
         missed = max(0, frame.sequence - before - 1) if stream == frame.stream else 0
@@ -243,6 +255,16 @@ class FrameFeed:
         self.lost[device] += missed
         self._left -= 1
         return replace(frame, lost=missed) if missed else frame
+
+    def _fall_back(self, device: str, ring: RingLink) -> None:
+        """From now on the pixels come along. That topic has a count of its own."""
+        ring.is_given_up = True
+        ring.close()
+        connection = self._subscriptions[self._devices.index(device)].socket
+        connection.setsockopt(zmq.SUBSCRIBE, f"frame/{device}/{self._rendition}/".encode())
+        connection.setsockopt(zmq.UNSUBSCRIBE, f"buffer/{device}/{self._rendition}/".encode())
+        if device in self._last:
+            self._last[device] = ("", 0)
 
     def _explain(self, devices: Sequence[str], what: str) -> Steps[CaptureError]:
         """Why nothing comes, as far as the bus can tell."""
