@@ -17,6 +17,8 @@ struct FramesCommand: BusCommand {
             line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \
             before it. With --json the line is the frame's header with "bytes", "lost" and, with -o, "file".
 
+            With --shared the pixels are read from memory that all readers on this machine share, where the bus has it: the same frames, for a             fraction of the work. A frame that was overwritten before it was written out counts as lost.
+
             When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
             with status 130. Either way no file is left half-written.
 
@@ -25,6 +27,7 @@ struct FramesCommand: BusCommand {
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
               camerabus frames cam0 jpeg@1 -o latest.jpg
               camerabus frames cam0 jpeg -o - | ffplay -f mjpeg -
+              camerabus frames cam0 yuyv:1280x720 --shared -o - >cam0.yuv
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -52,6 +55,9 @@ struct FramesCommand: BusCommand {
         completion: .file())
     var output: FileNamePattern?
 
+    @Flag(help: "Read the pixels from shared memory.")
+    var shared = false
+
     func validate() throws {
         do {
             _ = try Rendition(parsing: rendition)
@@ -68,18 +74,25 @@ struct FramesCommand: BusCommand {
 
     func run(_ client: Client) async throws {
         let frames = try await client.frames(
-            device, rendition, silence: Self.patience(timeout, rendition), timeout: timeout)
+            device, rendition, shared: shared, silence: Self.patience(timeout, rendition), timeout: timeout)
         var first: Int64?
         var lost: UInt64 = 0
+        // Overwritten since the last frame that was delivered.
+        var missed: UInt64 = 0
         var count = 0
         do {
             while count < number ?? .max {
-                let frame = try await frames.next()
-                lost += frame.lost
+                var frame = try await frames.next()
+                frame.lost += missed
                 let start = first ?? frame.header.monotonic
                 if first == nil, output == nil, !options.json { try Output.line(Self.titles) }
                 first = start
-                try deliver(frame, number: count + 1, start: start)
+                guard try deliver(frame, number: count + 1, start: start) else {
+                    missed = frame.lost + 1
+                    continue
+                }
+                missed = 0
+                lost += frame.lost
                 count += 1
             }
         } catch {
@@ -96,13 +109,14 @@ struct FramesCommand: BusCommand {
         "Interrupted after \(number.map { "\(count) of \($0)" } ?? "\(count)") \((number ?? count) == 1 ? "frame" : "frames")."
     }
 
-    private func deliver(_ frame: Frame, number: Int, start: Int64) throws {
+    // False: its pixels were overwritten.
+    private func deliver(_ frame: Frame, number: Int, start: Int64) throws -> Bool {
         var file: String?
         if let output {
-            if output.isStandardOutput { return try frame.payload.withUnsafeBytes { try Output.write($0) } }
+            if output.isStandardOutput { return try withPixels(frame) { try Output.write($0) } }
             let name = output.name(number)
             do {
-                try frame.payload.withUnsafeBytes { bytes throws(SystemError) in try WholeFile.write(bytes, to: name) }
+                guard try withPixels(frame, { try WholeFile.write($0, to: name) }) else { return false }
             } catch {
                 throw Failure(status: ExitStatus.refused, description: "\(error)")
             }
@@ -117,6 +131,19 @@ struct FramesCommand: BusCommand {
         } else if output == nil {
             try Output.line(Self.line(frame.header, bytes: frame.payload.count, lost: frame.lost, start: start))
         }
+        return true
+    }
+
+    // Shared ones are copied first: what is written out can't be taken back.
+    private func withPixels(_ frame: Frame, _ body: (UnsafeRawBufferPointer) throws -> Void) rethrows -> Bool {
+        guard frame.payload.isShared else {
+            try frame.payload.withUnsafeBytes { try body($0) }
+            return true
+        }
+        let copy = frame.payload.copied()
+        guard frame.payload.isIntact else { return false }
+        try copy.withUnsafeBytes(body)
+        return true
     }
 
     static let titles = Self.columns("SEQUENCE", "TIME", "FORMAT", "SIZE", "BYTES", "LOST")
