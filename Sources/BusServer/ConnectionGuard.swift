@@ -92,7 +92,8 @@ public final class ConnectionGuard {
     private func accepted(_ descriptor: Int32, on server: ServerSocket) {
         // The event may be older than the connection: its descriptor may be closed, or be another's by now. A second descriptor
         // of our own stays that connection's, whatever libzmq closes meanwhile.
-        guard let pinned = UnixSocket.duplicate(descriptor), UnixSocket.localPath(of: pinned.rawValue) == server.address,
+        guard let pinned = UnixSocket.duplicate(descriptor),
+            UnixSocket.localPath(of: pinned.rawValue) == server.address,
             let credentials = PeerCredentials(of: pinned.rawValue)
         else { return }
         closed(descriptor)
