@@ -98,6 +98,10 @@ final class FrameDesk {
         if let run, run.timestampSource != timestampSource { prepareHeaders(run) }
         frames += 1
         lastFrame = frame.facts.monotonic
+        // Before all else: whoever waits for it in the ring is woken, and only then may it be lent.
+        if let run {
+            run.ring.publish(frame, generation: generation, dropped: run.damaged, timestampSource)
+        }
         // The other threads begin before this one is busy with copying.
         for output in outputs {
             if case .converted(let work) = output.making, output.wants(frame.facts.monotonic) {
@@ -110,7 +114,10 @@ final class FrameDesk {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
             if let ring = output.ring { publish(frame, output, ring) }
-            guard !output.outputs.isEmpty else { continue }
+            guard !output.outputs.isEmpty else {
+                if output.offersNative { output.published += 1 }
+                continue
+            }
             hasNative = hasNative || makeNative(frame)
             guard hasNative else {
                 drop(output)
@@ -185,16 +192,21 @@ final class FrameDesk {
 
     private func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
         guard output.wantsRing else { return endRing(output) }
-        guard output.ring == nil else { return }
+        guard output.ring == nil, !output.offersNative else { return }
+        if output.rendition == Rendition(.native) {
+            output.offersNative = true
+            onRing?(output.rendition, run.ring.writer)
+            return
+        }
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
-        let bytes: Int
+        var bytes: Int
         switch output.making {
         case .idle, .impossible: return
         case .passThrough:
-            guard let plan = run.payloadPlan else { return }
-            (layout, planes) = (run.layout, plan.planes)
-            bytes = plan.maximumBytes + (output.rendition.encoding == .jpeg ? JPEGStream.maximumGapBytes : 0)
+            (layout, planes) = (run.layout, run.payloadPlan.planes)
+            bytes = run.payloadPlan.maximumBytes
+            if output.rendition.encoding == .jpeg { bytes += JPEGStream.maximumGapBytes }
         case .converted(let work):
             layout = work.layout
             bytes = layout.totalBytes
@@ -217,6 +229,10 @@ final class FrameDesk {
     }
 
     private func endRing(_ output: RenditionOutput) {
+        if output.offersNative {
+            output.offersNative = false
+            onRing?(output.rendition, nil)
+        }
         guard let ring = output.ring else { return }
         output.ring = nil
         ring.writer.close(.ended)

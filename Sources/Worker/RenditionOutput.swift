@@ -34,10 +34,12 @@ final class RenditionOutput {
     var outputs: [Output] = []
     /// Somebody wants rings of it.
     var wantsRing = false
-    /// The ring of this stream, while one is wanted.
+    /// The ring of this stream, while one is wanted and has to be filled.
     var ring: RenditionRing?
     /// Why there is no ring, if there should be one.
     var ringError: BusError?
+    /// The ring that is wanted is the one that the frames are captured in.
+    var offersNative = false
     /// Frames that were left out within this stream: damaged ones, and those for which there was no time.
     var dropped: UInt64 = 0
     /// Frames that were published within this stream.
@@ -80,7 +82,7 @@ final class RenditionOutput {
         case .idle, .impossible: return
         case .passThrough:
             layout = run.layout
-            planes = run.payloadPlan?.planes
+            planes = run.payloadPlan.planes
         case .converted(let work):
             layout = work.layout
             planes =

@@ -56,7 +56,7 @@ final class RenditionRing {
 }
 
 extension RingRecord.TimestampSource {
-    fileprivate init(_ source: TimestampSource) {
+    init(_ source: TimestampSource) {
         switch source {
         case .startOfExposure: self = .startOfExposure
         case .endOfFrame: self = .endOfFrame
