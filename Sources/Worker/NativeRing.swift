@@ -53,21 +53,21 @@ final class NativeRing: SlotMemory {
 
     /// Publishes a frame that the device has written to its slot.
     ///
-    /// - Returns: the slot's stamp; nil, and nothing is done, for a frame that is not whole.
-    @discardableResult
+    /// - Returns: nil, and nothing is done, for a frame that is not whole.
     func publish(
         _ frame: FrameJob, generation: UInt64, dropped: UInt64, _ source: TimestampSource
-    ) -> UInt64? {
+    ) -> RenditionRing.Publication? {
         guard let bytes = plan.count(bytesUsed: frame.bytesUsed) else { return nil }
         plan.fillUp(slots[frame.slot], bytesUsed: frame.bytesUsed)
-        let stamp = writer.publish(
-            frame.slot,
-            RingRecord(
-                sequence: sequence, captureSequence: frame.facts.captureSequence, monotonic: frame.facts.monotonic,
-                realtime: frame.facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-                timestampSource: RingRecord.TimestampSource(source)))
-        if stamp != nil { sequence += 1 }
-        return stamp
+        let record = RingRecord(
+            sequence: sequence, captureSequence: frame.facts.captureSequence, monotonic: frame.facts.monotonic,
+            realtime: frame.facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
+            timestampSource: RingRecord.TimestampSource(source))
+        guard let stamp = writer.publish(frame.slot, record) else { return nil }
+        sequence += 1
+        return RenditionRing.Publication(
+            place: FrameHeaderWriter.Place(slot: frame.slot, offset: writer.plan.pixels(frame.slot), stamp: stamp),
+            bytes: bytes)
     }
 
     // A picture whose planes' lines the driver doesn't tell is read as one piece.

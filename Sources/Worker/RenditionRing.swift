@@ -8,6 +8,9 @@ import LinuxIO
 /// The ring of one rendition in one stream: its frames are written once, for all who read it.
 final class RenditionRing {
     let writer: RingWriter
+    var id: String { writer.plan.description.ring }
+    /// It is the one that the device's frames are captured in, which is there for the whole stream and filled by it.
+    let isNative: Bool
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64
 
@@ -32,26 +35,40 @@ final class RenditionRing {
                 ?? [RingDescription.Plane(offset: 0, stride: 0, bytes: bytes)],
             keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
         writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: 0))
+        isNative = false
         self.sequence = sequence
+    }
+
+    /// The ring that the device's frames are captured in, as that of a rendition.
+    init(_ native: NativeRing) {
+        writer = native.writer
+        isNative = true
+        sequence = 0
+    }
+
+    /// A frame in the ring.
+    struct Publication {
+        var place: FrameHeaderWriter.Place
+        var bytes: Int
     }
 
     /// Publishes a frame of so many bytes, which the body writes.
     ///
-    /// - Returns: false if it does not fit.
+    /// - Returns: nil if it does not fit.
     func publish(
         _ facts: FrameFacts, generation: UInt64, dropped: UInt64, _ source: TimestampSource, bytes: Int,
         _ fill: (UnsafeMutableRawBufferPointer) -> Void
-    ) -> Bool {
-        guard bytes > 0, bytes <= writer.plan.description.slotBytes, let slot = writer.take() else { return false }
+    ) -> Publication? {
+        guard bytes > 0, bytes <= writer.plan.description.slotBytes, let slot = writer.take() else { return nil }
         fill(UnsafeMutableRawBufferPointer(rebasing: writer.pixels(of: slot)[..<bytes]))
-        writer.publish(
-            slot,
-            RingRecord(
-                sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
-                realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-                timestampSource: RingRecord.TimestampSource(source)))
+        let record = RingRecord(
+            sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
+            realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
+            timestampSource: RingRecord.TimestampSource(source))
+        guard let stamp = writer.publish(slot, record) else { return nil }
         sequence += 1
-        return true
+        return Publication(
+            place: FrameHeaderWriter.Place(slot: slot, offset: writer.plan.pixels(slot), stamp: stamp), bytes: bytes)
     }
 }
 

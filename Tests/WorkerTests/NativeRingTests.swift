@@ -105,7 +105,7 @@ struct NativeRingTests {
         let job = FrameJob(
             slot: slot, regions: [UnsafeRawBufferPointer(ring.slots[slot])], bytesUsed: [58],
             facts: FrameFacts(captureSequence: 0, monotonic: 1, realtime: 2))
-        #expect(ring.publish(job, generation: 1, dropped: 0, .endOfFrame) == 2)
+        #expect(ring.publish(job, generation: 1, dropped: 0, .endOfFrame)?.place.stamp == 2)
         let frame = try #require(reader.poll())
         #expect(frame.record.bytes == 64)
         let bytes = reader.use(frame) { Array($0) }
