@@ -101,7 +101,9 @@ let package = Package(
         // Tests
         .target(
             name: "CameraBusTesting",
-            dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ"],
+            dependencies: [
+                "BusClient", "BusProtocol", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ",
+            ],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests(
             "BusClientTests",
@@ -124,8 +126,8 @@ let package = Package(
         tests(
             "KernelTests",
             [
-                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux",
-                "ZeroMQ",
+                "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
+                "LinuxIO", "Video4Linux", "ZeroMQ",
             ]),
         tests(
             "ProcessTests",

@@ -86,6 +86,7 @@ final class FrameDesk {
             endRing(output)
             output.end()
         }
+        if let run { lender.end(run.ring.writer) }
         native.removeAll()
     }
 
@@ -104,6 +105,10 @@ final class FrameDesk {
         socket.relieve(lender.memory, at: MonotonicClock.now())
         frames += 1
         lastFrame = frame.facts.monotonic
+        // Before all else: whoever waits for it in the ring is woken, and only then may it be lent.
+        let captured = run.flatMap {
+            $0.ring.publish(frame, generation: generation, dropped: $0.damaged, timestampSource)
+        }
         // The other threads begin before this one is busy with copying.
         for output in outputs {
             if case .converted(let work) = output.making, output.wants(frame.facts.monotonic) {
@@ -115,7 +120,7 @@ final class FrameDesk {
         for offset in outputs.indices {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
-            let publication = output.ring.flatMap { put(frame, output, $0) }
+            let publication = output.ring.flatMap { $0.isNative ? captured : put(frame, output, $0) }
             if let publication {
                 hand(output, publication, frame.facts)
                 continue
@@ -202,15 +207,16 @@ final class FrameDesk {
     private func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
         guard output.needsRing else { return endRing(output) }
         guard output.ring == nil else { return }
+        if output.rendition == Rendition(.native) { return begin(RenditionRing(run.ring), output, run) }
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
-        let bytes: Int
+        var bytes: Int
         switch output.making {
         case .idle, .impossible: return
         case .passThrough:
-            guard let plan = run.payloadPlan else { return }
-            (layout, planes) = (run.layout, plan.planes)
-            bytes = plan.maximumBytes + (output.rendition.encoding == .jpeg ? JPEGStream.maximumGapBytes : 0)
+            (layout, planes) = (run.layout, run.payloadPlan.planes)
+            bytes = run.payloadPlan.maximumBytes
+            if output.rendition.encoding == .jpeg { bytes += JPEGStream.maximumGapBytes }
         case .converted(let work):
             layout = work.layout
             bytes = layout.totalBytes
@@ -225,23 +231,30 @@ final class FrameDesk {
                 device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
                 lending: PayloadLender.slots,
                 sequence: departed.removeValue(forKey: name) ?? 0)
-            output.ring = ring
-            output.ringError = nil
-            for topic in output.outputs where topic.subscribed.kind == .buffer {
-                output.prepare(topic, device: device, run)
-            }
-            onRing?(output.rendition, ring.writer)
+            begin(ring, output, run)
         } catch {
             output.ringError = BusError(.internalError, "There is no memory for a ring of this picture: \(error)")
         }
+    }
+
+    private func begin(_ ring: RenditionRing, _ output: RenditionOutput, _ run: StreamRun) {
+        output.ring = ring
+        output.ringError = nil
+        for topic in output.outputs where topic.subscribed.kind == .buffer {
+            output.prepare(topic, device: device, run)
+        }
+        onRing?(output.rendition, ring.writer)
     }
 
     private func endRing(_ output: RenditionOutput) {
         guard let ring = output.ring else { return }
         output.ring = nil
         for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
-        ring.writer.close(.ended)
-        lender.end(ring.writer)
+        // That of the device's own frames goes with the stream.
+        if !ring.isNative {
+            ring.writer.close(.ended)
+            lender.end(ring.writer)
+        }
         if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
             departed[ringName(output)] = ring.sequence
         }

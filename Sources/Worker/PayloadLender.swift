@@ -34,7 +34,7 @@ final class PayloadLender {
     /// No frames come in that ring any more.
     func end(_ ring: RingWriter) {
         sweep()
-        guard ring.lentCount > 0 else { return }
+        guard ring.lentCount > 0, !ended.contains(where: { $0 === ring }) else { return }
         ended.append(ring)
         memory.add(ring.plan.size)
     }

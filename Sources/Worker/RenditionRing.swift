@@ -10,6 +10,8 @@ import ZeroMQ
 final class RenditionRing {
     let writer: RingWriter
     var id: String { writer.plan.description.ring }
+    /// It is the one that the device's frames are captured in, which is there for the whole stream and filled by it.
+    let isNative: Bool
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64
 
@@ -49,7 +51,16 @@ final class RenditionRing {
             keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
         writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: lending))
         loans = Array(repeating: nil, count: writer.plan.description.slots)
+        isNative = false
         self.sequence = sequence
+    }
+
+    /// The ring that the device's frames are captured in, as that of a rendition.
+    init(_ native: NativeRing) {
+        writer = native.writer
+        loans = Array(repeating: nil, count: writer.plan.description.slots)
+        isNative = true
+        sequence = 0
     }
 
     /// A frame in the ring.
@@ -88,7 +99,7 @@ final class RenditionRing {
 }
 
 extension RingRecord.TimestampSource {
-    fileprivate init(_ source: TimestampSource) {
+    init(_ source: TimestampSource) {
         switch source {
         case .startOfExposure: self = .startOfExposure
         case .endOfFrame: self = .endOfFrame
