@@ -47,7 +47,7 @@ struct RawFrame: Sendable {
         if let place = header.buffer, payload == nil {
             guard let ring else { return nil }
             switch ring.find(place) {
-            case .picture(let picture): payload = Payload(picture, ring)
+            case .picture(let picture): payload = Payload(picture, ring.late)
             case .gone: return nil
             case .nonsense:
                 throw .unreadable("A message of \(header.device) names a place in shared memory that is none.")

@@ -41,14 +41,17 @@ public final class Frames: AsyncSequence, Sendable {
     deinit { client.endSubscription(number) }
 
     /// Ends the subscription; who waits gets ``ClientError/closed``.
-    public func close() { client.endSubscription(number) }
+    public func close() {
+        client.endSubscription(number)
+        ring?.close()
+    }
 
     /// Whether frames come from shared memory: as it was asked for, as long as that can be had.
     public var areShared: Bool { last.withLock { $0.ring != nil } }
 
     /// Shared frames that were overwritten before they were used, or while they were. Those of the first kind count as
     /// ``Frame/lost`` too.
-    public var late: UInt64 { ring?.late ?? 0 }
+    public var late: UInt64 { ring?.late.count ?? 0 }
 
     /// The next frame that is newer than the last one given.
     ///
@@ -87,6 +90,7 @@ public final class Frames: AsyncSequence, Sendable {
             return last.ring != nil
         }
         guard wasShared else { return }
+        ring?.close()
         client.replaceTopic(
             number, MediaTopic(.buffer, device: device, renditionText: rendition).text,
             by: MediaTopic(.frame, device: device, renditionText: rendition).text)

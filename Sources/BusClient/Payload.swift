@@ -7,7 +7,7 @@ public final class Payload: @unchecked Sendable {
     // libzmq counts references to the content atomically, and nobody writes to it after it was received.
     private enum Content {
         case message(Message)
-        case shared(RingPicture, RingLink)
+        case shared(RingPicture, RingLink.LateFrames)
     }
 
     private let content: Content
@@ -15,7 +15,7 @@ public final class Payload: @unchecked Sendable {
 
     init(_ message: Message) { content = .message(message) }
 
-    init(_ picture: RingPicture, _ ring: RingLink) { content = .shared(picture, ring) }
+    init(_ picture: RingPicture, _ late: RingLink.LateFrames) { content = .shared(picture, late) }
 
     /// How many bytes there are.
     public var count: Int {
@@ -31,9 +31,9 @@ public final class Payload: @unchecked Sendable {
     /// Whether all that was read so far is good. Where this is false, what was made of the bytes is to be thrown away: they were
     /// overwritten, and the frame counts as late. Bytes that are not shared are always good.
     public var isIntact: Bool {
-        guard case .shared(let picture, let ring) = content else { return true }
+        guard case .shared(let picture, let late) = content else { return true }
         if picture.isIntact { return true }
-        if !isLate.exchange(true, ordering: .relaxed) { ring.countLate() }
+        if !isLate.exchange(true, ordering: .relaxed) { late.add() }
         return false
     }
 

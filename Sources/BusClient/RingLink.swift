@@ -15,6 +15,15 @@ final class RingLink: Sendable {
         case nonsense
     }
 
+    /// Outlives the link with the frames that were found: those keep no connection, which would keep the camera streaming.
+    final class LateFrames: Sendable {
+        private let number = Atomic<UInt64>(0)
+
+        var count: UInt64 { number.load(ordering: .relaxed) }
+
+        func add() { number.add(1, ordering: .relaxed) }
+    }
+
     private struct State {
         var socket: PacketSocket?
         var ring: RingMap?
@@ -22,12 +31,14 @@ final class RingLink: Sendable {
         var nextAttempt = Int64.min
         /// Since the last ring that came.
         var failures = 0
+        var isClosed = false
     }
 
+    /// Frames that were overwritten before they were used, or while they were.
+    let late = LateFrames()
     private let path: String
     private let request: [UInt8]
     private let state = Mutex(State())
-    private let lateCount = Atomic<UInt64>(0)
 
     /// From one attempt to connect to the next: nanoseconds.
     private static let retry: Int64 = 1_000_000_000
@@ -45,10 +56,14 @@ final class RingLink: Sendable {
         state.withLock { connect(&$0) }
     }
 
-    /// Frames that were overwritten before they were used, or while they were.
-    var late: UInt64 { lateCount.load(ordering: .relaxed) }
-
-    func countLate() { lateCount.add(1, ordering: .relaxed) }
+    /// Ends the connection. What was found stays.
+    func close() {
+        state.withLock { state in
+            state.isClosed = true
+            state.socket = nil
+            state.ring = nil
+        }
+    }
 
     /// No ring can be had, again and again.
     var isHopeless: Bool { state.withLock { $0.failures >= Self.patience } }
@@ -64,13 +79,13 @@ final class RingLink: Sendable {
                 slot: place.slot, offset: place.offset, bytes: place.bytes, stamp: place.stamp)
         else { return .nonsense }
         if picture.isIntact { return .picture(picture) }
-        countLate()
+        late.add()
         return .gone
     }
 
     private func connect(_ state: inout State) {
         let now = MonotonicClock.now()
-        guard state.socket == nil, now >= state.nextAttempt else { return }
+        guard state.socket == nil, !state.isClosed, now >= state.nextAttempt else { return }
         state.nextAttempt = now + Self.retry
         do throws(SystemError) {
             let socket = try PacketSocket(connectingTo: path)

@@ -44,6 +44,22 @@ import Testing
             for guest in guests { try give(guest) }
         }
 
+        /// Whether all who were connected have gone.
+        var areAlone: Bool {
+            guests.allSatisfy { guest in
+                do {
+                    // What was asked for comes first.
+                    while let packet = try guest.receive(maximumBytes: 1024) { if packet.isEnd { return true } }
+                    return false
+                } catch {
+                    // It has not read all that it was given.
+                    return true
+                }
+            }
+        }
+
+        var hasGuests: Bool { !guests.isEmpty }
+
         /// Ends all connections, as the end of the worker does.
         func hangUp() { guests = [] }
 
@@ -165,14 +181,41 @@ import Testing
         #expect(!frame.payload.isShared && frame.payload.isIntact && frame.payload.copied() == [1, 2, 3, 4])
     }
 
+    @Test func `a frame that is kept keeps no connection`() async throws {
+        let bus = try bus()
+        let rings = try Rings(bus)
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        var kept: [Frame] = []
+        for isClosed in [true, false] {
+            let frames = try await client.frames("cam0", "gray", shared: true)
+            try rings.serve()
+            bus.publishMedia("cam0", Self.topic, try rings.put(Int64(kept.count)))
+            kept.append(try await frames.next())
+            if isClosed {
+                frames.close()
+                try await eventually { rings.areAlone }
+                rings.hangUp()
+            }
+        }
+        try await eventually { rings.areAlone }
+        #expect(kept.map { $0.payload.copied()[0] } == [0, 1])
+    }
+
     @Test func `where there is no memory for a ring, frames come as usual`() async throws {
         let bus = try bus()
+        let rings = try Rings(bus)
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let frames = try await client.frames("cam0", "gray", shared: true)
         let error = BusError(.internalError, "There is no memory for a ring of this picture.")
         bus.publishMedia("cam0", Self.topic, Announcement.failure(device: "cam0", rendition: "gray", error: error))
+        try await eventually {
+            try rings.serve()
+            return rings.hasGuests
+        }
         let next = Task { try await frames.next() }
         try await eventually { bus.subscriptions.contains("frame/cam0/gray/") }
+        // Nor does it ask for rings any more.
+        try await eventually { rings.areAlone }
         try await eventually { !bus.subscriptions.contains(Self.topic) }
         bus.publishFrame("cam0", "gray", header: FakeBus.header("cam0", "gray", sequence: 7), payload: [1, 2, 3, 4])
         #expect(try await next.value.payload.copied() == [1, 2, 3, 4] && !frames.areShared)

@@ -222,6 +222,36 @@ extension ProcessTests {
             }
         }
 
+        @Test func `where a worker has no memory for a ring, shared frames come by message`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            // It streams already, so that it needs no memory but for the ring.
+            let other = try FrameReader(bus, "cam0", "gray:64x36")
+            _ = try other.next()
+            let pid = try #require(try bus.workerPID("cam0"))
+            let device = try RawClient(path: bus.directory.commandSocket).call("device.get", ["device": "cam0"])[
+                "device"]
+            let format = device?["activeFormat"]
+            let pixels = try #require(format?["width"]?.integer) * #require(format?["height"]?.integer)
+            let status = String(decoding: try File.read("/proc/\(pid)/status", limit: 1 << 16), as: UTF8.self)
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmSize:") })
+            let kibibytes = try #require(line.split(separator: " ").dropFirst().first.flatMap { Int64($0) })
+            // Some frames of two bytes a pixel, and no ring of them.
+            let limit = try await bus.run(
+                "prlimit", ["--pid", "\(pid)", "--as=\(kibibytes * 1024 + 10 * pixels)"])
+            #expect(limit.status == 0, "\(limit.standardError)")
+            let client = try await bus.connect()
+            let frames = try await client.frames("cam0", "native", shared: true, silence: .seconds(30))
+            for _ in 0..<5 {
+                let frame = try await frames.next()
+                #expect(!frame.payload.isShared && frame.header.planesFit(in: frame.payload.count))
+                #expect(frame.header.width * frame.header.height == Int(pixels))
+            }
+            #expect(!frames.areShared)
+            #expect(try bus.workerPID("cam0") == pid)
+            await client.close()
+            try await bus.stop()
+        }
+
         @Test func `the command line reads shared memory, too`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let lines = try await bus.run(

@@ -143,9 +143,9 @@ struct LendingTests {
         }
         #expect(most > 0 && most <= 8 * 460_800)
         var last = before
-        while last.sequence < before.sequence + 60 {
+        for _ in 0..<60 {
             let next = try FrameHeader(try subscriber.next(seconds: 30) { $0.topic == topic }.header)
-            #expect(next.stream == last.stream && next.sequence == last.sequence + 1)
+            #expect(next.stream == last.stream && next.sequence > last.sequence)
             last = next
         }
         // What was on its way to them is free again.

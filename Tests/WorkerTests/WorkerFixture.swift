@@ -212,24 +212,26 @@ final class Subscriber {
     /// Subscribes, and answers what came before the subscription was in force for sure.
     func answers(to topic: String) throws -> [Delivery] {
         try socket.subscribe(topic)
-        let ack = "ack/\(hexadecimal(randomBytes(8)))/"
-        try socket.subscribe(ack)
         var before: [Delivery] = []
-        _ = try next("the barrier") { delivery in
-            before.append(delivery)
-            return delivery.topic == ack
-        }
-        try socket.unsubscribe(ack)
+        try confirm { before.append($0) }
         return before
     }
 
     func unsubscribe(_ topic: String) throws { try socket.unsubscribe(topic) }
 
-    private func confirm() throws {
-        let ack = "ack/\(hexadecimal(randomBytes(8)))/"
-        try socket.subscribe(ack)
-        _ = try next("the barrier") { $0.topic == ack }
-        try socket.unsubscribe(ack)
+    // The answer is lost like any message when frames have filled the queue: then it is asked for again.
+    private func confirm(_ each: (Delivery) -> Void = { _ in }) throws {
+        for _ in 0..<20 {
+            let ack = "ack/\(hexadecimal(randomBytes(8)))/"
+            try socket.subscribe(ack)
+            defer { try? socket.unsubscribe(ack) }
+            let answer = try? next("the barrier", seconds: 1) { delivery in
+                each(delivery)
+                return delivery.topic == ack
+            }
+            if answer != nil { return }
+        }
+        throw TimedOut(what: "the barrier")
     }
 
     /// The next message that fits; others are thrown away.
@@ -243,7 +245,7 @@ final class Subscriber {
                 let delivery = Delivery(
                     topic: String(decoding: frames[0].bytes, as: UTF8.self),
                     header: try JSONValue(parsing: frames[1].bytes),
-                    payload: frames.count > 2 ? Array(frames[2].bytes) : [])
+                    payload: frames.count > 2 ? frames[2].withUnsafeBytes { Array($0) } : [])
                 if condition(delivery) { return delivery }
             }
             let left = (deadline - MonotonicClock.now()) / 1_000_000
