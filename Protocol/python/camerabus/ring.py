@@ -342,7 +342,11 @@ class RingConnection:
             raise ValueError("This connection was closed.")
         if not select.select([self._socket], [], [], timeout)[0]:
             return False
-        message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
+        except ConnectionError:
+            # It was killed before it had read what we asked for.
+            message, descriptors = b"", []
         try:
             if not message and not descriptors:
                 raise BusNotRunning("The camera's worker has gone.")
