@@ -102,7 +102,9 @@ let package = Package(
         .target(
             name: "CameraBusTesting",
             dependencies: [
-                "BusClient", "BusProtocol", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ",
+                "BusClient", "BusProtocol", "CaptureCore", "CaptureSources", "FrameRing", "JSON", "LinuxIO",
+                "TurboJPEG",
+                "ZeroMQ",
             ],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests("BusClientTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
@@ -127,7 +129,9 @@ let package = Package(
                 "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
                 "LinuxIO", "Video4Linux", "ZeroMQ",
             ]),
-        tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
+        tests(
+            "ProcessTests",
+            ["BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),
         tests(
             "WorkerTests",
