@@ -11,7 +11,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// Frames in shared memory: what becomes of them when what made them ends.
-    @Suite(.timeLimit(.minutes(5))) struct Rings {
+    @Suite(.timeLimit(.minutes(5))) struct RingLives {
         /// A ring, as it comes over a connection.
         private func ring(_ socket: PacketSocket) throws -> RingReader {
             while true {
