@@ -102,7 +102,9 @@ let package = Package(
         .target(
             name: "CameraBusTesting",
             dependencies: [
-                "BusClient", "BusProtocol", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ",
+                "BusClient", "BusProtocol", "CaptureCore", "CaptureSources", "FrameRing", "JSON", "LinuxIO",
+                "TurboJPEG",
+                "ZeroMQ",
             ],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests(

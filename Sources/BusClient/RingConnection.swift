@@ -15,6 +15,8 @@ public final class RingConnection {
     private var past = RingReader.Counters()
 
     private static let maximumMessageBytes = 65536
+    /// Nanoseconds without a frame after which the connection is looked at.
+    private static let patience: Int64 = 1_000_000_000
 
     /// - Parameters:
     ///   - directory: where the bus has its sockets (``Client/directory``).
@@ -59,10 +61,16 @@ public final class RingConnection {
                 continue
             }
             guard let reader else { return nil }
-            switch reader.wait(order, until: deadline) {
+            switch reader.wait(order, until: min(deadline, MonotonicClock.now() + Self.patience)) {
             case .frame(let frame): return frame
-            case .timedOut: return nil
             case .closed: wantsRing = true
+            case .timedOut:
+                // A worker that was killed has closed no ring: its end shows at the connection only.
+                if socket.waitUntilReadable(until: 0) {
+                    try receive()
+                } else if MonotonicClock.now() >= deadline {
+                    return nil
+                }
             }
         }
     }

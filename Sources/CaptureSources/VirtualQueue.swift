@@ -43,10 +43,17 @@ final class VirtualQueue: @unchecked Sendable {
     // MARK: The loop's side
 
     func dequeue() -> FrameSlot? {
+        if let slot = takeFilled() { return slot }
+        // Neither side has the lock while it calls the kernel, so that none waits for the other there: what was filled
+        // before the signal went is found by the second look.
+        ready.drain()
+        return takeFilled()
+    }
+
+    private func takeFilled() -> FrameSlot? {
         state.withLock { state in
             guard !state.filled.isEmpty else { return nil }
             let index = state.filled.removeFirst()
-            if state.filled.isEmpty { ready.drain() }
             state.holders[index] = .loop
             return slots[index]
         }
@@ -79,11 +86,12 @@ final class VirtualQueue: @unchecked Sendable {
     }
 
     func fill(_ slot: FrameSlot) {
-        state.withLock { state in
+        let isFirst = state.withLock { state in
             state.holders[slot.index] = .filled
             state.filled.append(slot.index)
-            if state.filled.count == 1 { ready.signal() }
+            return state.filled.count == 1
         }
+        if isFirst { ready.signal() }
     }
 
     /// Gives a slot back that could not be filled.

@@ -4,6 +4,8 @@ public import LinuxIO
 public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
     /// It could not be made or mapped.
     case system(SystemError)
+    /// Making it would take more memory than this process may have.
+    case noRoom(needed: Int, MemoryRoom)
     /// It holds no ring of this version, or one that can't be.
     case notARing(Flaw)
 
@@ -16,6 +18,8 @@ public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .system(let error): error.description
+        case .noRoom(let needed, let room):
+            "a ring of \(needed >> 20) MiB doesn't go into the \(room.bytes >> 20) MiB that are left; \(room.remedy)"
         case .notARing(let flaw): "the shared memory holds no ring that this program reads: \(flaw.rawValue)"
         }
     }

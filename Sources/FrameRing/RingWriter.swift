@@ -18,6 +18,8 @@ public final class RingWriter {
     private let memory: SharedMemory
     private var ledger: RingLedger
     private let loans: [RingLoan]
+    /// Bytes that are left for all else.
+    private static let spared: UInt64 = 8 << 20
     private var count: UInt32 = 0
     private var isClosed = false
 
@@ -32,6 +34,10 @@ public final class RingWriter {
         description.keep = ledger.keep
         let plan: RingPlan
         do throws(RingError.Flaw) { plan = try RingPlan(description) } catch { throw .notARing(error) }
+        // Pages are only taken when they are written to, and then it is too late to say no.
+        if let room = MemoryRoom.now(), room.bytes < UInt64(plan.size) + Self.spared {
+            throw .noRoom(needed: plan.size, room)
+        }
         let memory: SharedMemory
         do throws(SystemError) {
             memory = try SharedMemory(name: "camerabus-ring", count: plan.size)

@@ -199,15 +199,15 @@ final class PicturePacker {
             request.encoding.range == picture.range ? nil : picture.range == .full ? .toLimited : .toFull
         switch work {
         case .jpeg, .rgb: break
-        case .gray: write(picture.y, change.map { $0.luma }, to: base, 0)
+        case .gray: write(picture.y, change, to: base, 0)
         case .i420:
             guard let chroma = picture.chroma else { throw .failed("the picture has no chroma") }
-            write(picture.y, change.map { $0.luma }, to: base, 0)
-            write(chroma.u, change.map { $0.chroma }, to: base, 1)
-            write(chroma.v, change.map { $0.chroma }, to: base, 2)
+            write(picture.y, change, to: base, 0)
+            write(chroma.u, change, isChroma: true, to: base, 1)
+            write(chroma.v, change, isChroma: true, to: base, 2)
         case .nv12(let lines):
             guard let chroma = picture.chroma else { throw .failed("the picture has no chroma") }
-            write(picture.y, change.map { $0.luma }, to: base, 0)
+            write(picture.y, change, to: base, 0)
             for line in 0..<chroma.u.height {
                 let (u, v) = chromaLine(chroma, line, change, lines)
                 PixelKernels.merge(first: u, second: v, into: self.line(base, 1, line), pairs: chroma.u.width)
@@ -243,12 +243,14 @@ final class PicturePacker {
     }
 
     private func write(
-        _ plane: PlaneView, _ change: ((Pixels, Int) -> Void)?, to base: UnsafeMutableRawPointer, _ index: Int
+        _ plane: PlaneView, _ change: RangeChange?, isChroma: Bool = false, to base: UnsafeMutableRawPointer,
+        _ index: Int
     ) {
         for line in 0..<plane.height {
             let target = self.line(base, index, line)
             memcpy(target, plane.line(line), plane.width)
-            change?(target, plane.width)
+            guard let change else { continue }
+            if isChroma { change.chroma(target, plane.width) } else { change.luma(target, plane.width) }
         }
     }
 

@@ -3,6 +3,7 @@ import BusServer
 import CaptureCore
 import CaptureSources
 import FrameRing
+import Glibc
 import LinuxIO
 
 /// The ring of a device's own pictures, which is also the memory that they are captured in: it is there from a stream's start to its
@@ -40,10 +41,15 @@ final class NativeRing: SlotMemory {
             writer = try RingWriter(
                 description, RingLedger(filling: Self.queued, keep: Self.keep, lending: Self.lent))
         } catch {
-            guard case .system(let cause) = error else { throw Self.failure("they fit into no ring: \(error)") }
+            let code: Int32
+            switch error {
+            case .notARing: throw Self.failure("they fit into no ring: \(error)")
+            case .system(let cause): code = cause.code
+            case .noRoom: code = ENOMEM
+            }
             throw SourceError(
-                .noResources, operation: "memfd_create", errno: cause.code,
-                message: "there is no memory for frames of \(slotBytes) bytes: \(cause)")
+                .noResources, operation: "memfd_create", errno: code,
+                message: "there is no memory for frames of \(slotBytes) bytes: \(error)")
         }
         self.plan = plan
         slots = (0..<writer.plan.description.slots).map { [writer] in writer.pixels(of: $0) }

@@ -36,9 +36,11 @@ public final class BusHarness {
     ///   - virtual: how many virtual cameras `--virtual` asks for, and no hardware; nil: what the configuration says.
     ///   - configuration: the text of a configuration file, `camerabus.toml` for ``write(_:to:)``.
     ///   - descriptorLimit: how many descriptors the coordinator may open.
+    ///   - fileSizeLimit: bytes that a file of one of its programs may have, and shared memory.
     ///   - arguments: further ones.
     public init(
-        virtual: Int? = 2, configuration: String? = nil, descriptorLimit: Int? = nil, arguments: [String] = [],
+        virtual: Int? = 2, configuration: String? = nil, descriptorLimit: Int? = nil, fileSizeLimit: Int? = nil,
+        arguments: [String] = [],
         deadline: Deadline = .usual
     ) async throws {
         home = try TemporaryDirectory()
@@ -59,8 +61,11 @@ public final class BusHarness {
             arguments += ["--config", path]
         }
         var program = Programs.path("camerabusd")
-        if let descriptorLimit {
-            arguments = ["-c", "ulimit -n \(descriptorLimit); exec \"$0\" \"$@\"", program] + arguments
+        let limits =
+            (descriptorLimit.map { "ulimit -n \($0); " } ?? "")
+            + (fileSizeLimit.map { "ulimit -f \($0 / 512); " } ?? "")
+        if !limits.isEmpty {
+            arguments = ["-c", "\(limits)exec \"$0\" \"$@\"", program] + arguments
             program = "/bin/sh"
         }
         command = (program, arguments, environment)

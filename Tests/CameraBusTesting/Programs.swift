@@ -15,6 +15,11 @@ public enum Programs {
         let ours = "\(directory)/\(program)"
         return access(ours, X_OK) == 0 ? ours : program
     }
+
+    /// Where the Python client is, for `PYTHONPATH`.
+    public static var pythonPath: String {
+        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Protocol/python"
+    }
 }
 
 /// A program that has ended, and what it wrote.

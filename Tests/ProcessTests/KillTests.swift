@@ -24,7 +24,7 @@ extension ProcessTests {
             let clients = try await start(bus, recorder)
             let python = try bus.start(
                 bus.python, ["-c", Self.pythonClient, bus.directory.path, "\(Self.seed)"],
-                environment: ["PYTHONPATH": Self.pythonPath])
+                environment: ["PYTHONPATH": Programs.pythonPath])
             let began = MonotonicClock.now()
             var holders: [RunningProgram] = []
             var isReady = true
@@ -149,10 +149,6 @@ extension ProcessTests {
         }
 
         // MARK: A client in another language, and another process
-
-        private static var pythonPath: String {
-            "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Protocol/python"
-        }
 
         private static let pythonClient = """
             import json, random, signal, sys, time

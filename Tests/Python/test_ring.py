@@ -205,6 +205,21 @@ class Rings(unittest.TestCase):
                 with self.assertRaises(BusNotRunning):
                     connection.next(10)
 
+    def test_a_worker_that_was_killed_closes_its_connection_only(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            path = f"{folder}/cam0.ring"
+            server.bind(path)
+            server.listen()
+            with RingConnection(path) as connection:
+                peer, _ = server.accept()
+                with peer:
+                    socket.send_fds(peer, [b"{}"], [self.publisher.descriptor])
+                    self.assertIsNone(connection.next(0.01))
+                    self.publisher.publish()
+                with self.assertRaises(BusNotRunning):
+                    while connection.next(3600) is not None:
+                        pass
+
 
 if __name__ == "__main__":
     unittest.main()

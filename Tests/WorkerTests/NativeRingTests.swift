@@ -16,8 +16,8 @@ struct NativeRingTests {
     private func fixture(_ pixelFormat: String) throws -> WorkerFixture {
         try WorkerFixture {
             $0.configuration = [
-                "generation": 1, "frameDuration": "1/30", "controls": [],
-                "activeFormat": ["pixelFormat": .string(pixelFormat), "width": 640, "height": 360],
+                "generation": 1, "frameDuration": "1/5", "controls": [],
+                "activeFormat": ["pixelFormat": .string(pixelFormat), "width": 320, "height": 240],
             ]
         } _: {
             VirtualCamera(index: 0)
@@ -31,14 +31,17 @@ struct NativeRingTests {
         let topic = "frame/cam0/native/"
         let subscriber = try worker.subscriber(topic)
         try worker.coordinator.waitForStatus("where frames are") { $0["memory"] == "virtual" }
-        var read: [UInt64: [UInt8]] = [:]
         var compared = 0
         while compared < 5 {
             let frame = try #require(try rings.next(timeout: .seconds(20)))
-            if let bytes = rings.use(frame, { Array($0) }) { read[frame.record.captureSequence] = bytes }
-            let message = try subscriber.next { $0.topic == topic }
+            guard let bytes = rings.use(frame, { Array($0) }) else { continue }
+            let message = try subscriber.next {
+                $0.topic == topic
+                    && $0.header["captureSequence"]?.integer ?? -1 >= Int64(frame.record.captureSequence)
+            }
             let header = try FrameHeader(message.header)
-            guard let bytes = read[header.captureSequence] else { continue }
+            // On a busy machine messages are lost.
+            guard header.captureSequence == frame.record.captureSequence else { continue }
             let isSame = bytes == message.payload
             #expect(isSame, "\(header.captureSequence): \(bytes.count) and \(message.payload.count) bytes")
             let ring = try #require(rings.ring)

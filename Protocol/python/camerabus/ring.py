@@ -30,6 +30,8 @@ _COUNT, _NEWEST, _CLOSED = 384 // 4, 388 // 4, 392 // 4
 _SOURCES = ("startOfExposure", "endOfFrame", "dequeue")
 _GET_SEALS, _SEAL_SHRINK = getattr(fcntl, "F_GET_SEALS", 1034), getattr(fcntl, "F_SEAL_SHRINK", 2)
 _MESSAGE_BYTES = 65536
+# Seconds without a frame after which the connection is looked at.
+_PATIENCE = 1.0
 
 
 class RingFlaw(ProtocolError):
@@ -326,9 +328,15 @@ class RingConnection:
                 return None
             assert self.reader is not None
             try:
-                return self.reader.wait(max(0.0, until - time.monotonic()), order)
+                frame = self.reader.wait(max(0.0, min(until - time.monotonic(), _PATIENCE)), order)
             except RingClosed:
                 self._wants_ring = True
+                continue
+            if frame is not None:
+                return frame
+            # A worker that was killed has closed no ring: its end shows at the connection only.
+            if not self._receive(0) and time.monotonic() >= until:
+                return None
 
     def __iter__(self) -> Iterator[RingFrame]:
         while True:
@@ -341,7 +349,11 @@ class RingConnection:
             raise ValueError("This connection was closed.")
         if not select.select([self._socket], [], [], timeout)[0]:
             return False
-        message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
+        except ConnectionError:
+            # It was killed before it had read what we asked for.
+            message, descriptors = b"", []
         try:
             if not message and not descriptors:
                 raise BusNotRunning("The camera's worker has gone.")
