@@ -90,4 +90,5 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 
 clean: ## Remove what was built
 	$(SWIFT) package clean
+	rm -rf .build/benchmark
 	find Protocol Tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -87,7 +87,7 @@ def measure_frames(
     for number in range(options.rounds):
         for cell in chosen:
             say(f"round {number + 1} of {options.rounds}: {cell.name}")
-            place = Place(tools, bus.runtime_dir, directory, pictures.set(cell.picture))
+            place = Place(tools, bus.runtime_dir, directory, pictures.set(cell.picture), cell.readers)
             try:
                 done[cell].append(measure(cell, place, bus, options.seconds))
             except Failed as failure:

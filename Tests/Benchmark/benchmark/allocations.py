@@ -22,8 +22,12 @@ from .processes import Program, programs
 from .tools import Tools
 
 _BYTES = 1 << 20
+_WHO = ("worker", "libzmq", "JPEG", "scaler", "virtual camera")
 _HEAD = struct.Struct("<5Q")
 _SITE = struct.Struct("<5Q")
+
+#: Places in files, the innermost first.
+Stack = tuple[tuple[str, int], ...]
 
 CASES: tuple[tuple[Picture, Lane], ...] = (
     (RAW, RING_C), (RAW, FRAME_C), (JPEG, RING_C), (JPEG, FRAME_C), (PREVIEW, RING_C), (PREVIEW, FRAME_C),
@@ -99,34 +103,48 @@ def _mapping(line: str) -> Mapping:
 
 
 def _explain(sites: list[Site], maps: list[Mapping], frames: int) -> dict[str, Any]:
-    per_frame: Counter[str] = Counter()
-    ours: Counter[tuple[str, tuple[tuple[str, int], ...]]] = Counter()
+    found: Counter[tuple[str, str, Stack]] = Counter()
     for site in sites:
-        places = [(found, address) for address in site.frames if (found := _find(maps, address))]
-        libraries = [Path(found.path).name for found, _ in places]
-        who = "libzmq" if any("libzmq" in name for name in libraries[:3]) else "worker"
-        if who == "worker" and site.thread.startswith("sensor-"):
-            who = "virtual camera"
-        per_frame[who] += site.count
-        if who == "worker":
-            inside = [(found.path, address - found.start + found.offset) for found, address in places]
-            ours[(site.thread, tuple(inside))] += site.count
-    names = _names({place for _, stack in ours for place in stack})
-    top = [
-        {
-            "per_frame": round(count / frames, 2),
-            "thread": thread,
-            "where": _trail([name for place in stack for name in names.get(place, ["?"])]),
-        }
-        for (thread, stack), count in ours.most_common(12)
-    ]
-    shares = {who: round(per_frame[who] / frames, 2) for who in ("worker", "libzmq", "virtual camera")}
-    return {"per_frame": shares, "sites": top}
+        places = [(one.path, address - one.start + one.offset) for address in site.frames if (one := _find(maps, address))]
+        # Threads of one kind have one name but for their number.
+        found[(_who(site.thread, places), site.thread.rstrip("0123456789-"), tuple(places))] += site.count
+    each: Counter[str] = Counter()
+    besides: Counter[str] = Counter()
+    for (who, _, _), count in found.items():
+        (each if count >= frames / 5 else besides)[who] += count
+    top = [(key, count) for key, count in found.most_common(24) if count >= frames / 5]
+    names = _names({place for (_, _, stack), _ in top for place in stack})
+    return {
+        "per_frame": {who: round(each[who] / frames, 2) for who in _WHO},
+        "besides_per_second": {who: round(besides[who] * RATE / frames, 1) for who in _WHO},
+        "sites": [
+            {
+                "per_frame": round(count / frames, 2),
+                "who": who,
+                "thread": thread,
+                "where": _trail([name for place in stack for name in names.get(place, ["?"])]),
+            }
+            for (who, thread, stack), count in top
+        ],
+    }
+
+
+def _who(thread: str, places: list[tuple[str, int]]) -> str:
+    """Whose an allocation is: the library's that called malloc, but for what the virtual camera does."""
+    if thread.startswith("sensor-"):
+        return "virtual camera"
+    # Behind C++'s operator new is who said new.
+    libraries = [Path(path).name for path, _ in places[:3]]
+    for name, library in (("libzmq", "libzmq"), ("libturbojpeg", "JPEG"), ("libswscale", "scaler"), ("libavutil", "scaler")):
+        if any(one.startswith(name) for one in libraries[: 3 if name == "libzmq" else 1]):
+            return library
+    return "worker"
 
 
 def _trail(names: list[str]) -> list[str]:
-    known = [name for name in names if name != "??" and not name.startswith(("swift_", "malloc", "operator new", "__swift"))]
-    return known[:6]
+    skipped = ("swift_", "malloc", "operator new", "__swift", "specialized _Contiguous", "specialized Array._", "specialized closure", "closure #1 in closure")
+    plain = [name.replace(" (<compiler-generated>:0)", "") for name in names]
+    return [name for name in plain if name not in ("?", "??", "") and not name.startswith(skipped)][:6]
 
 
 def _find(maps: list[Mapping], address: int) -> Mapping | None:
@@ -143,12 +161,18 @@ def _names(places: set[tuple[str, int]]) -> dict[tuple[str, int], list[str]]:
     for path in {path for path, _ in places if path.startswith("/")}:
         here = sorted(address for other, address in places if other == path)
         # A return address is behind its call.
-        wanted = [hex(_virtual(path, address) - 1) for address in here]
-        words = [symbolizer, "-e", path, "-f", "-C", "-i"] if "addr2line" in symbolizer else [symbolizer, "-e", path, "--inlines"]
-        for address, word in zip(here, wanted):
-            lines = subprocess.run([*words, word], capture_output=True, text=True).stdout.splitlines()
-            pairs = [(lines[at], lines[at + 1]) for at in range(0, len(lines) - 1, 2)]
-            names[(path, address)] = [_short(*pair) for pair in pairs] or ["??"]
+        wanted = "\n".join(hex(_virtual(path, address) - 1) for address in here)
+        options = ["-p", "-i"] if "addr2line" in symbolizer else ["--output-style=GNU", "--pretty-print", "--inlines"]
+        words = [symbolizer, "-f", "-C", *options, "-e", path]
+        groups: list[list[str]] = []
+        for line in subprocess.run(words, input=wanted + "\n", capture_output=True, text=True).stdout.splitlines():
+            name = _short(*line.strip().removeprefix("(inlined by) ").rpartition(" at ")[::2])
+            if line.lstrip().startswith("(inlined by)") and groups:
+                groups[-1].append(name)
+            elif line.strip():
+                groups.append([name])
+        if len(groups) == len(here):
+            names.update({(path, address): group for address, group in zip(here, groups)})
     if demangle is not None:
         words = [demangle] if demangle.endswith("demangle") else [demangle, "demangle"]
         flat = [name for group in names.values() for name in group]
@@ -161,7 +185,7 @@ def _names(places: set[tuple[str, int]]) -> dict[tuple[str, int], list[str]]:
 
 
 def _short(function: str, where: str) -> str:
-    file = Path(where.rsplit(":", 1)[0]).name if "/" in where and "??" not in where else ""
+    file = Path(where.split()[0]).name if "/" in where and "??" not in where else ""
     return f"{function} ({file})" if file else function
 
 
@@ -179,12 +203,13 @@ def _virtual(path: str, offset: int) -> int:
 
 
 def table(results: dict[str, Any]) -> list[str]:
-    lines = ["", "Allocations of a worker for each frame (steady state, 1 reader)", ""]
-    lines.append(f"{'':44}{'worker':>10}{'libzmq':>10}{'virtual camera':>16}")
+    lines = ["", "Allocations of a worker for each frame, by who makes them (steady state, 1 reader); behind +, a second besides", ""]
+    lines.append(f"{'':40}" + "".join(f"{who:>18}" for who in _WHO))
     for name, row in results.items():
-        shares = row["per_frame"]
-        lines.append(f"{name:44}{shares['worker']:>10}{shares['libzmq']:>10}{shares['virtual camera']:>16}")
+        cells = (f"{row['per_frame'][who]:g} + {row['besides_per_second'][who]:g}/s" for who in _WHO)
+        lines.append(f"{name:40}" + "".join(f"{cell:>18}" for cell in cells))
+    for name, row in results.items():
+        lines += ["", f"{name}:"] if row["sites"] else []
         for site in row["sites"]:
-            if site["per_frame"] >= 0.2:
-                lines.append(f"    {site['per_frame']:>6} {site['thread']:16} {' < '.join(site['where'])[:180]}")
+            lines.append(f"{site['per_frame']:>6} {site['who']}, {site['thread']}: {' < '.join(site['where'])[:200]}")
     return lines

@@ -40,6 +40,7 @@ class Place:
     runtime_dir: str
     directory: Path
     picture: Picture
+    readers: int = 1
 
     @property
     def endpoint(self) -> str:
@@ -59,14 +60,10 @@ class Lane:
     publish: Command | None = None
 
 
-def _python(script: str, shaped_reader: bool = False, address: Callable[[Place], object] = lambda at: at.endpoint) -> tuple[Command, Command]:
-    def publish(at: Place, _: str, records: Path) -> list[object]:
-        return [*at.tools.script(script), "publish", address(at), RATE, at.picture.file, at.picture.shape, records]
-
-    def read(at: Place, _: str, records: Path) -> list[object]:
-        return [*at.tools.script(script), "read", address(at), *([at.picture.shape] if shaped_reader else []), records]
-
-    return read, publish
+def _publisher(script: str) -> Command:
+    return lambda at, _, records: [
+        *at.tools.script(script), "publish", at.endpoint, RATE, at.picture.file, at.picture.shape, records,
+    ]  # fmt: skip
 
 
 def _ring_publisher(mode: str) -> Command:
@@ -118,9 +115,27 @@ FLOOR_ZMQ = Lane(
         at.tools.program("zmq_frames"), "publish", at.endpoint, "frame/cam0/native/", RATE, at.picture.file, records,
     ],
 )  # fmt: skip
-PYZMQ = Lane("pyzmq", *_python("pyzmq_frames"))
-IMAGEZMQ = Lane("imagezmq", *_python("imagezmq_frames", shaped_reader=True))
-NETGEAR = Lane("VidGear NetGear", *_python("netgear_frames", address=lambda at: at.directory / "netgear"))
+PYZMQ = Lane(
+    "pyzmq",
+    lambda at, _, records: [*at.tools.script("pyzmq_frames"), "read", at.endpoint, records],
+    _publisher("pyzmq_frames"),
+)
+IMAGEZMQ = Lane(
+    "imagezmq",
+    lambda at, _, records: [*at.tools.script("imagezmq_frames"), "read", at.endpoint, at.picture.shape, records],
+    _publisher("imagezmq_frames"),
+)
+NETGEAR = Lane(
+    "VidGear NetGear",
+    # The number of a reader is the last part of its file's name.
+    lambda at, _, records: [
+        *at.tools.script("netgear_frames"), "read", at.directory / "netgear", records.name.rpartition("-")[2], records,
+    ],
+    lambda at, _, records: [
+        *at.tools.script("netgear_frames"), "publish", at.directory / "netgear", at.readers, RATE, at.picture.file,
+        at.picture.shape, records,
+    ],
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
