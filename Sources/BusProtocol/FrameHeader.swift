@@ -1,6 +1,7 @@
 public import JSON
 
-/// What stands before the pixels: the second frame of a message on `frame/<device>/<rendition>/`, as a client reads it.
+/// What stands before the pixels: the second frame of a message on `frame/<device>/<rendition>/` or
+/// `buffer/<device>/<rendition>/`, as a client reads it.
 public struct FrameHeader: Hashable, Sendable {
     /// The version of the header that this library reads.
     public static let version = 1
@@ -18,6 +19,26 @@ public struct FrameHeader: Hashable, Sendable {
             self.offset = offset
             self.stride = stride
             self.bytes = bytes
+        }
+    }
+
+    /// Where the picture lies in shared memory (`Protocol/RING.md`).
+    public struct Buffer: Hashable, Sendable {
+        /// The id of the ring.
+        public var ring: String
+        public var slot: Int
+        /// Bytes from the start of the ring's memory: that is where the planes' offsets begin.
+        public var offset: Int
+        public var bytes: Int
+        /// That of the slot, as long as the picture lies there.
+        public var stamp: UInt64
+
+        public init(ring: String, slot: Int, offset: Int, bytes: Int, stamp: UInt64) {
+            self.ring = ring
+            self.slot = slot
+            self.offset = offset
+            self.bytes = bytes
+            self.stamp = stamp
         }
     }
 
@@ -51,6 +72,8 @@ public struct FrameHeader: Hashable, Sendable {
     public var keyframe: Bool?
     /// What is known of the exposure, uninterpreted; nil: nothing.
     public var exposure: JSONValue?
+    /// On `buffer/<device>/<rendition>/`, in place of a payload.
+    public var buffer: Buffer?
 
     /// The header of a frame that came without one.
     public init(
@@ -108,6 +131,12 @@ extension FrameHeader {
         dropped = try Self.member(json, "dropped", \.counter)
         keyframe = json["keyframe"]?.bool
         if let value = json["exposure"], !value.isNull { exposure = value }
+        if let value = json["buffer"] {
+            buffer = Buffer(
+                ring: try Self.member(value, "ring", \.string), slot: try Self.member(value, "slot", \.size),
+                offset: try Self.member(value, "offset", \.size), bytes: try Self.member(value, "bytes", \.size),
+                stamp: try Self.member(value, "stamp", \.counter))
+        }
         planes = []
         for plane in try Self.member(json, "planes", \.array) {
             planes.append(
@@ -117,7 +146,8 @@ extension FrameHeader {
         }
     }
 
-    /// False if a plane reaches beyond a payload of that many bytes: then the message is not to be used.
+    /// False if a plane reaches beyond a payload of that many bytes (in shared memory: those of ``buffer``): then the message is
+    /// not to be used.
     public func planesFit(in payloadBytes: Int) -> Bool {
         planes.allSatisfy { plane in
             let (end, overflow) = plane.offset.addingReportingOverflow(plane.bytes)

@@ -20,10 +20,13 @@ public struct FrameHeaderWriter: Sendable {
         public var mirrored: Bool
         /// `startOfExposure`, `endOfFrame` or `dequeue`.
         public var timestampSource: String
+        /// The ring in which the pictures lie; nil: they follow the header.
+        public var ring: String?
 
         public init(
             device: String, rendition: String, stream: String, format: String, width: Int, height: Int,
-            planes: [FrameHeader.Plane]?, orientation: Int = 0, mirrored: Bool = false, timestampSource: String
+            planes: [FrameHeader.Plane]?, orientation: Int = 0, mirrored: Bool = false, timestampSource: String,
+            ring: String? = nil
         ) {
             self.device = device
             self.rendition = rendition
@@ -35,12 +38,29 @@ public struct FrameHeaderWriter: Sendable {
             self.orientation = orientation
             self.mirrored = mirrored
             self.timestampSource = timestampSource
+            self.ring = ring
+        }
+    }
+
+    /// Where a picture lies in its ring.
+    public struct Place: Hashable, Sendable {
+        public var slot: Int
+        /// Bytes from the start of the ring's memory.
+        public var offset: Int
+        public var stamp: UInt64
+
+        public init(slot: Int, offset: Int, stamp: UInt64) {
+            self.slot = slot
+            self.offset = offset
+            self.stamp = stamp
         }
     }
 
     private var writer: JSONWriter
     private let constantBytes: Int
     private let timestampTail: [UInt8]
+    /// Up to the slot's number; empty where no ring is.
+    private let bufferHead: [UInt8]
     private let isCompressed: Bool
 
     public init(_ picture: Picture) {
@@ -77,6 +97,13 @@ public struct FrameHeaderWriter: Sendable {
         tail.string(picture.timestampSource)
         tail.raw(#"},"dropped":"#)
         timestampTail = tail.bytes
+        var head = JSONWriter()
+        if let ring = picture.ring {
+            head.raw(#","buffer":{"ring":"#)
+            head.string(ring)
+            head.raw(#","slot":"#)
+        }
+        bufferHead = head.bytes
     }
 
     /// Writes the header of the next frame; ``bytes`` and ``withBytes(_:)`` then give it.
@@ -85,10 +112,11 @@ public struct FrameHeaderWriter: Sendable {
     ///   - monotonic: CLOCK_MONOTONIC, nanoseconds.
     ///   - realtime: CLOCK_REALTIME, nanoseconds.
     ///   - dropped: frames that this rendition left out so far.
-    ///   - payloadBytes: bytes of the payload; told in the header for a compressed picture only.
+    ///   - payloadBytes: bytes of the payload; told in the header for a compressed picture, and for one in a ring.
+    ///   - place: where it lies, for a picture in a ring.
     public mutating func write(
         sequence: UInt64, captureSequence: UInt64, generation: UInt64, monotonic: Int64, realtime: Int64,
-        dropped: UInt64, payloadBytes: Int
+        dropped: UInt64, payloadBytes: Int, place: Place? = nil
     ) {
         writer.truncate(to: constantBytes)
         writer.unsigned(sequence)
@@ -107,10 +135,21 @@ public struct FrameHeaderWriter: Sendable {
         writer.integer(realtime)
         writer.raw(timestampTail)
         writer.unsigned(dropped)
+        if let place, !bufferHead.isEmpty {
+            writer.raw(bufferHead)
+            writer.integer(Int64(place.slot))
+            writer.raw(#","offset":"#)
+            writer.integer(Int64(place.offset))
+            writer.raw(#","bytes":"#)
+            writer.integer(Int64(payloadBytes))
+            writer.raw(#","stamp":"#)
+            writer.unsigned(place.stamp)
+            writer.raw("}")
+        }
         writer.raw("}")
     }
 
-    /// The header written last. Holding on to it makes the next ``write(sequence:captureSequence:generation:monotonic:realtime:dropped:payloadBytes:)`` copy.
+    /// The header written last. Holding on to it makes the next ``write(sequence:captureSequence:generation:monotonic:realtime:dropped:payloadBytes:place:)`` copy.
     public var bytes: [UInt8] { writer.bytes }
 
     /// Lends the header written last.

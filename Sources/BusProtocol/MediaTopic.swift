@@ -3,7 +3,7 @@ public struct MediaTopic: Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         /// Header and pixels.
         case frame
-        /// Header with a reference into the shared-memory ring. Reserved: nothing is published there yet.
+        /// Header with a reference into the shared-memory ring.
         case buffer
         /// Header and PCM. Reserved: nothing is published there yet.
         case audio

@@ -44,6 +44,9 @@ public enum TopicTable {
         Entry(
             topic: "frame/<device>/<rendition>/", socket: "media", summary: "A picture, or why there is none.",
             header: .anyOf([frame, failure]), hasPayload: true),
+        Entry(
+            topic: "buffer/<device>/<rendition>/", socket: "media",
+            summary: "Where in shared memory a picture lies, or why there is none.", header: .anyOf([buffer, failure])),
     ]
 
     /// The entry of a topic; nil for one that this version doesn't publish.
@@ -128,31 +131,43 @@ extension TopicTable {
 
     private static let count = Schema.integer(min: 0)
 
-    private static let frame = Schema.object(
-        [
-            .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
-            .required("rendition", .string(minLength: 1)), .required("stream", .string(minLength: 1)),
-            .required("sequence", count), .required("captureSequence", count), .required("generation", count),
+    private static let picture: [Schema.Property] = [
+        .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
+        .required("rendition", .string(minLength: 1)), .required("stream", .string(minLength: 1)),
+        .required("sequence", count), .required("captureSequence", count), .required("generation", count),
+        .required(
+            "timestamp",
+            .object(
+                [
+                    .required("monotonic", .reference("Nanoseconds")),
+                    .required("realtime", .integer().described("CLOCK_REALTIME, nanoseconds.")),
+                    .required("source", .choice(["startOfExposure", "endOfFrame", "dequeue"])),
+                ], additional: true)),
+        .required("format", .reference("PixelFormat")), .required("width", .integer(min: 1)),
+        .required("height", .integer(min: 1)),
+        .required(
+            "planes",
+            .array(
+                of: .object(
+                    [.required("offset", count), .required("stride", count), .required("bytes", count)],
+                    additional: true), min: 1)), .required("orientation", .integer(min: 0, max: 270)),
+        .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
+        .optional("exposure", .any),
+    ]
+
+    private static let frame = Schema.object(picture, additional: true).described("A picture follows.")
+
+    private static let buffer = Schema.object(
+        picture + [
             .required(
-                "timestamp",
+                "buffer",
                 .object(
                     [
-                        .required("monotonic", .reference("Nanoseconds")),
-                        .required("realtime", .integer().described("CLOCK_REALTIME, nanoseconds.")),
-                        .required("source", .choice(["startOfExposure", "endOfFrame", "dequeue"])),
-                    ], additional: true)),
-            .required("format", .reference("PixelFormat")), .required("width", .integer(min: 1)),
-            .required("height", .integer(min: 1)),
-            .required(
-                "planes",
-                .array(
-                    of: .object(
-                        [.required("offset", count), .required("stride", count), .required("bytes", count)],
-                        additional: true), min: 1)), .required("orientation", .integer(min: 0, max: 270)),
-            .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
-            .optional("exposure", .any),
+                        .required("ring", .string(minLength: 16, maxLength: 16)), .required("slot", count),
+                        .required("offset", count), .required("bytes", count), .required("stamp", count),
+                    ], additional: true))
         ], additional: true
-    ).described("A picture follows.")
+    ).described("A picture lies there.")
 
     private static let failure = Schema.object(
         [

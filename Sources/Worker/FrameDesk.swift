@@ -53,7 +53,7 @@ final class FrameDesk {
             let output = known ?? RenditionOutput(wanted.rendition)
             if known == nil, let run { output.begin(run) }
             update(output, wanted.topics)
-            output.wantsRing = wanted.hasRing
+            output.wantsRing = wanted.needsRing
             if let run { makeRing(output, run) }
             return output
         }
@@ -109,8 +109,12 @@ final class FrameDesk {
         for offset in outputs.indices {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
-            if let ring = output.ring { publish(frame, output, ring) }
-            guard !output.outputs.isEmpty else { continue }
+            let publication = output.ring.flatMap { put(frame, output, $0) }
+            if let publication { refer(output, publication, frame.facts) }
+            guard output.wantsPayload else {
+                if publication == nil { drop(output) } else { output.published += 1 }
+                continue
+            }
             hasNative = hasNative || makeNative(frame)
             guard hasNative else {
                 drop(output)
@@ -128,8 +132,12 @@ final class FrameDesk {
     func failures(_ error: BusError?) -> [(topic: SubscriptionTable.Subscribed, error: BusError)] {
         var failures: [(topic: SubscriptionTable.Subscribed, error: BusError)] = []
         for output in outputs {
-            guard let reason = failure(output) ?? error else { continue }
-            failures += output.outputs.map { ($0.subscribed, reason) }
+            let reason = failure(output) ?? error
+            for topic in output.outputs {
+                let isWithoutRing = topic.subscribed.kind == .buffer && output.ring == nil
+                guard let reason = reason ?? (isWithoutRing ? output.ringError : nil) else { continue }
+                failures.append((topic.subscribed, reason))
+            }
         }
         return failures
     }
@@ -210,6 +218,9 @@ final class FrameDesk {
                 sequence: departed.removeValue(forKey: name) ?? 0)
             output.ring = ring
             output.ringError = nil
+            for topic in output.outputs where topic.subscribed.kind == .buffer {
+                output.prepare(topic, device: device, run)
+            }
             onRing?(output.rendition, ring.writer)
         } catch {
             output.ringError = BusError(.internalError, "There is no memory for a ring of this picture: \(error)")
@@ -219,6 +230,7 @@ final class FrameDesk {
     private func endRing(_ output: RenditionOutput) {
         guard let ring = output.ring else { return }
         output.ring = nil
+        for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
         ring.writer.close(.ended)
         if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
             departed[ringName(output)] = ring.sequence
@@ -231,12 +243,14 @@ final class FrameDesk {
         SubscriptionTable.Subscribed(topic: [], text: output.rendition.description)
     }
 
-    private func publish(_ frame: FrameJob, _ output: RenditionOutput, _ ring: RenditionRing) {
-        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return }
+    private func put(
+        _ frame: FrameJob, _ output: RenditionOutput, _ ring: RenditionRing
+    ) -> RenditionRing.Publication? {
+        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return nil }
         // Motion JPEG may leave its Huffman tables out.
         let picture = output.rendition.encoding == .jpeg ? frame.regions.first?.prefix(count) : nil
         let gap = picture.flatMap { JPEGStream.huffmanGap(UnsafeRawBufferPointer(rebasing: $0)) }
-        let isPublished = ring.publish(
+        return ring.publish(
             frame.facts, generation: generation, dropped: output.dropped, timestampSource,
             bytes: count + (gap?.bytes ?? 0)
         ) { room in
@@ -246,8 +260,21 @@ final class FrameDesk {
                 plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: room)
             }
         }
-        guard isPublished else { return drop(output) }
-        if output.outputs.isEmpty { output.published += 1 }
+    }
+
+    // After it is there: whoever reads the header finds the picture.
+    private func refer(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
+        for topic in output.outputs where topic.subscribed.kind == .buffer {
+            topic.writer?.write(
+                sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
+                monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
+                payloadBytes: publication.bytes, place: publication.place)
+            guard let writer = topic.writer else { continue }
+            topic.sequence += 1
+            attempt { () throws(ZeroMQError) in
+                try socket.publish(topic: topic.subscribed.topic, header: writer)
+            }
+        }
     }
 
     private func prepareHeaders(_ run: StreamRun) {
@@ -298,10 +325,11 @@ final class FrameDesk {
             switch work.outcome {
             case .made:
                 output.failure = nil
-                _ = output.ring?.publish(
+                let publication = output.ring?.publish(
                     job.facts, generation: generation, dropped: output.dropped, timestampSource,
                     bytes: work.payload.count
                 ) { room in work.payload.withUnsafeBytes { room.copyMemory(from: $0) } }
+                if let publication { refer(output, publication, job.facts) }
                 publish(output, work.payload, job.facts)
             case .failed(let why):
                 output.failure = why
@@ -325,7 +353,7 @@ final class FrameDesk {
 
     private func publish(_ output: RenditionOutput, _ payload: Message, _ facts: FrameFacts) {
         output.published += 1
-        for topic in output.outputs {
+        for topic in output.outputs where topic.subscribed.kind == .frame {
             topic.writer?.write(
                 sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,

@@ -71,6 +71,11 @@ final class MediaSocket {
         try server.socket.send(header)
     }
 
+    /// Sends what a frame's header says, without its pixels.
+    func publish(topic: [UInt8], header: FrameHeaderWriter) throws(ZeroMQError) {
+        try publish(topic: topic, header.bytes)
+    }
+
     /// Sends a frame. The payload's bytes are shared with libzmq, which lets go of them when they are sent.
     func publish(topic: [UInt8], header: FrameHeaderWriter, payload: Message) throws(ZeroMQError) {
         learnWhatWasTaken()

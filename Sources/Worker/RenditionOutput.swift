@@ -34,6 +34,8 @@ final class RenditionOutput {
     var outputs: [Output] = []
     /// Somebody wants rings of it.
     var wantsRing = false
+    /// Somebody wants the pixels with the header.
+    var wantsPayload: Bool { outputs.contains { $0.subscribed.kind == .frame } }
     /// The ring of this stream, while one is wanted.
     var ring: RenditionRing?
     /// Why there is no ring, if there should be one.
@@ -76,6 +78,8 @@ final class RenditionOutput {
     func prepare(_ output: Output, device: String, _ run: StreamRun) {
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
+        let ring = output.subscribed.kind == .buffer ? self.ring?.id : nil
+        guard output.subscribed.kind == .frame || ring != nil else { return }
         switch making {
         case .idle, .impossible: return
         case .passThrough:
@@ -92,7 +96,7 @@ final class RenditionOutput {
             FrameHeaderWriter.Picture(
                 device: device, rendition: output.subscribed.text, stream: run.id,
                 format: layout.pixelFormat.name, width: layout.dimensions.width, height: layout.dimensions.height,
-                planes: planes, timestampSource: run.timestampSource.rawValue))
+                planes: planes, timestampSource: run.timestampSource.rawValue, ring: ring))
     }
 
     /// Whether a frame of that time is wanted at the rate that was asked for.

@@ -8,6 +8,7 @@ import LinuxIO
 /// The ring of one rendition in one stream: its frames are written once, for all who read it.
 final class RenditionRing {
     let writer: RingWriter
+    var id: String { writer.plan.description.ring }
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64
 
@@ -35,23 +36,29 @@ final class RenditionRing {
         self.sequence = sequence
     }
 
+    /// A frame in the ring.
+    struct Publication {
+        var place: FrameHeaderWriter.Place
+        var bytes: Int
+    }
+
     /// Publishes a frame of so many bytes, which the body writes.
     ///
-    /// - Returns: false if it does not fit.
+    /// - Returns: nil if it does not fit.
     func publish(
         _ facts: FrameFacts, generation: UInt64, dropped: UInt64, _ source: TimestampSource, bytes: Int,
         _ fill: (UnsafeMutableRawBufferPointer) -> Void
-    ) -> Bool {
-        guard bytes > 0, bytes <= writer.plan.description.slotBytes, let slot = writer.take() else { return false }
+    ) -> Publication? {
+        guard bytes > 0, bytes <= writer.plan.description.slotBytes, let slot = writer.take() else { return nil }
         fill(UnsafeMutableRawBufferPointer(rebasing: writer.pixels(of: slot)[..<bytes]))
-        writer.publish(
-            slot,
-            RingRecord(
-                sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
-                realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-                timestampSource: RingRecord.TimestampSource(source)))
+        let record = RingRecord(
+            sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
+            realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
+            timestampSource: RingRecord.TimestampSource(source))
+        guard let stamp = writer.publish(slot, record) else { return nil }
         sequence += 1
-        return true
+        return Publication(
+            place: FrameHeaderWriter.Place(slot: slot, offset: writer.plan.pixels(slot), stamp: stamp), bytes: bytes)
     }
 }
 

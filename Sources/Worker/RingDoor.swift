@@ -191,8 +191,7 @@ final class RingDoor {
 
     private func tellError(_ guest: Guest) {
         guard let rendition = guest.rendition else { return }
-        guard let error = errors[rendition] else { return guest.error = nil }
-        tell(error, to: guest)
+        if let error = errors[rendition] { tell(error, to: guest) } else { guest.error = nil }
     }
 
     // Who has not read the one before is told once it has: the next time that this is called, which is once a second.

@@ -9,6 +9,8 @@ struct SubscriptionTable {
         let topic: [UInt8]
         /// The rendition as it is spelled there.
         let text: String
+        /// Whether the pixels are wanted with the header, or where they lie in a ring.
+        var kind = MediaTopic.Kind.frame
     }
 
     /// A rendition, and the topics that ask for it: one per spelling.
@@ -19,6 +21,8 @@ struct SubscriptionTable {
         var hasRing = false
 
         var isEmpty: Bool { topics.isEmpty && !hasRing }
+        /// Somebody wants to know where it lies in a ring, or has a connection for it.
+        var needsRing: Bool { hasRing || topics.contains { $0.kind == .buffer } }
     }
 
     /// What a message from a subscriber means for the worker.
@@ -70,7 +74,7 @@ struct SubscriptionTable {
     /// Why the topic gets an error instead of frames, if so.
     func refusal(of bytes: [UInt8]) -> (topic: Subscribed, error: BusError)? {
         guard case .media(let topic) = Topic.parse(bytes) else { return nil }
-        let subscribed = Subscribed(topic: bytes, text: topic.renditionText)
+        let subscribed = Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind)
         return refusals[subscribed].map { (subscribed, $0.error) }
     }
 
@@ -79,7 +83,7 @@ struct SubscriptionTable {
         switch Topic.parse(bytes) {
         case .ack: return .acknowledge(bytes)
         case .media(let topic) where topic.device == device:
-            return add(Subscribed(topic: bytes, text: topic.renditionText), topic)
+            return add(Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind), topic)
         default: return .none
         }
     }
@@ -87,7 +91,7 @@ struct SubscriptionTable {
     /// The last subscriber of the topic has gone.
     mutating func unsubscribe(_ bytes: [UInt8]) -> Change {
         guard case .media(let topic) = Topic.parse(bytes), topic.device == device else { return .none }
-        let subscribed = Subscribed(topic: bytes, text: topic.renditionText)
+        let subscribed = Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind)
         if refusals.removeValue(forKey: subscribed) != nil { return .forgotten }
         guard let index = wanted.firstIndex(where: { $0.topics.contains(subscribed) }) else { return .none }
         wanted[index].topics.removeAll { $0 == subscribed }
@@ -166,12 +170,7 @@ struct SubscriptionTable {
 
     private static func rendition(_ topic: MediaTopic) throws(BusError) -> Rendition {
         switch topic.kind {
-        case .frame: return try topic.rendition()
-        case .buffer:
-            throw BusError(
-                .formatUnsupported,
-                "Shared-memory rings are not offered by this version; subscribe to frame/\(topic.device)/\(topic.renditionText)/.",
-                ["nearest": .null])
+        case .frame, .buffer: return try topic.rendition()
         case .audio:
             throw BusError(
                 .formatUnsupported,

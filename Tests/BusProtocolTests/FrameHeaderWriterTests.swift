@@ -35,6 +35,27 @@ import Testing
         }
     }
 
+    @Test func whereAPictureLiesIsReadBack() throws {
+        var picture = Self.jpeg
+        picture.ring = "5be1c0a97d3f6e42"
+        var writer = FrameHeaderWriter(picture)
+        for count in [1, 1000, 2] {
+            writer.write(
+                sequence: 1, captureSequence: 1, generation: 1, monotonic: 1, realtime: 1, dropped: 0,
+                payloadBytes: count, place: .init(slot: count, offset: 4096 * count, stamp: UInt64(2 * count)))
+            let json = try writer.withBytes { try JSONValue(parsing: $0) }
+            let header = try FrameHeader(json)
+            #expect(
+                header.buffer
+                    == .init(
+                        ring: "5be1c0a97d3f6e42", slot: count, offset: 4096 * count, bytes: count,
+                        stamp: UInt64(2 * count)))
+            #expect(header.planes == [.init(offset: 0, stride: 0, bytes: count)])
+            let topic = Topic.media(MediaTopic(.buffer, device: "cam0", renditionText: "jpeg"))
+            #expect(try #require(TopicTable.entry(topic, isMedia: true)?.header).validate(json) == nil)
+        }
+    }
+
     @Test func memoryIsKeptFromFrameToFrame() {
         var writer = FrameHeaderWriter(Self.jpeg)
         var addresses: Set<Int> = []

@@ -100,7 +100,7 @@ class Vectors(unittest.TestCase):
         self.assertEqual(frame.timestamp._asdict(), wanted["timestamp"])
         self.assertEqual([plane._asdict() for plane in frame.planes], wanted["planes"])
         self.assertEqual((frame.orientation, frame.mirrored, frame.dropped), (wanted["orientation"], wanted["mirrored"], wanted["dropped"]))
-        for name in ("keyframe", "exposure"):
+        for name in ("keyframe", "exposure", "buffer"):
             self.assertEqual(frame.header.get(name), wanted.get(name))
 
     def run_runtime_directories(self, case: dict[str, Any]) -> None:

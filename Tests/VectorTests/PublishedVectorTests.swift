@@ -65,7 +65,9 @@ import Testing
         }
         guard case .success(let json) = parsed else { throw BusError(.internalError, "no JSON") }
         let header = try FrameHeader(json)
-        guard header.planesFit(in: payload) else { throw BusError(.internalError, "a plane beyond the payload") }
+        guard header.planesFit(in: header.buffer?.bytes ?? payload) else {
+            throw BusError(.internalError, "a plane beyond the payload")
+        }
         return header
     }
 }
@@ -98,6 +100,12 @@ extension FrameHeader {
                     ["offset": JSONValue($0.offset), "stride": JSONValue($0.stride), "bytes": JSONValue($0.bytes)]
                 }), "orientation": JSONValue(orientation), "mirrored": .bool(mirrored), "dropped": JSONValue(dropped),
             "keyframe": keyframe.map(JSONValue.bool), "exposure": exposure,
+            "buffer": buffer.map {
+                [
+                    "ring": .string($0.ring), "slot": JSONValue($0.slot), "offset": JSONValue($0.offset),
+                    "bytes": JSONValue($0.bytes), "stamp": JSONValue($0.stamp),
+                ]
+            },
         ])
     }
 }

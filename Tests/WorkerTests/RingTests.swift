@@ -76,6 +76,92 @@ struct RingTests {
         #expect(end == [0xFF, 0xD9])
     }
 
+    @Test("a JPEG without Huffman tables gets them in a ring of jpeg, and stays as it is in one of native")
+    func tables() throws {
+        let bench = TestBench()
+        let bare: [UInt8] =
+            [0xFF, 0xD8, 0xFF, 0xDA, 0x00, 0x04, 0x05, 0x06] + Array(repeating: 0x77, count: 200) + [0xFF, 0xD9]
+        bench.set { $0.pictures = [bare] }
+        let worker = try WorkerFixture(bench)
+        for (rendition, more) in [("native", 0), ("jpeg", 432)] {
+            let rings = try RingConnection(worker.room.directory, "cam0", rendition)
+            let frame = try #require(try rings.next(timeout: .seconds(20)))
+            let picture = try #require(rings.use(frame) { Array($0) })
+            #expect(picture.count == bare.count + more && picture.suffix(208) == bare.suffix(208))
+            #expect(rings.header(of: frame)?.planes == [.init(offset: 0, stride: 0, bytes: picture.count)])
+            if more > 0 { #expect(picture[2..<4] == [0xFF, 0xC4]) }
+        }
+    }
+
+    @Test("references name the ring, the slot and the stamp under which a frame is found")
+    func references() throws {
+        let worker = try fixture()
+        let path = worker.room.directory.ringSocket("cam0")
+        let socket = try PacketSocket(connectingTo: path)
+        #expect(try socket.send(Array(#"{"rendition":"gray:320x0"}"#.utf8)))
+        let topic = "buffer/cam0/gray:320x0@30.0/"
+        let same = "buffer/cam0/gray:320x0/"
+        let subscriber = try worker.subscriber(topic, same)
+        #expect(socket.waitUntilReadable(until: MonotonicClock.now() + 20_000_000_000))
+        let packet = try #require(try socket.receive(maximumBytes: 4096))
+        let view = try SharedMemoryView(try #require(packet.descriptor))
+        let reader = try RingReader(view)
+        var last: UInt64?
+        var found = 0
+        while found < 5 {
+            let message = try subscriber.next { $0.topic == same }
+            #expect(message.payload.isEmpty)
+            let header = try FrameHeader(message.header)
+            let buffer = try #require(header.buffer)
+            #expect(header.rendition == "gray:320x0" && header.planesFit(in: buffer.bytes))
+            #expect(buffer.ring == reader.plan.description.ring && buffer.bytes == 320 * 180)
+            #expect(buffer.offset == reader.plan.pixels(buffer.slot))
+            if let last { #expect(header.sequence == last + 1) }
+            last = header.sequence
+            let picture = Array(view.bytes[buffer.offset..<buffer.offset + buffer.bytes])
+            let record = view.bytes.baseAddress.map { $0 + reader.plan.tableOffset + 64 * buffer.slot }
+            guard SharedWord.load64(try #require(record)) == buffer.stamp else { continue }
+            let counter = try picture.withUnsafeBytes { PictureCounterReader.read($0, try layout(header)) }
+            #expect(counter.map { UInt64($0.counter) } == header.captureSequence)
+            found += 1
+        }
+        // The other rate is another rendition, with a ring of its own.
+        let other = try FrameHeader(try subscriber.next { $0.topic == topic }.header)
+        #expect(other.buffer.map { $0.ring != reader.plan.description.ring } == true)
+    }
+
+    @Test("references come again when the ring comes again within a stream")
+    func referencesAgain() throws {
+        let worker = try fixture()
+        let subscriber = try worker.subscriber("frame/cam0/native/", "buffer/cam0/native/")
+        let first = try FrameHeader(try subscriber.next { $0.topic == "buffer/cam0/native/" }.header)
+        try subscriber.unsubscribe("buffer/cam0/native/")
+        var before = first
+        for message in try subscriber.answers(to: "frame/cam0/gray:64x0/") where message.topic == "buffer/cam0/native/"
+        {
+            before = try FrameHeader(message.header)
+        }
+        try subscriber.subscribe("buffer/cam0/native/")
+        let next = try FrameHeader(
+            try subscriber.next {
+                $0.topic == "buffer/cam0/native/" && $0.header["buffer"]?["ring"]?.string != first.buffer?.ring
+            }.header)
+        #expect(next.stream == first.stream && next.sequence > before.sequence)
+    }
+
+    @Test("who reads a ring is among those who use the device")
+    func users() throws {
+        let worker = try fixture()
+        let rings = try RingConnection(worker.room.directory, "cam0", "gray:320x0")
+        _ = try rings.next(timeout: .seconds(20))
+        guard case .success(let users) = try worker.coordinator.order(.who) else {
+            Issue.record("no answer")
+            return
+        }
+        let mine = users["subscribers"]?.array?.first { $0["pid"] == JSONValue(CurrentProcess.pid) }
+        #expect(mine?["renditions"] == ["gray:320x0"])
+    }
+
     @Test("many readers read one ring, beside subscribers")
     func many() throws {
         let worker = try fixture()

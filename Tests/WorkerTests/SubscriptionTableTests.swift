@@ -52,9 +52,19 @@ struct SubscriptionTableTests {
         #expect(table.refused.isEmpty)
     }
 
-    @Test("rings and sound are refused", arguments: ["buffer/cam1/native/", "audio/cam1/s16/"])
-    mutating func others(_ topic: String) {
-        guard case .refused(_, let error) = subscribe(topic) else {
+    @Test("references and pixels of one picture are one rendition, and only the former need a ring")
+    mutating func references() {
+        #expect(subscribe("frame/cam1/native/") == .wanted)
+        #expect(!table.wanted[0].needsRing)
+        #expect(subscribe("buffer/cam1/native/") == .wanted)
+        #expect(table.wanted.count == 1 && table.wanted[0].needsRing)
+        #expect(unsubscribe("buffer/cam1/native/") == .wanted)
+        #expect(table.wanted.count == 1 && !table.wanted[0].needsRing)
+    }
+
+    @Test("sound is refused")
+    mutating func sound() {
+        guard case .refused(_, let error) = subscribe("audio/cam1/s16/") else {
             Issue.record("not refused")
             return
         }

@@ -166,10 +166,10 @@ struct WorkerTests {
         #expect(frame.dropped == 5)
     }
 
-    @Test("what can't be made says why, once a second, on its own topic")
+    @Test("what can't be made says why, once a second, on its own topic, also what can't be had in shared memory")
     func impossible() throws {
         let worker = try WorkerFixture(bench)
-        let topics = ["frame/cam0/png/", "frame/cam0/jpeg:4000x3000/", "buffer/cam0/native/"]
+        let topics = ["frame/cam0/png/", "buffer/cam0/jpeg:4000x3000/", "audio/cam0/s16/"]
         let subscriber = try worker.subscriber(topics[0], topics[1], topics[2])
         for (topic, reason) in zip(topics, ["invalidParams", "formatUnsupported", "formatUnsupported"]) {
             for _ in 0..<2 {

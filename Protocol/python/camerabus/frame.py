@@ -175,6 +175,13 @@ def _check(header: Mapping[str, Any], payload: int) -> None:
         raise ProtocolError("A frame came with a header without a usable 'timestamp'.")
     if not isinstance(header.get("mirrored"), bool) or not isinstance(planes, list):
         raise ProtocolError("A frame came with a header without a usable 'mirrored' or 'planes'.")
+    if "buffer" in header and not payload:
+        buffer = header["buffer"]
+        if not isinstance(buffer, dict) or not isinstance(buffer.get("ring"), str):
+            raise ProtocolError("A frame came with a place in shared memory that is none.")
+        if not all(_is_count(buffer.get(name)) for name in ("slot", "offset", "bytes", "stamp")):
+            raise ProtocolError("A frame came with a place in shared memory that is none.")
+        payload = buffer["bytes"]
     for plane in planes:
         if not isinstance(plane, dict) or not all(_is_count(plane.get(name)) for name in ("offset", "stride", "bytes")):
             raise ProtocolError("A frame came with a plane that is none.")
