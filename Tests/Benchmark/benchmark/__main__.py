@@ -21,6 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from camerabus import CaptureError
+
 from . import allocations, report
 from .bus import Bus
 from .commands import Settings, measurements
@@ -59,6 +61,12 @@ def wanted(name: str, only: list[str] | None) -> bool:
     return not only or any(all(word in name for word in words.split()) for words in only)
 
 
+def missed(name: str, failure: Exception, tools: Tools) -> None:
+    """A measurement that failed is said at the end, and costs the others nothing."""
+    say(f"    left out: {failure}")
+    tools.left_out.append(f"a round of {name}: {failure}")
+
+
 class Pictures:
     """Sets the camera, and keeps one frame of each setting in a file."""
 
@@ -91,7 +99,7 @@ def measure_frames(
             try:
                 done[cell].append(measure(cell, place, bus, options.seconds))
             except Failed as failure:
-                say(f"    left out: {failure}")
+                missed(cell.name, failure, tools)
     return {cell.name: summary(cell, results) for cell, results in done.items() if results}
 
 
@@ -103,8 +111,11 @@ def measure_others(settings: Settings, bus: Bus, options: argparse.Namespace) ->
             if number and not is_repeated:
                 continue
             say(f"round {number + 1} of {options.rounds}: {name}")
-            results.setdefault(name, []).append(body(settings, bus))
-    return {name: _together(rounds) for name, rounds in results.items()}
+            try:
+                results.setdefault(name, []).append(body(settings, bus))
+            except (Failed, CaptureError) as failure:
+                missed(name, failure, settings.tools)
+    return {name: _together(rounds) for name, rounds in results.items() if rounds}
 
 
 def _together(rounds: list[dict[str, Any]]) -> dict[str, Any]:

@@ -93,6 +93,13 @@ RING_PYTHON = Lane(
         *at.tools.script("bus_frames"), "ring", at.runtime_dir, device, at.picture.rendition, records,
     ],
 )  # fmt: skip
+BUFFER_C = Lane(
+    "buffer/, C",
+    lambda at, device, records: [
+        at.tools.program("zmq_frames"), "buffer", f"ipc://{at.runtime_dir}/media/{device}.sock",
+        f"buffer/{device}/{at.picture.rendition}/", f"{at.runtime_dir}/media/{device}.ring", at.picture.rendition, records,
+    ],
+)  # fmt: skip
 FRAME_C = Lane(
     "frame/, C",
     lambda at, device, records: [
@@ -164,7 +171,7 @@ def cells(tools: Tools) -> Iterator[Cell]:
     peers = {"pyzmq": PYZMQ, "imagezmq": IMAGEZMQ, "netgear": NETGEAR}
     others = [peers[name] for name in tools.peers]
     floors = ([FLOOR_WAKE, FLOOR_COPY] if tools.has_ring else []) + ([FLOOR_ZMQ] if tools.has_zmq else [])
-    native = ([RING_C] if tools.has_ring else []) + ([FRAME_C] if tools.has_zmq else [])
+    native = ([RING_C] if tools.has_ring else []) + ([BUFFER_C, FRAME_C] if tools.has_zmq else [])
     in_python = [RING_PYTHON, FRAME_PYTHON] if tools.has_numpy else []
     for readers in (1, 4):
         for lane in native + in_python + floors + others:

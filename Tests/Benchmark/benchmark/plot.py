@@ -42,7 +42,7 @@ def svg(frames: dict[str, Any], machine: dict[str, Any]) -> str:
 
 
 def _row(row: dict[str, Any], y: int, most_cpu: float, most_time: float) -> list[str]:
-    is_ours = row["lane"].startswith(("ring", "frame/"))
+    is_ours = row["lane"].startswith(("ring", "buffer/", "frame/"))
     parts = [_text(_LEFT - 8, y + 12, row["lane"], anchor="end", colour=_OURS if is_ours else "#333")]
     x = float(_LEFT)
     cpu = row["cpu_ms_per_frame"]
