@@ -101,7 +101,9 @@ let package = Package(
         // Tests
         .target(
             name: "CameraBusTesting",
-            dependencies: ["BusClient", "BusProtocol", "CaptureCore", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ"],
+            dependencies: [
+                "BusClient", "BusProtocol", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "TurboJPEG", "ZeroMQ",
+            ],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests("BusClientTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
@@ -122,8 +124,8 @@ let package = Package(
         tests(
             "KernelTests",
             [
-                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Video4Linux",
-                "ZeroMQ",
+                "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
+                "LinuxIO", "Video4Linux", "ZeroMQ",
             ]),
         tests("ProcessTests", ["BusClient", "BusProtocol", "CameraBusTesting", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),

@@ -207,6 +207,12 @@ extension Schema {
                 .required("node", Schema.string().orNull), .required("driver", .string()), .required("bus", .string()),
                 .required("connected", .boolean), .required("isOpen", .boolean), .required("isStreaming", .boolean),
                 .required("stream", Schema.string().orNull),
+                .optional(
+                    "memory",
+                    Schema.choice(["userptr", "mmap", "virtual"]).orNull.described(
+                        "How its frames come into memory that readers share: by the driver itself (userptr), by a copy (mmap); "
+                            + "null: it doesn't stream."
+                    )),
                 .required("activeFormat", Schema.reference("ActiveFormat").orNull),
                 .required("frameDuration", Schema.reference("FrameDuration").orNull),
                 .required("frameRate", Schema.number(min: 0).orNull), .required("generation", .integer(min: 0)),

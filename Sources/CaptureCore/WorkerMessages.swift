@@ -151,7 +151,7 @@ public enum WorkerReport: Hashable, Sendable {
     case hello(device: String, uniqueID: String, mediaPath: String, link: UInt64 = 0, inDoubt: [String] = [])
     /// What the device can do: {identity…, formats: […], controls: […]}, after each opening.
     case description(JSONValue)
-    /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream,
+    /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream, memory,
     /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority, notRestored).
     case status(JSONValue)
     /// The answer to an order.

@@ -11,7 +11,10 @@ public final class V4L2Camera: VideoSource {
     private let connect: (String) throws(V4L2Error) -> any V4L2Device
     private var onRequest: RequestObserver = {}
     private var opened: Opened?
-    private var isStreaming = false
+    /// What the running stream's buffers are; nil: nothing streams.
+    private var streaming: V4L2Memory?
+    /// What the kernel may write to.
+    private var slots: (any SlotMemory)?
 
     private struct Opened {
         var node: any V4L2Device
@@ -20,16 +23,15 @@ public final class V4L2Camera: VideoSource {
         var priority = V4L2Priority.interactive
     }
 
-    /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams; the driver decides.
-    ///
-    /// The four that may be lent to slow readers at a time, and two for the driver to go on with, are why the default is six.
-    public convenience init(_ identity: DeviceIdentity, buffers: Int = 6) {
+    /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams into memory of its own;
+    /// the driver decides.
+    public convenience init(_ identity: DeviceIdentity, buffers: Int = 4) {
         self.init(identity, buffers: buffers) { path throws(V4L2Error) in try VideoNode(path: path) }
     }
 
     /// A camera behind something else than a node of the kernel's: `connect` opens it.
     package init(
-        _ identity: DeviceIdentity, buffers: Int = 6, connect: @escaping (String) throws(V4L2Error) -> any V4L2Device
+        _ identity: DeviceIdentity, buffers: Int = 4, connect: @escaping (String) throws(V4L2Error) -> any V4L2Device
     ) {
         self.connect = connect
         self.identity = identity
@@ -67,9 +69,10 @@ public final class V4L2Camera: VideoSource {
     }
 
     public func close() {
-        // Closing the node gives back whatever a failed stop left.
+        // Closing the node gives back whatever a failed stop left; only then may the memory go.
         try? stopStreaming()
         opened = nil
+        slots = nil
     }
 
     private func device(_ operation: String) throws(SourceError) -> Opened {
@@ -213,32 +216,26 @@ public final class V4L2Camera: VideoSource {
 
     // MARK: Streaming
 
-    public func startStreaming() throws(SourceError) -> any FrameStream {
+    public func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
         let device = try device("VIDIOC_STREAMON")
-        if isStreaming { try stopStreaming() }
-        return try naming(.streaming) { () throws(V4L2Error) in
-            let format = try device.node.format(device.type)
-            let duration = try device.node.frameInterval(device.type).flatMap(FrameDuration.init)
-            let queue = try V4L2BufferQueue(device.node, device.type, count: bufferCount)
-            do throws(V4L2Error) {
-                for index in queue.buffers.indices { try queue.enqueue(index) }
-                try device.node.startStreaming(device.type)
-            } catch {
-                try? device.node.freeBuffers(device.type)
-                throw error
-            }
-            isStreaming = true
-            return V4L2Stream(queue, format: format, frameDuration: duration, descriptor: device.node.descriptor)
-        }
+        if streaming != nil { try stopStreaming() }
+        let setup = V4L2StreamSetup(
+            node: device.node, type: device.type, buffers: bufferCount, hold: { [unowned self] in slots = $0 })
+        do throws(SourceError) {
+            let stream = try setup.start(allocate)
+            streaming = stream.memory == .userptr ? .userptr : .mmap
+            return stream
+        } catch { throw error.namingHolders(of: path) }
     }
 
     public func stopStreaming() throws(SourceError) {
-        guard let opened, isStreaming else { return }
-        isStreaming = false
+        guard let opened, let memory = streaming else { return }
+        streaming = nil
         try translating(.streaming) { () throws(V4L2Error) in
             try opened.node.stopStreaming(opened.type)
-            try opened.node.freeBuffers(opened.type)
+            try opened.node.freeBuffers(opened.type, memory)
         }
+        slots = nil
     }
 
     public func injectFault(_ fault: VirtualFault) throws(SourceError) {

@@ -49,7 +49,7 @@ public typealias RequestObserver = @Sendable () -> Void
 /// A camera as the worker sees it. V4L2 devices and virtual cameras are its implementations, and the worker can't tell them apart.
 ///
 /// Every call may block for seconds in a driver, so all of them are made on one thread, the device thread, one after the
-/// other. Frames do not come from here but from the ``FrameStream`` that ``startStreaming()`` returns, on the loop thread.
+/// other. Frames do not come from here but from the ``FrameStream`` that ``startStreaming(_:)`` returns, on the loop thread.
 public protocol VideoSource: AnyObject {
     /// Known without opening.
     var identity: DeviceIdentity { get }
@@ -91,10 +91,12 @@ public protocol VideoSource: AnyObject {
     /// What the open device tells by itself from now on; nil when it tells nothing. To be let go of before ``close()``.
     func events() throws(SourceError) -> (any DeviceEventQueue)?
 
-    /// Sets up buffers, queues them all and starts (`REQBUFS`, `QBUF`, `STREAMON`).
-    func startStreaming() throws(SourceError) -> any FrameStream
+    /// Sets up buffers in the memory that `allocate` makes, queues as many as may be, and starts (`REQBUFS`, `QBUF`, `STREAMON`).
+    ///
+    /// The memory is held until the device can't write to it any more, whatever becomes of the stream.
+    func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream
 
-    /// Stops and frees the buffers (`STREAMOFF`). Called after the loop has returned every slot and let go of the stream.
+    /// Stops and frees the buffers (`STREAMOFF`, `REQBUFS`). Called after the loop has let go of the stream.
     func stopStreaming() throws(SourceError)
 
     /// The camera has been seen, as these facts say: perhaps in another place than before. It counts at the next opening.
@@ -118,13 +120,13 @@ extension VideoSource {
     public func watchRequests(_ observer: @escaping RequestObserver) {}
 }
 
-/// A buffer that a device fills: one of a fixed set, made when the stream starts and used again and again.
+/// A slot that a device fills: one of a fixed set, made when the stream starts and used again and again.
 public final class FrameSlot: @unchecked Sendable {
     // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for reading.
 
-    /// Its number within the stream (`v4l2_buffer.index`).
+    /// Its number within the stream's memory (``SlotMemory/slots``).
     public let index: Int
-    /// The memory of each plane. One region may hold several planes of the layout (`NV12` in a single-planar queue).
+    /// Its memory: one region, which holds all planes of the layout.
     public let regions: [UnsafeMutableRawBufferPointer]
     /// Bytes filled in each region (`bytesused`).
     public var bytesUsed: [Int]
@@ -151,17 +153,19 @@ public enum TimestampSource: String, Hashable, Sendable {
 
 /// The running queue of a device, used on the loop thread only. No call blocks.
 public protocol FrameStream: AnyObject {
-    /// How each frame lies in its regions. Offsets count through all regions of a slot laid end to end.
+    /// How each frame lies in its slot.
     var layout: FrameLayout { get }
     /// What the device really runs at; nil where it doesn't say.
     var frameDuration: FrameDuration? { get }
     var timestampSource: TimestampSource { get }
-    /// All buffers of the queue.
+    /// How frames come into the slots.
+    var memory: FrameMemory { get }
+    /// All slots of the stream's memory, by their number there.
     var slots: [FrameSlot] { get }
     /// To be polled for input; readable (or in error) means that ``dequeue()`` has something to say.
     var descriptor: Int32 { get }
     /// The next filled slot, or nil when there is none yet (`VIDIOC_DQBUF`). An error means that this stream is over.
     func dequeue() throws(SourceError) -> FrameSlot?
-    /// Gives a slot back to the device (`VIDIOC_QBUF`). An error means that the stream goes on without this slot.
+    /// Gives the device a slot to fill that its memory gave out (`VIDIOC_QBUF`). An error means that the stream goes on without it.
     func enqueue(_ slot: FrameSlot) throws(SourceError)
 }

@@ -9,7 +9,6 @@ public final class VirtualCamera: VideoSource {
     public let identity: DeviceIdentity
 
     private let index: Int
-    private let bufferCount: Int
     private var isOpen = false
     private var selection = VirtualFormats.initial
     private var duration = VirtualFormats.initialDuration
@@ -28,13 +27,10 @@ public final class VirtualCamera: VideoSource {
         case control(String)
     }
 
-    /// - Parameters:
-    ///   - index: the camera's number from 0. The first looks back, the second to the front and has no focus, further ones are
-    ///     external.
-    ///   - buffers: slots of a stream, at least 4.
-    public init(index: Int, buffers: Int = 6) {
+    /// - Parameter index: the camera's number from 0. The first looks back, the second to the front and has no focus, further ones
+    ///   are external.
+    public init(index: Int) {
         self.index = index
-        bufferCount = min(max(4, buffers), 32)
         let position: DevicePosition =
             switch index {
             case 0: .back
@@ -191,7 +187,7 @@ public final class VirtualCamera: VideoSource {
 
     // MARK: Streaming
 
-    public func startStreaming() throws(SourceError) -> any FrameStream {
+    public func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
         let operation = "VIDIOC_STREAMON"
         try requireOpen(operation)
         configure()
@@ -206,7 +202,7 @@ public final class VirtualCamera: VideoSource {
                 .refused, operation: operation, errno: EINVAL,
                 message: "\(identity.bus): \(selection.pixelFormat.name) has no layout")
         }
-        let queue = try VirtualQueue(slots: bufferCount, bytes: layout.totalBytes)
+        let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
         sensor = try VirtualSensor(queue, selection, duration, index: index, state: state)
         return VirtualStream(queue, layout, duration)
     }

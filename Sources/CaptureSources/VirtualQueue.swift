@@ -1,5 +1,4 @@
 import CaptureCore
-import Glibc
 import LinuxIO
 import Synchronization
 
@@ -11,8 +10,8 @@ final class VirtualQueue: @unchecked Sendable {
     /// Readable while a filled slot waits.
     let ready: EventDescriptor
 
-    private let memory: UnsafeMutableRawPointer
-    private let length: Int
+    // Not to go before the sensor does, which writes there.
+    private let memory: any SlotMemory
     private let state: Mutex<State>
 
     private enum Holder { case loop, queued, sensor, filled }
@@ -23,43 +22,23 @@ final class VirtualQueue: @unchecked Sendable {
         var filled: [Int]
     }
 
-    /// All slots are queued.
-    ///
-    /// - Parameter bytes: of each slot; rounded up to whole pages, as drivers do.
-    init(slots count: Int, bytes: Int) throws(SourceError) {
-        let operation = "VIDIOC_REQBUFS"
-        let page = Int(sysconf(Int32(_SC_PAGESIZE)))
-        let (padded, overflow) = bytes.addingReportingOverflow(page - 1)
-        let slotBytes = padded / page * page
-        guard !overflow, slotBytes > 0, count > 0 else {
-            throw SourceError(.noResources, operation: operation, errno: ENOMEM, message: "no such buffers")
-        }
-        let mapped = mmap(nil, slotBytes * count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-        guard let mapped, mapped != MAP_FAILED else {
+    /// What the memory gives out at once is queued.
+    init(_ memory: any SlotMemory) throws(SourceError) {
+        do { ready = try EventDescriptor() } catch {
             throw SourceError(
-                .noResources, operation: operation, errno: ENOMEM,
-                message: "no memory for \(count) buffers of \(slotBytes) bytes")
+                .noResources, operation: "VIDIOC_REQBUFS", errno: error.code, message: error.description)
         }
-        do {
-            ready = try EventDescriptor()
-        } catch {
-            munmap(mapped, slotBytes * count)
-            throw SourceError(.noResources, operation: operation, errno: error.code, message: error.description)
+        self.memory = memory
+        slots = memory.frameSlots()
+        var initial = State(holders: Array(repeating: .loop, count: slots.count), queued: [], filled: [])
+        initial.queued.reserveCapacity(slots.count)
+        initial.filled.reserveCapacity(slots.count)
+        while let slot = memory.take() {
+            initial.holders[slot] = .queued
+            initial.queued.append(slot)
         }
-        memory = mapped
-        length = slotBytes * count
-        slots = (0..<count).map { index in
-            FrameSlot(
-                index: index,
-                regions: [UnsafeMutableRawBufferPointer(start: mapped + index * slotBytes, count: slotBytes)])
-        }
-        var filled: [Int] = []
-        filled.reserveCapacity(count)
-        state = Mutex(
-            State(holders: Array(repeating: .queued, count: count), queued: Array(0..<count), filled: filled))
+        state = Mutex(initial)
     }
-
-    deinit { munmap(memory, length) }
 
     // MARK: The loop's side
 
@@ -85,6 +64,9 @@ final class VirtualQueue: @unchecked Sendable {
     }
 
     // MARK: The sensor's side
+
+    /// Slots that it could fill now.
+    var queuedCount: Int { state.withLock { $0.queued.count } }
 
     /// A slot to fill; nil when none is queued, and the frame is lost.
     func take() -> FrameSlot? {

@@ -95,7 +95,7 @@ final class VirtualSensor {
                 // Frames whose time came while this thread had no processor are not lost, as long as there are slots for
                 // them: a camera doesn't wait for its reader.
                 let newest = max(sequence, count(now - start) - 1)
-                sequence = max(sequence, newest - Int64(queue.slots.count) + 1)
+                sequence = max(sequence, newest - Int64(max(1, queue.queuedCount)) + 1)
                 while sequence <= newest {
                     capture(sequence, time(sequence, start))
                     sequence += 1

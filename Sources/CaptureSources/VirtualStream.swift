@@ -7,6 +7,7 @@ public final class VirtualStream: FrameStream {
     public let layout: FrameLayout
     public let frameDuration: FrameDuration?
     public var timestampSource: TimestampSource { .startOfExposure }
+    public var memory: FrameMemory { .virtual }
     public var slots: [FrameSlot] { queue.slots }
     public var descriptor: Int32 { queue.ready.rawValue }
 

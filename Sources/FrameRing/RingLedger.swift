@@ -3,6 +3,9 @@
 /// A slot is free, being filled, or published. A published one stays until at least ``keep`` frames have been published after
 /// it and nobody it was lent to has it any more. With `filling + keep + lending` slots there is always one to be filled
 /// when fewer than `filling` are being filled.
+///
+/// Besides, the owner may hold published slots for work of its own. When that takes more than what is not lent just now, fewer are
+/// filled at a time, but never fewer than ``fillingAtLeast``.
 public struct RingLedger: Sendable {
     private enum State: Hashable, Sendable {
         case free
@@ -19,6 +22,7 @@ public struct RingLedger: Sendable {
     public let lending: Int
     private var states: [State]
     private var uses: [Int]
+    private var holds: [Int]
     /// Slots that are being filled.
     public private(set) var fillingCount = 0
     /// Slots that are lent.
@@ -33,7 +37,11 @@ public struct RingLedger: Sendable {
         let slots = self.filling + self.keep + self.lending
         states = Array(repeating: .free, count: slots)
         uses = Array(repeating: 0, count: slots)
+        holds = uses
     }
+
+    /// Slots that can be filled at a time whatever is lent and held.
+    public var fillingAtLeast: Int { min(filling, 2) }
 
     public var slots: Int { states.count }
 
@@ -49,7 +57,7 @@ public struct RingLedger: Sendable {
     public mutating func take() -> Int? {
         guard fillingCount < filling else { return nil }
         var best: (slot: Int, number: UInt64)?
-        for slot in states.indices where uses[slot] == 0 {
+        for slot in states.indices where uses[slot] == 0 && holds[slot] == 0 {
             switch states[slot] {
             case .filling: continue
             case .free:
@@ -92,7 +100,7 @@ public struct RingLedger: Sendable {
     ///
     /// - Returns: false for a slot without a frame, and when enough others are lent.
     public mutating func lend(_ slot: Int) -> Bool {
-        guard number(in: slot) != nil, uses[slot] > 0 || lentCount < lending else { return false }
+        guard number(in: slot) != nil, uses[slot] > 0 || lentCount < lending, mayGoOut(slot) else { return false }
         if uses[slot] == 0 { lentCount += 1 }
         uses[slot] += 1
         return true
@@ -107,6 +115,32 @@ public struct RingLedger: Sendable {
         uses[slot] -= 1
         if uses[slot] == 0 { lentCount -= 1 }
         return true
+    }
+
+    /// Holds a published slot, once more if it is held already: it is not filled again until each hold is over.
+    ///
+    /// - Returns: false for a slot without a frame, and when the device needs it.
+    public mutating func hold(_ slot: Int) -> Bool {
+        guard number(in: slot) != nil, mayGoOut(slot) else { return false }
+        holds[slot] += 1
+        return true
+    }
+
+    /// A hold is over.
+    ///
+    /// - Returns: false if the slot was not held.
+    @discardableResult
+    public mutating func letGo(_ slot: Int) -> Bool {
+        guard holds.indices.contains(slot), holds[slot] > 0 else { return false }
+        holds[slot] -= 1
+        return true
+    }
+
+    // Lent and held together leave the device enough.
+    private func mayGoOut(_ slot: Int) -> Bool {
+        guard uses[slot] == 0, holds[slot] == 0 else { return true }
+        let out = states.indices.reduce(0) { $0 + (uses[$1] > 0 || holds[$1] > 0 ? 1 : 0) }
+        return out < lending + filling - fillingAtLeast
     }
 
     /// How often a slot is lent.

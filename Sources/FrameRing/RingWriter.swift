@@ -95,6 +95,15 @@ public final class RingWriter {
         return ledger.lend(slot) ? loans[slot] : nil
     }
 
+    /// Holds a published slot for work of the publisher's own, until ``letGo(_:)``; false when the device needs it.
+    public func hold(_ slot: Int) -> Bool {
+        collect()
+        return ledger.hold(slot)
+    }
+
+    /// A hold is over.
+    public func letGo(_ slot: Int) { ledger.letGo(slot) }
+
     /// Slots that are lent now.
     public var lentCount: Int {
         collect()

@@ -1,15 +1,32 @@
 import CV4L2
 import Glibc
 
-/// The buffers of a streaming queue, mapped into memory (`V4L2_MEMORY_MMAP`).
+/// Whose memory the buffers of a queue are (`enum v4l2_memory`).
+public enum V4L2Memory: Hashable, Sendable {
+    /// The driver's, mapped (`V4L2_MEMORY_MMAP`).
+    case mmap
+    /// The program's, which the driver writes into (`V4L2_MEMORY_USERPTR`).
+    case userptr
+
+    var code: UInt32 {
+        switch self {
+        case .mmap: V4L2_MEMORY_MMAP.rawValue
+        case .userptr: V4L2_MEMORY_USERPTR.rawValue
+        }
+    }
+}
+
+/// The buffers of a streaming queue: the driver's, mapped into memory, or the program's.
 ///
-/// The memory stays mapped as long as this object lives, so that nobody who holds it can read what is gone; the kernel's side of the
-/// buffers goes with ``V4L2Device/freeBuffers(_:)`` or the node. Used by one thread at a time.
+/// What is mapped stays so as long as this object lives, so that nobody who holds it can read what is gone; the kernel's side of the
+/// buffers goes with ``V4L2Device/freeBuffers(_:_:)`` or the node. Memory of the program's must stay where it is until then.
+/// Used by one thread at a time.
 public final class V4L2BufferQueue {
     /// The memory of each plane of each buffer, by the buffer's index.
     public let buffers: [[UnsafeMutableRawBufferPointer]]
     /// `V4L2_BUF_FLAG_*` of the buffers before the first frame: most drivers tell the kind of their timestamps already here.
     public let initialFlags: UInt32
+    public let memory: V4L2Memory
 
     private let device: any V4L2Device
     private let type: V4L2BufferType
@@ -20,7 +37,7 @@ public final class V4L2BufferQueue {
     ///
     /// `ENOMEM` if it gives fewer than two, since a queue with less never has one to fill while one is read.
     public init(_ device: any V4L2Device, _ type: V4L2BufferType, count: Int) throws(V4L2Error) {
-        let given = try device.requestBuffers(type, count: UInt32(clamping: count))
+        let given = try device.requestBuffers(type, .mmap, count: UInt32(clamping: count))
         let planes = UnsafeMutablePointer<v4l2_plane>.allocate(capacity: Int(VIDEO_MAX_PLANES))
         planes.initialize(repeating: v4l2_plane(), count: Int(VIDEO_MAX_PLANES))
         var buffers: [[UnsafeMutableRawBufferPointer]] = []
@@ -34,18 +51,34 @@ public final class V4L2BufferQueue {
         } catch {
             for plane in buffers.joined() { device.unmap(plane) }
             planes.deallocate()
-            _ = try? device.requestBuffers(type, count: 0)
+            _ = try? device.requestBuffers(type, .mmap, count: 0)
             throw error
         }
         self.device = device
         self.type = type
         self.planes = planes
+        memory = .mmap
         self.buffers = buffers
         initialFlags = flags
     }
 
+    /// Buffers in memory of the program's, one plane each, for which the driver has been asked already
+    /// (``V4L2Device/requestUserBuffers(_:count:)``).
+    ///
+    /// - Parameter userMemory: on pages of its own, and each as large as the format's `sizeimage` at least.
+    public init(_ device: any V4L2Device, userMemory: [UnsafeMutableRawBufferPointer]) {
+        self.device = device
+        type = .capture
+        memory = .userptr
+        planes = .allocate(capacity: Int(VIDEO_MAX_PLANES))
+        planes.initialize(repeating: v4l2_plane(), count: Int(VIDEO_MAX_PLANES))
+        buffers = userMemory.map { [$0] }
+        var answer = v4l2_buffer(0, type, memory, planes)
+        initialFlags = device.attempt(.queryBuffer, &answer) == 0 ? answer.flags : 0
+    }
+
     deinit {
-        for plane in buffers.joined() { device.unmap(plane) }
+        if memory == .mmap { for plane in buffers.joined() { device.unmap(plane) } }
         planes.deallocate()
     }
 
@@ -80,6 +113,11 @@ public final class V4L2BufferQueue {
     /// Gives a buffer to the driver to fill (`VIDIOC_QBUF`).
     public func enqueue(_ index: Int) throws(V4L2Error) {
         var argument = buffer(UInt32(clamping: index))
+        if memory == .userptr {
+            guard buffers.indices.contains(index) else { throw device.error(EINVAL, .queueBuffer) }
+            argument.m.userptr = UInt(bitPattern: buffers[index][0].baseAddress)
+            argument.length = UInt32(clamping: buffers[index][0].count)
+        }
         planes.update(repeating: v4l2_plane(), count: Int(VIDEO_MAX_PLANES))
         try device.call(.queueBuffer, &argument)
     }
@@ -110,7 +148,7 @@ public final class V4L2BufferQueue {
         return min(Int(planes[plane].data_offset), end)..<end
     }
 
-    private func buffer(_ index: UInt32) -> v4l2_buffer { v4l2_buffer(index, type, planes) }
+    private func buffer(_ index: UInt32) -> v4l2_buffer { v4l2_buffer(index, type, memory, planes) }
 }
 
 extension V4L2Device {
@@ -129,15 +167,24 @@ extension V4L2Device {
     /// Gives the kernel's side of all buffers of a queue back (`VIDIOC_REQBUFS` for none). Streaming ends with it.
     ///
     /// `EBUSY` if a ``V4L2BufferQueue`` still lives and the kernel is older than 4.20, which can't leave mapped buffers to their holders.
-    public func freeBuffers(_ type: V4L2BufferType) throws(V4L2Error) {
-        _ = try requestBuffers(type, count: 0)
+    public func freeBuffers(_ type: V4L2BufferType, _ memory: V4L2Memory) throws(V4L2Error) {
+        _ = try requestBuffers(type, memory, count: 0)
     }
 
-    fileprivate func requestBuffers(_ type: V4L2BufferType, count: UInt32) throws(V4L2Error) -> UInt32 {
+    /// Asks for buffers in the program's memory, and answers how many there are then (`VIDIOC_REQBUFS`).
+    ///
+    /// `EINVAL` from a driver that writes into its own memory only.
+    public func requestUserBuffers(_ type: V4L2BufferType, count: Int) throws(V4L2Error) -> Int {
+        Int(try requestBuffers(type, .userptr, count: UInt32(clamping: count)))
+    }
+
+    fileprivate func requestBuffers(
+        _ type: V4L2BufferType, _ memory: V4L2Memory, count: UInt32
+    ) throws(V4L2Error) -> UInt32 {
         var argument = v4l2_requestbuffers()
         argument.count = count
         argument.type = type.code
-        argument.memory = V4L2_MEMORY_MMAP.rawValue
+        argument.memory = memory.code
         try call(.requestBuffers, &argument)
         return argument.count
     }
@@ -147,7 +194,7 @@ extension V4L2Device {
         into regions: inout [UnsafeMutableRawBufferPointer]
     ) throws(V4L2Error) {
         planes.update(repeating: v4l2_plane(), count: Int(VIDEO_MAX_PLANES))
-        var answer = v4l2_buffer(index, type, planes)
+        var answer = v4l2_buffer(index, type, .mmap, planes)
         try call(.queryBuffer, &answer)
         flags = answer.flags
         switch type {
@@ -162,11 +209,13 @@ extension V4L2Device {
 }
 
 extension v4l2_buffer {
-    fileprivate init(_ index: UInt32, _ type: V4L2BufferType, _ planes: UnsafeMutablePointer<v4l2_plane>) {
+    fileprivate init(
+        _ index: UInt32, _ type: V4L2BufferType, _ memory: V4L2Memory, _ planes: UnsafeMutablePointer<v4l2_plane>
+    ) {
         self.init()
         self.index = index
         self.type = type.code
-        memory = V4L2_MEMORY_MMAP.rawValue
+        self.memory = memory.code
         guard type == .captureMultiplanar else { return }
         m.planes = planes
         length = UInt32(VIDEO_MAX_PLANES)

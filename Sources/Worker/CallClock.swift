@@ -93,8 +93,8 @@ final class TimedSource: VideoSource {
         try clock.measure { () throws(SourceError) in try source.events() }
     }
 
-    func startStreaming() throws(SourceError) -> any FrameStream {
-        try clock.measure { () throws(SourceError) in try source.startStreaming() }
+    func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
+        try clock.measure { () throws(SourceError) in try source.startStreaming(allocate) }
     }
 
     func stopStreaming() throws(SourceError) {

@@ -171,15 +171,15 @@ final class DeviceDirector {
 
     private func start() {
         thread.perform { keeper throws(SourceError) in
-            let stream = try keeper.start()
-            return (stream, keeper.report())
+            let (stream, ring) = try keeper.start()
+            return (stream, ring, keeper.report())
         } then: { [weak self] result in
             guard let self else { return }
             switch result {
-            case .success((let stream, let report)):
+            case .success((let stream, let ring, let report)):
                 error = nil
                 take(report)
-                begin(stream)
+                begin(stream, ring)
             case .failure(let failure):
                 failed("stream can't be started", failure, isOfStream: true)
                 let reopen = failure.kind == .disconnected || failure.kind == .failed
@@ -190,8 +190,8 @@ final class DeviceDirector {
         }
     }
 
-    private func begin(_ stream: any FrameStream) {
-        let run = StreamRun(stream, loop, silenceLimit: silenceLimit)
+    private func begin(_ stream: any FrameStream, _ ring: NativeRing) {
+        let run = StreamRun(stream, ring, loop, silenceLimit: silenceLimit)
         self.run = run
         hasFrame = false
         // Some drivers settle these only now.
@@ -208,12 +208,8 @@ final class DeviceDirector {
         run.onGap = { [weak self] count in self?.lost += count }
         run.onLost = { [weak self] failure in self?.lost("stream was lost", failure, isOfStream: true) }
         frames.begin(run)
-        logger.debug("stream started", metadata: ["stream": "\(run.id)"])
+        logger.debug("stream started", metadata: ["stream": "\(run.id)", "memory": "\(run.memory.rawValue)"])
         perform(life.started(at: MonotonicClock.now()))
-        if run.payloadPlan == nil {
-            run.onLost?(
-                SourceError(.failed, operation: "start", message: "the frames' layout lies outside of their memory"))
-        }
     }
 
     private func stop() {

@@ -94,13 +94,21 @@ final class DeviceKeeper {
         ProcessMemory.giveBack()
     }
 
-    /// Starts the stream with what was last set.
-    func start() throws(SourceError) -> any FrameStream {
+    /// Starts the stream with what was last set, in a ring of its own.
+    func start() throws(SourceError) -> (any FrameStream, NativeRing) {
         // Another program may have set another format meanwhile; or what kept ours from being set is over.
         if try isOtherwise() { try restore(.format) }
-        let stream = try source.startStreaming()
+        var ring: NativeRing?
+        let stream = try source.startStreaming { layout, bytes throws(SourceError) in
+            let memory = try NativeRing(device: device, layout, bytes: bytes)
+            ring = memory
+            return memory
+        }
         isStreaming = true
-        return stream
+        guard let ring, stream.slots.count == ring.slots.count else {
+            throw SourceError(.failed, operation: "start", message: "the device streams into other memory than its own")
+        }
+        return (stream, ring)
     }
 
     /// The format or its rate is not the committed one.

@@ -98,6 +98,10 @@ final class FrameDesk {
         if let run, run.timestampSource != timestampSource { prepareHeaders(run) }
         frames += 1
         lastFrame = frame.facts.monotonic
+        // Before all else: whoever waits for it in the ring is woken, and only then may it be lent.
+        let captured = run.flatMap {
+            $0.ring.publish(frame, generation: generation, dropped: $0.damaged, timestampSource)
+        }
         // The other threads begin before this one is busy with copying.
         for output in outputs {
             if case .converted(let work) = output.making, output.wants(frame.facts.monotonic) {
@@ -109,7 +113,7 @@ final class FrameDesk {
         for offset in outputs.indices {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
-            let publication = output.ring.flatMap { put(frame, output, $0) }
+            let publication = output.ring.flatMap { $0.isNative ? captured : put(frame, output, $0) }
             if let publication { refer(output, publication, frame.facts) }
             guard output.wantsPayload else {
                 if publication == nil { drop(output) } else { output.published += 1 }
@@ -194,15 +198,16 @@ final class FrameDesk {
     private func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
         guard output.wantsRing else { return endRing(output) }
         guard output.ring == nil else { return }
+        if output.rendition == Rendition(.native) { return begin(RenditionRing(run.ring), output, run) }
         let layout: FrameLayout
         let planes: [FrameHeader.Plane]?
-        let bytes: Int
+        var bytes: Int
         switch output.making {
         case .idle, .impossible: return
         case .passThrough:
-            guard let plan = run.payloadPlan else { return }
-            (layout, planes) = (run.layout, plan.planes)
-            bytes = plan.maximumBytes + (output.rendition.encoding == .jpeg ? JPEGStream.maximumGapBytes : 0)
+            (layout, planes) = (run.layout, run.payloadPlan.planes)
+            bytes = run.payloadPlan.maximumBytes
+            if output.rendition.encoding == .jpeg { bytes += JPEGStream.maximumGapBytes }
         case .converted(let work):
             layout = work.layout
             bytes = layout.totalBytes
@@ -216,22 +221,26 @@ final class FrameDesk {
             let ring = try RenditionRing(
                 device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
                 sequence: departed.removeValue(forKey: name) ?? 0)
-            output.ring = ring
-            output.ringError = nil
-            for topic in output.outputs where topic.subscribed.kind == .buffer {
-                output.prepare(topic, device: device, run)
-            }
-            onRing?(output.rendition, ring.writer)
+            begin(ring, output, run)
         } catch {
             output.ringError = BusError(.internalError, "There is no memory for a ring of this picture: \(error)")
         }
+    }
+
+    private func begin(_ ring: RenditionRing, _ output: RenditionOutput, _ run: StreamRun) {
+        output.ring = ring
+        output.ringError = nil
+        for topic in output.outputs where topic.subscribed.kind == .buffer {
+            output.prepare(topic, device: device, run)
+        }
+        onRing?(output.rendition, ring.writer)
     }
 
     private func endRing(_ output: RenditionOutput) {
         guard let ring = output.ring else { return }
         output.ring = nil
         for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
-        ring.writer.close(.ended)
+        if !ring.isNative { ring.writer.close(.ended) }
         if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
             departed[ringName(output)] = ring.sequence
         }

@@ -12,8 +12,8 @@ struct FrameJudge {
 
     init(_ format: PixelFormat) { isJPEG = format == .motionJPEG || format == .jpeg }
 
-    mutating func isWhole(_ slot: FrameSlot, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan?) -> Bool {
-        guard !slot.isCorrupt, plan?.count(bytesUsed: slot.bytesUsed) != nil else { return false }
+    mutating func isWhole(_ slot: FrameSlot, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan) -> Bool {
+        guard !slot.isCorrupt, plan.count(bytesUsed: slot.bytesUsed) != nil else { return false }
         guard isJPEG, let region = regions.first, let used = slot.bytesUsed.first, used <= region.count else {
             return !isJPEG
         }

@@ -62,6 +62,14 @@ struct PayloadPlan {
         return total
     }
 
+    /// Makes 0 what the device left out at the end of a frame that is its own payload: the slot of a layout with one region.
+    func fillUp(_ slot: UnsafeMutableRawBufferPointer, bytesUsed: [Int]) {
+        guard !isCompressed, let used = bytesUsed.first, used >= 0, used < room[0], room[0] <= slot.count else {
+            return
+        }
+        _ = UnsafeMutableRawBufferPointer(rebasing: slot[used..<room[0]]).initializeMemory(as: UInt8.self, repeating: 0)
+    }
+
     /// Copies a frame into a payload of ``count(bytesUsed:)`` bytes. What the device left out at the end becomes 0.
     func copy(
         _ regions: [UnsafeRawBufferPointer], bytesUsed: [Int], into payload: UnsafeMutableRawBufferPointer

@@ -94,8 +94,8 @@ public final class PluggedCamera: VideoSource {
         try opened("VIDIOC_SUBSCRIBE_EVENT").events()
     }
 
-    public func startStreaming() throws(SourceError) -> any FrameStream {
-        try opened("VIDIOC_STREAMON").startStreaming()
+    public func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
+        try opened("VIDIOC_STREAMON").startStreaming(allocate)
     }
 
     public func stopStreaming() throws(SourceError) { try camera?.stopStreaming() }

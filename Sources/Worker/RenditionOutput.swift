@@ -84,7 +84,7 @@ final class RenditionOutput {
         case .idle, .impossible: return
         case .passThrough:
             layout = run.layout
-            planes = run.payloadPlan?.planes
+            planes = run.payloadPlan.planes
         case .converted(let work):
             layout = work.layout
             planes =

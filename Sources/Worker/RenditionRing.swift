@@ -9,6 +9,8 @@ import LinuxIO
 final class RenditionRing {
     let writer: RingWriter
     var id: String { writer.plan.description.ring }
+    /// It is the one that the device's frames are captured in, which is there for the whole stream and filled by it.
+    let isNative: Bool
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64
 
@@ -33,7 +35,15 @@ final class RenditionRing {
                 ?? [RingDescription.Plane(offset: 0, stride: 0, bytes: bytes)],
             keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
         writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: 0))
+        isNative = false
         self.sequence = sequence
+    }
+
+    /// The ring that the device's frames are captured in, as that of a rendition.
+    init(_ native: NativeRing) {
+        writer = native.writer
+        isNative = true
+        sequence = 0
     }
 
     /// A frame in the ring.
@@ -63,7 +73,7 @@ final class RenditionRing {
 }
 
 extension RingRecord.TimestampSource {
-    fileprivate init(_ source: TimestampSource) {
+    init(_ source: TimestampSource) {
         switch source {
         case .startOfExposure: self = .startOfExposure
         case .endOfFrame: self = .endOfFrame

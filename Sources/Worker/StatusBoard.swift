@@ -9,6 +9,8 @@ import LinuxIO
 struct DeviceStatus {
     var isOpen = false
     var stream: String?
+    /// How the running stream's frames come into their slots.
+    var memory: FrameMemory?
     var snapshot: DeviceSnapshot?
     var generation: UInt64 = 0
     var busySince: Int64?
@@ -27,6 +29,7 @@ struct DeviceStatus {
         return [
             "isOpen": .bool(isOpen), "isStreaming": .bool(stream != nil),
             "stream": stream.map(JSONValue.string) ?? .null,
+            "memory": (memory?.rawValue).map(JSONValue.string) ?? .null,
             "activeFormat": configuration?.json["activeFormat"] ?? .null,
             "frameDuration": duration?.json ?? .null, "frameRate": duration?.rate ?? .null,
             "generation": JSONValue(generation), "controls": configuration?.json["controls"] ?? [:],

@@ -1,23 +1,31 @@
 import BusServer
 import CaptureCore
 import CaptureSources
+import FrameRing
 import Glibc
 import LinuxIO
 import ZeroMQ
 
-/// A stream from its start to its end, on the loop: takes filled slots from the device, lends them, and gives them back.
+/// A stream from its start to its end, on the loop: takes filled slots from the device, and gives it others to fill, so that it
+/// never runs dry.
 final class StreamRun {
     /// Random, as 16 hexadecimal digits: new at each start.
-    let id = hexadecimal(randomBytes(8))
+    var id: String { ring.stream }
     let layout: FrameLayout
     let frameDuration: FrameDuration?
-    /// nil when the layout doesn't lie within the slots.
-    let payloadPlan: PayloadPlan?
+    /// The slots.
+    let ring: NativeRing
+    var payloadPlan: PayloadPlan { ring.plan }
+    /// Frames that came damaged or short.
+    private(set) var damaged: UInt64 = 0
 
     private let stream: any FrameStream
     private let loop: Loop
     private var token: Loop.Token?
-    private var ledger: SlotLedger
+    /// Slots that the device did not take.
+    private var refused = 0
+    /// Frames that are lent.
+    private var lent = 0
     /// The memory of each slot, to be read.
     private let regions: [[UnsafeRawBufferPointer]]
     private var judge: FrameJudge
@@ -43,16 +51,14 @@ final class StreamRun {
         .disconnected, operation: "poll", errno: ENODEV, message: "the driver reports an error of the device")
 
     /// - Parameter silenceLimit: nanoseconds that it may go without a frame; 0: for ever.
-    init(_ stream: any FrameStream, _ loop: Loop, silenceLimit: Int64) {
+    init(_ stream: any FrameStream, _ ring: NativeRing, _ loop: Loop, silenceLimit: Int64) {
         self.stream = stream
+        self.ring = ring
         self.loop = loop
         layout = stream.layout
         frameDuration = stream.frameDuration
         judge = FrameJudge(stream.layout.pixelFormat)
-        let slots = stream.slots
-        ledger = SlotLedger(slots: slots.count)
-        regions = slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
-        payloadPlan = PayloadPlan(layout, regions: slots.first?.regions.map(\.count) ?? [])
+        regions = stream.slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
         token = loop.watch(.descriptor(stream.descriptor)) { [weak self] in self?.takeFrames() }
         if silenceLimit > 0 {
             let frame = min(stream.frameDuration?.nanoseconds ?? 0, Self.longestFrame)
@@ -64,17 +70,30 @@ final class StreamRun {
     /// Some drivers tell it with the frames only.
     var timestampSource: TimestampSource { stream.timestampSource }
 
-    /// Lends a frame's slot once more.
+    /// How frames come into the slots.
+    var memory: FrameMemory { stream.memory }
+
+    /// Lends a published frame, for work of this process.
     ///
-    /// - Returns: false when the device needs it back at once.
-    func retain(_ frame: FrameJob) -> Bool { ledger.retain(frame.slot) }
+    /// - Returns: false when the device needs its slot.
+    func retain(_ frame: FrameJob) -> Bool {
+        guard ring.writer.hold(frame.slot) else { return false }
+        lent += 1
+        return true
+    }
 
     /// A frame that was lent is not used any more.
-    func release(_ frame: FrameJob) { giveBack(frame.slot) }
+    func release(_ frame: FrameJob) {
+        ring.writer.letGo(frame.slot)
+        lent -= 1
+        fill()
+        tellIfHome()
+    }
 
     /// Takes no more frames, and calls the body as soon as all that were lent have come back.
     func end(then body: @escaping () -> Void) {
         stopWatching()
+        ring.writer.close(.ended)
         isOver = true
         whenHome = body
         tellIfHome()
@@ -113,7 +132,6 @@ final class StreamRun {
 
     private func take(_ slot: FrameSlot) {
         silence?.heard()
-        ledger.dequeued(slot.index)
         if let lastSequence, slot.captureSequence > lastSequence + 1 {
             onGap?(slot.captureSequence - lastSequence - 1)
         }
@@ -121,28 +139,33 @@ final class StreamRun {
         let facts = FrameFacts(
             captureSequence: slot.captureSequence, monotonic: slot.monotonicTime,
             realtime: slot.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now()))
+        let isWhole = judge.isWhole(slot, regions[slot.index], payloadPlan)
+        if !isWhole { damaged += 1 }
         onFrame?(
-            judge.isWhole(slot, regions[slot.index], payloadPlan)
+            isWhole
                 ? FrameJob(slot: slot.index, regions: regions[slot.index], bytesUsed: slot.bytesUsed, facts: facts)
                 : nil)
-        giveBack(slot.index)
+        // One that was not published may be filled again at once.
+        ring.writer.putBack(slot.index)
+        fill()
     }
 
-    private func giveBack(_ slot: Int) {
-        guard ledger.release(slot) else { return }
-        if !isOver {
+    // Gives the device as many slots as it may have.
+    private func fill() {
+        guard !isOver else { return }
+        while let slot = ring.take() {
             do {
                 try stream.enqueue(stream.slots[slot])
             } catch {
-                ledger.lost(slot)
-                if ledger.total < 2 {
-                    stopWatching()
-                    isOver = true
-                    onLost?(error)
-                }
+                // It stays with the device, as readers are told, and the stream goes on without it.
+                refused += 1
+                guard refused > NativeRing.queued - 2 else { continue }
+                stopWatching()
+                isOver = true
+                onLost?(error)
+                return
             }
         }
-        tellIfHome()
     }
 
     private func stopWatching() {
@@ -153,7 +176,7 @@ final class StreamRun {
     }
 
     private func tellIfHome() {
-        guard let body = whenHome, ledger.isHome else { return }
+        guard let body = whenHome, lent == 0 else { return }
         whenHome = nil
         body()
     }

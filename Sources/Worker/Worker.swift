@@ -286,8 +286,9 @@ public final class Worker {
 
     private var currentStatus: DeviceStatus {
         DeviceStatus(
-            isOpen: director.isOpen, stream: director.stream?.id, snapshot: director.snapshot,
-            generation: desk.generation, busySince: thread.busySince, error: lastWords ?? director.error,
+            isOpen: director.isOpen, stream: director.stream?.id, memory: director.stream?.memory,
+            snapshot: director.snapshot, generation: desk.generation, busySince: thread.busySince,
+            error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence, priority: director.knowledge.priority,
             notRestored: director.knowledge.notRestored)

@@ -9,6 +9,8 @@ final class V4L2ScriptedDevice: V4L2Device {
     private(set) var calls: [String: Int] = [:]
     /// Mappings that have not been given back.
     private(set) var mappings: [UnsafeMutableRawPointer: Int] = [:]
+    /// All that were made, in their order.
+    private(set) var mapped: [UnsafeMutableRawBufferPointer] = []
     private var answers: [V4L2Request: (UnsafeMutableRawPointer) -> Int32] = [:]
 
     /// Answers a request: `body` fills its structure, and its result is the error number or 0.
@@ -25,6 +27,7 @@ final class V4L2ScriptedDevice: V4L2Device {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: length, alignment: 16)
         memory.initializeMemory(as: UInt8.self, repeating: 0)
         if let start = memory.baseAddress { mappings[start] = length }
+        mapped.append(memory)
         return memory
     }
 

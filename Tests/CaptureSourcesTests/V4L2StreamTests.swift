@@ -1,4 +1,5 @@
 import CV4L2
+import CameraBusTesting
 import CaptureCore
 import CaptureSources
 import Glibc
@@ -27,12 +28,15 @@ import Video4Linux
         }
     }
 
-    private func stream(_ type: V4L2BufferType = .capture, planes: Int = 1) throws -> V4L2Stream {
+    private func stream(_ type: V4L2BufferType = .capture, planes: Int = 1) throws -> V4L2CopyingStream {
         let format = V4L2Format(
             type: type, width: 10, height: 10, pixelFormat: fourCC("GREY"),
             planes: Array(repeating: .init(bytesPerLine: 10, sizeImage: 100), count: planes))
-        return V4L2Stream(
-            try V4L2BufferQueue(device, type, count: 4), format: format, frameDuration: nil, descriptor: -1)
+        device.on(.queueBuffer) { (_: inout v4l2_buffer) in 0 }
+        let queue = try V4L2BufferQueue(device, type, count: 4)
+        let plan = V4L2SlotPlan(format, regions: queue.buffers[0].map(\.count))
+        return V4L2CopyingStream(
+            queue, plan, try PrivateSlots(4, bytes: plan.bytes), frameDuration: nil, descriptor: -1)
     }
 
     private func delivers(_ fill: @escaping (inout v4l2_buffer) -> Void) {
@@ -57,9 +61,8 @@ import Video4Linux
 
     @Test func asManyAsTheDriverGives() throws {
         has(buffers: 9)
-        let stream = try stream()
-        #expect(stream.slots.map(\.index) == Array(0..<9))
-        #expect(stream.slots.allSatisfy { $0.regions.map(\.count) == [100] })
+        let queue = try V4L2BufferQueue(device, .capture, count: 4)
+        #expect(queue.buffers.map { $0.map(\.count) } == Array(repeating: [100], count: 9))
     }
 
     /// What was mapped before the failure is given back.
@@ -77,9 +80,9 @@ import Video4Linux
 
     @Test func memoryLivesAsLongAsTheStream() throws {
         has(buffers: 3, planes: 2)
-        var stream: V4L2Stream? = try stream(.captureMultiplanar, planes: 2)
+        var stream: V4L2CopyingStream? = try stream(.captureMultiplanar, planes: 2)
         #expect(device.mappings.count == 6)
-        #expect(stream?.slots.count == 3)
+        #expect(stream?.slots.count == 4)
         stream = nil
         #expect(device.mappings.isEmpty)
     }
@@ -100,22 +103,30 @@ import Video4Linux
         #expect(try stream.dequeue()?.bytesUsed == [100])
     }
 
-    /// A header before the picture isn't part of it; the picture moves to where the layout says.
+    /// A header before the picture isn't part of it; the pictures of all regions come together in the slot.
     @Test func headerBeforeThePicture() throws {
         has(buffers: 4, planes: 2)
         let stream = try stream(.captureMultiplanar, planes: 2)
-        for index in 0..<100 { stream.slots[0].regions[1][index] = UInt8(index) }
+        // The mappings of the first buffer: the first region's is told from the second's by what it is filled with.
+        let regions = device.mapped.prefix(2)
+        for (region, memory) in regions.enumerated() {
+            for index in 0..<100 { memory[index] = UInt8(region * 100 + index) }
+        }
         delivers { buffer in
-            buffer.m.planes[0].bytesused = 30
-            buffer.m.planes[0].data_offset = 40
+            buffer.m.planes[0].bytesused = 99
+            buffer.m.planes[0].data_offset = 4
             buffer.m.planes[1].bytesused = 50
             buffer.m.planes[1].data_offset = 20
         }
         let slot = try #require(try stream.dequeue())
-        #expect(slot.bytesUsed == [0, 30])
-        #expect(Array(slot.regions[1].prefix(30)) == Array(20..<50))
-        // Offsets count through the regions laid end to end.
         #expect(stream.layout.planes.map(\.offset) == [0, 100])
+        // The first region's last line is short of 5 bytes of padding, the second's of all lines but three.
+        #expect(slot.bytesUsed == [130])
+        let picture = Array(slot.regions[0].prefix(130))
+        #expect(picture == Array(4..<99) + Array(repeating: 0, count: 5) + Array(120..<150))
+        // A first region of which more is missing: the frame ends there.
+        delivers { $0.m.planes[0].bytesused = 80 }
+        #expect(try stream.dequeue()?.bytesUsed == [80])
     }
 
     @Test func nothingYet() throws {

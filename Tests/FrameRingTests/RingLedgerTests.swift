@@ -46,6 +46,46 @@ struct RingLedgerTests {
         #expect(try publish() == first)
     }
 
+    @Test("What is held is not filled, and the device always has two slots")
+    func holding() throws {
+        let ledger = Ledger(filling: 4, keep: 4, lending: 4)
+        var filling: [Int] = []
+        func fill() { while let slot = ledger.take() { filling.append(slot) } }
+        func publish() throws -> Int {
+            fill()
+            let slot = filling.removeFirst()
+            #expect(ledger.publish(slot) != nil)
+            return slot
+        }
+        #expect(!ledger.hold(0) && !ledger.letGo(0) && !ledger.hold(-1) && !ledger.letGo(99))
+        // Readers' messages that nobody takes.
+        var out: [Int] = []
+        for _ in 0..<4 {
+            let slot = try publish()
+            #expect(ledger.lend(slot))
+            out.append(slot)
+        }
+        for _ in 0..<2 {
+            let slot = try publish()
+            #expect(!ledger.lend(slot))
+            #expect(ledger.hold(slot) && ledger.hold(slot))
+            out.append(slot)
+        }
+        for _ in 0..<40 {
+            let slot = try publish()
+            #expect(!out.contains(slot))
+            #expect(!ledger.hold(slot))
+            // One that is out already costs nothing more.
+            #expect(ledger.hold(out[0]) && ledger.letGo(out[0]))
+            fill()
+            #expect(filling.count >= 2)
+        }
+        for slot in out.suffix(2) { #expect(ledger.letGo(slot) && ledger.letGo(slot) && !ledger.letGo(slot)) }
+        for _ in 0..<8 { _ = try publish() }
+        fill()
+        #expect(filling.count == 4)
+    }
+
     @Test("What makes no sense changes nothing")
     func nonsense() throws {
         let ledger = Ledger(filling: 2, keep: 2, lending: 1)
@@ -122,6 +162,8 @@ private final class Ledger {
     func putBack(_ slot: Int) -> Bool { value.putBack(slot) }
     func lend(_ slot: Int) -> Bool { value.lend(slot) }
     func giveBack(_ slot: Int) -> Bool { value.giveBack(slot) }
+    func hold(_ slot: Int) -> Bool { value.hold(slot) }
+    func letGo(_ slot: Int) -> Bool { value.letGo(slot) }
 }
 
 /// SplitMix64: the same numbers for the same seed.

@@ -4,47 +4,8 @@ import Testing
 
 @testable import Worker
 
-@Suite("Slots and payloads")
+@Suite("Payloads")
 struct FrameBookkeepingTests {
-    @Test("the device always keeps two buffers")
-    func reserve() {
-        var ledger = SlotLedger(slots: 4)
-        for slot in 0..<2 {
-            ledger.dequeued(slot)
-            #expect(ledger.retain(slot) == true)
-            #expect(ledger.release(slot) == false)
-        }
-        ledger.dequeued(2)
-        #expect(ledger.queued == 1)
-        #expect(ledger.retain(2) == false)
-        #expect(ledger.release(2) == true)
-        #expect(!ledger.isHome)
-        #expect(ledger.release(0) == true)
-        #expect(ledger.release(1) == true)
-        #expect(ledger.isHome)
-    }
-
-    @Test("a buffer is in use until the last user is done")
-    func users() {
-        var ledger = SlotLedger(slots: 4)
-        ledger.dequeued(1)
-        #expect(ledger.retain(1) == true)
-        #expect(ledger.retain(1) == true)
-        #expect(ledger.release(1) == false)
-        #expect(ledger.release(1) == false)
-        #expect(ledger.release(1) == true)
-    }
-
-    @Test("a buffer that the device doesn't take back is not waited for")
-    func lost() {
-        var ledger = SlotLedger(slots: 4)
-        ledger.dequeued(3)
-        #expect(ledger.release(3) == true)
-        ledger.lost(3)
-        #expect(ledger.total == 3)
-        #expect(ledger.isHome)
-    }
-
     @Test("planes of several regions follow one another in the payload")
     func regions() throws {
         let layout = FrameLayout(
@@ -64,6 +25,11 @@ struct FrameBookkeepingTests {
         let plan = try #require(PayloadPlan(layout, regions: [32]))
         #expect(plan.count(bytesUsed: [12]) == 16)
         #expect(copy(plan, [Array(1...32)], [12]) == Array(1...12) + [0, 0, 0, 0])
+        var slot = Array(repeating: UInt8(7), count: 32)
+        slot.withUnsafeMutableBytes { plan.fillUp($0, bytesUsed: [12]) }
+        #expect(slot == Array(repeating: 7, count: 12) + [0, 0, 0, 0] + Array(repeating: 7, count: 16))
+        slot.withUnsafeMutableBytes { plan.fillUp($0, bytesUsed: [20]) }
+        #expect(slot[16] == 7)
         #expect(plan.count(bytesUsed: [8]) == nil)
         #expect(plan.count(bytesUsed: []) == nil)
         #expect(plan.count(bytesUsed: [32]) == 16)

@@ -183,7 +183,7 @@ final class TestSource: VideoSource {
         values[name] = now.stubborn[name] ?? value
     }
 
-    func startStreaming() throws(SourceError) -> any FrameStream {
+    func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
         bench.note("start")
         if let failure = bench.now.startFailure { throw failure }
         _ = try activeFormat()
@@ -191,8 +191,10 @@ final class TestSource: VideoSource {
             $0.isStreaming = true
             $0.starts += 1
         }
+        let layout = TestStream.layout(format, bench)
+        let memory = try allocate(layout, layout.totalBytes)
         do {
-            return try TestStream(format, duration, bench)
+            return try TestStream(layout, memory, duration, bench)
         } catch {
             throw SourceError(.failed, operation: "start", message: "\(error)")
         }
@@ -251,7 +253,8 @@ final class TestStream: FrameStream {
     let timestampSource = TimestampSource.endOfFrame
     let slots: [FrameSlot]
     private let pictures: [[UInt8]]
-    private let memory: [UnsafeMutableRawBufferPointer]
+    let memory = FrameMemory.virtual
+    private let owner: any SlotMemory
     private let timer: TimerDescriptor
     private let bench: TestBench
     private var queued: [FrameSlot]
@@ -259,27 +262,33 @@ final class TestStream: FrameStream {
     private var given: UInt64 = 0
     var descriptor: Int32 { timer.rawValue }
 
-    init(_ format: FormatSelection, _ duration: FrameDuration, _ bench: TestBench) throws(SystemError) {
-        pictures = bench.now.pictures
+    static func layout(_ format: FormatSelection, _ bench: TestBench) -> FrameLayout {
+        let pictures = bench.now.pictures
         let bytes = max(format.dimensions.area * 2, pictures.map(\.count).max() ?? 0)
-        layout = FrameLayout(
+        return FrameLayout(
             pixelFormat: pictures.isEmpty ? .yuyv : .motionJPEG, dimensions: format.dimensions,
             planes: [
                 PlaneLayout(
                     offset: 0, stride: pictures.isEmpty ? format.dimensions.width * 2 : 0,
                     bytes: pictures.isEmpty ? format.dimensions.area * 2 : bytes)
             ])
+    }
+
+    init(
+        _ layout: FrameLayout, _ memory: any SlotMemory, _ duration: FrameDuration, _ bench: TestBench
+    ) throws(SystemError) {
+        self.layout = layout
+        pictures = bench.now.pictures
         frameDuration = duration
-        memory = (0..<4).map { _ in .allocate(byteCount: bytes, alignment: 64) }
-        slots = memory.enumerated().map { FrameSlot(index: $0.offset, regions: [$0.element]) }
-        for region in memory { region.initializeMemory(as: UInt8.self, repeating: 128) }
-        queued = slots
+        owner = memory
+        slots = memory.slots.enumerated().map { FrameSlot(index: $0.offset, regions: [$0.element]) }
+        for region in memory.slots { region.initializeMemory(as: UInt8.self, repeating: 128) }
+        queued = []
+        while let slot = memory.take() { queued.append(slots[slot]) }
         self.bench = bench
         timer = try TimerDescriptor()
         timer.arm(at: MonotonicClock.now() + duration.nanoseconds, every: duration.nanoseconds)
     }
-
-    deinit { for region in memory { region.deallocate() } }
 
     func dequeue() throws(SourceError) -> FrameSlot? {
         if let failure = bench.now.streamFailure { throw failure }
@@ -290,7 +299,7 @@ final class TestStream: FrameStream {
         let slot = queued.removeFirst()
         if pictures.isEmpty {
             slot.regions[0].storeBytes(of: UInt32(truncatingIfNeeded: sequence), as: UInt32.self)
-            slot.bytesUsed[0] = slot.regions[0].count
+            slot.bytesUsed[0] = layout.totalBytes
         } else {
             let picture = pictures[Int(given % UInt64(pictures.count))]
             given += 1

@@ -174,6 +174,7 @@ class Device:
     isOpen: bool = False
     isStreaming: bool = False
     stream: str | None = None
+    memory: str | None = None
     activeFormat: ActiveFormat | None = _of(ActiveFormat)
     frameDuration: Fraction | None = _duration()
     frameRate: float | None = None
