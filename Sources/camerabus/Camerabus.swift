@@ -54,8 +54,11 @@ extension Camerabus {
     private static func parse(_ arguments: [String]) throws -> any ParsableCommand {
         // The parser has no word for a list of arguments, then '--', then another list.
         guard arguments.first == LockCommand.configuration.commandName,
-            let end = arguments.firstIndex(of: "--"), end + 1 < arguments.endIndex
+            let end = arguments.firstIndex(of: "--")
         else { return try parseAsRoot(arguments) }
+        guard end + 1 < arguments.endIndex else {
+            throw Failure(status: ExitStatus.usage, description: "Error: Behind '--' stands the command to run.")
+        }
         var command = try parseAsRoot(Array(arguments[..<end]))
         if var lock = command as? LockCommand {
             lock.command = Array(arguments[(end + 1)...])

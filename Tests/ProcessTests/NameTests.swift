@@ -8,7 +8,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// What devices are called, and what is remembered of them.
-    @Suite(.timeLimit(.minutes(3))) struct Names {
+    @Suite(.timeLimit(.minutes(5))) struct Names {
         @Test func `a renamed device keeps lock, settings and name, and its old topics end`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)
