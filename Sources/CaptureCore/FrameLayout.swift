@@ -41,7 +41,7 @@ public struct FrameLayout: Hashable, Sendable {
     }
 
     /// Bytes of the payload: all planes with what lies between them.
-    public var totalBytes: Int { planes.map { $0.offset + $0.bytes }.max() ?? 0 }
+    public var totalBytes: Int { planes.reduce(0) { max($0, $1.offset + $1.bytes) } }
 
     /// The layout without padding that this format has at that size; nil for formats whose layout is not known here.
     ///

@@ -79,11 +79,13 @@ final class VirtualQueue: @unchecked Sendable {
     }
 
     func fill(_ slot: FrameSlot) {
-        state.withLock { state in
+        let isFirst = state.withLock { state in
             state.holders[slot.index] = .filled
             state.filled.append(slot.index)
-            if state.filled.count == 1 { ready.signal() }
+            return state.filled.count == 1
         }
+        // Whoever is woken by it wants the lock.
+        if isFirst { ready.signal() }
     }
 
     /// Gives a slot back that could not be filled.
