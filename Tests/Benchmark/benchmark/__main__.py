@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the bus on this machine with virtual cameras, and beside it, in the same run and with the same pictures, others.
 
-usage: make bench [BENCH="--json FILE --plot FILE.svg --seconds N --rounds N --only WORDS"]
+usage: make bench [BENCH="--json FILE --plot FILE.svg --markdown FILE --seconds N --rounds N --only WORDS"]
 
 Each lane is measured in turn, round after round; figures are medians of rounds with their range. Times from one run compare with
-each other, and less so with those of another run. `make bench BENCH="--seconds 1 --rounds 1"` is a trial.
+each other, and less so with those of another run. `make bench BENCH="--seconds 1 --rounds 1"` is a trial;
+`make bench BENCH="--markdown README.md"` brings the README's table up to date.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ from typing import Any
 
 from camerabus import CaptureError
 
-from . import allocations, report
+from . import allocations, markdown, report
 from .bus import Bus
 from .commands import Settings, measurements
 from .figures import rounds as spread_of_rounds
 from .frames import Round, measure, summary
+from .goals import goal_lines, goals
 from .lanes import Cell, Picture, Place, cells
 from .plot import svg
 from .processes import Failed, others_share
-from .tools import ROOT, Tools
+from .tools import PEERS, ROOT, Tools
 
 
 def arguments() -> argparse.Namespace:
@@ -47,6 +49,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--allocations", action="store_true", help="count a worker's allocations per frame, and nothing else")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture of the table (SVG) to this file")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE",
+        help="write the run in brief to this file; if it has lines that mark a place for it, as the README has, only there",
+    )  # fmt: skip
+    parser.add_argument("--from", type=Path, metavar="FILE", dest="source", help="measure nothing, and show an earlier run's --json")
     options = parser.parse_args()
     if options.seconds <= 0 or options.rounds < 1 or options.kills < 1:
         parser.error("--seconds, --rounds and --kills are above 0")
@@ -95,10 +102,10 @@ def measure_frames(
     for number in range(options.rounds):
         for cell in chosen:
             say(f"round {number + 1} of {options.rounds}: {cell.name}")
-            place = Place(tools, bus.runtime_dir, directory, pictures.set(cell.picture), cell.readers)
             try:
+                place = Place(tools, bus.runtime_dir, directory, pictures.set(cell.picture), cell.readers)
                 done[cell].append(measure(cell, place, bus, options.seconds))
-            except Failed as failure:
+            except (Failed, CaptureError, OSError) as failure:
                 missed(cell.name, failure, tools)
     return {cell.name: summary(cell, results) for cell, results in done.items() if results}
 
@@ -113,7 +120,7 @@ def measure_others(settings: Settings, bus: Bus, options: argparse.Namespace) ->
             say(f"round {number + 1} of {options.rounds}: {name}")
             try:
                 results.setdefault(name, []).append(body(settings, bus))
-            except (Failed, CaptureError) as failure:
+            except (Failed, CaptureError, OSError) as failure:
                 missed(name, failure, settings.tools)
     return {name: _together(rounds) for name, rounds in results.items() if rounds}
 
@@ -131,69 +138,130 @@ def _together(rounds: list[dict[str, Any]]) -> dict[str, Any]:
     return together
 
 
+def count_allocations(options: argparse.Namespace, tools: Tools, directory: Path) -> dict[str, Any]:
+    chosen = [case for case in allocations.CASES if options.allocations or wanted(allocations.name(*case), options.only)]
+    library = tools.compile_library("allocations") if chosen else None
+    if library is None:
+        return {}
+    frames = max(60, round(options.seconds * 60))
+    try:
+        return allocations.measure(tools, library, options.bin, directory, chosen, frames, say)
+    except (Failed, CaptureError, OSError) as failure:
+        missed("allocations", failure, tools)
+        return {}
+
+
 def run(options: argparse.Namespace, tools: Tools, directory: Path) -> dict[str, Any]:
-    figures: dict[str, Any] = {"machine": report.machine(tools), "left_out": tools.left_out}
-    if options.allocations:
-        figures["allocations"] = allocations.measure(tools, options.bin, directory, max(60, round(options.seconds * 60)))
-        print("\n".join(allocations.table(figures["allocations"])))
-        return figures
-    figures["others_before"] = round(others_share(), 3)
-    chosen = [cell for cell in cells(tools) if wanted(cell.name, options.only)]
-    with Bus(options.bin, cameras=4) as bus:
-        figures["frames"] = measure_frames(chosen, tools, bus, directory, options)
-        settings = Settings(tools, options.bin, directory, options.seconds, options.kills)
-        figures["others"] = measure_others(settings, bus, options)
-    figures["ratios"] = report.ratios(figures["frames"], figures["others"])
-    machine = figures["machine"]
-    lines = [f"{machine['system']}, Linux {machine['kernel']}, {machine['processor']}, {machine['cores']} cores"]
-    lines.append(", ".join(f"{name} {version}" for name, version in tools.versions.items()))
-    lines.append(f"{options.rounds} rounds of {options.seconds:g} s; before them the machine was {100 * figures['others_before']:.0f} % busy")
-    if figures["frames"]:
-        lines += report.frame_lines(figures["frames"])
-        lines += report.notes(figures["frames"])
-    if figures["others"]:
-        lines += report.other_lines(figures["others"])
-    if figures["ratios"]:
-        lines += report.ratio_lines(figures["ratios"])
-    lines += ["", *(f"left out: {line}" for line in tools.left_out)] if tools.left_out else []
-    print("\n".join(lines))
+    figures: dict[str, Any] = {
+        "machine": report.machine(tools),
+        "settings": {"seconds": options.seconds, "rounds": options.rounds, "kills": options.kills},
+        "left_out": tools.left_out,
+    }
+    if not options.allocations:
+        figures["others_before"] = round(others_share(), 3)
+        chosen = [cell for cell in cells(tools) if wanted(cell.name, options.only)]
+        with Bus(options.bin, cameras=4, ready=tools.compile_library("ready")) as bus:
+            figures["frames"] = measure_frames(chosen, tools, bus, directory, options)
+            settings = Settings(tools, options.bin, directory, options.seconds, options.kills)
+            figures["others"] = measure_others(settings, bus, options)
+        figures["ratios"] = report.ratios(figures["frames"], figures["others"])
+        figures["goals"] = goals(figures["frames"], figures["others"])
+    figures["allocations"] = count_allocations(options, tools, directory)
     return figures
 
 
-def main() -> int:
-    options = arguments()
-    for name in ("camerabusd", "camerabus-worker"):
-        if not (options.bin / name).exists():
-            say(f"{options.bin / name} is not there: make build")
-            return 1
-    begin = time.monotonic()
-    # SIGTERM as Ctrl-C: what was started is ended.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    os.environ.pop("CAMERABUS_RUNTIME_DIR", None)
+def show(figures: dict[str, Any]) -> None:
+    machine, settings = figures["machine"], figures["settings"]
+    lines = [f"{machine['system']}, Linux {machine['kernel']}, {machine['processor']}, {machine['cores']} cores"]
+    lines.append(", ".join(f"{name} {version}" for name, version in machine["versions"].items()))
+    lines.append(f"{settings['rounds']} rounds of {settings['seconds']:g} s")
+    if "others_before" in figures:
+        lines[-1] += f"; before them the machine was {100 * figures['others_before']:.0f} % busy"
+    if figures.get("frames"):
+        lines += report.frame_lines(figures["frames"])
+        lines += report.notes(figures["frames"])
+    if figures.get("others"):
+        lines += report.other_lines(figures["others"])
+    if figures.get("allocations"):
+        lines += allocations.table(figures["allocations"])
+    if figures.get("ratios"):
+        lines += report.ratio_lines(figures["ratios"])
+    if figures.get("goals"):
+        lines += goal_lines(figures["goals"])
+    lines += ["", *(f"left out: {line}" for line in figures["left_out"])] if figures["left_out"] else []
+    print("\n".join(lines))
+
+
+def save(figures: dict[str, Any], options: argparse.Namespace) -> None:
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    if options.plot:
+        options.plot.write_text(svg(figures.get("frames", {}), figures["machine"]), encoding="utf-8")
+    if options.markdown:
+        markdown.write(options.markdown, figures)
+
+
+def measured(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The figures; None if only a list was wanted."""
     directory = Path(tempfile.mkdtemp(prefix="cbb-", dir="/tmp"))
     try:
         tools = Tools(options.work.resolve(), wants_peers=not (options.no_peers or options.allocations or options.list))
         for line in tools.left_out:
             say(f"left out: {line}")
         if options.list:
+            tools.peers = () if options.no_peers else PEERS
             names = [cell.name for cell in cells(tools)] + [name for name, *_ in measurements(tools)]
+            names += [allocations.name(*case) for case in allocations.CASES]
             print("\n".join(name for name in names if wanted(name, options.only)))
-            return 0
-        figures = run(options, tools, directory)
-        say(f"that took {time.monotonic() - begin:.0f} s")
-        if options.json:
-            options.json.write_text(json.dumps(figures, indent=2, ensure_ascii=False) + "\n")
-        if options.plot:
-            options.plot.write_text(svg(figures.get("frames", {}), figures["machine"]))
+            return None
+        return run(options, tools, directory)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+#: All of them end what was started and remove what was made.
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def end(*_: object) -> None:
+    # Whoever presses Ctrl-C again must not keep that from being done.
+    for number in _ENDS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    options = arguments()
+    for number in _ENDS:
+        signal.signal(number, end)
+    os.environ.pop("CAMERABUS_RUNTIME_DIR", None)
+    begin = time.monotonic()
+    try:
+        if options.source:
+            figures = json.loads(options.source.read_text(encoding="utf-8"))
+        else:
+            for name in ("camerabusd", "camerabus-worker"):
+                if not (options.bin / name).exists():
+                    say(f"{options.bin / name} is not there: make build")
+                    return 1
+            figures = measured(options)
+            if figures is None:
+                return 0
+            say(f"that took {time.monotonic() - begin:.0f} s")
+        show(figures)
+        save(figures, options)
         return 0
     except KeyboardInterrupt:
         say("ended")
         return 130
-    except Failed as failure:
+    except (Failed, OSError, ValueError) as failure:
         say(f"failed: {failure}")
         return 1
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    except KeyError as missing:
+        if not options.source:
+            raise
+        say(f"failed: {options.source} is of another version: it has no {missing}")
+        return 1
 
 
 if __name__ == "__main__":

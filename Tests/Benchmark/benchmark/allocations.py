@@ -14,10 +14,11 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Sequence
 
 from .bus import RATE, Bus
 from .lanes import FRAME_C, JPEG, PREVIEW, RAW, RING_C, Cell, Lane, Picture, Place
+from .preloads import preloading
 from .processes import Program, programs
 from .tools import Tools
 
@@ -50,19 +51,25 @@ class Mapping:
     path: str
 
 
-def measure(tools: Tools, binaries: Path, directory: Path, frames: int) -> dict[str, Any]:
+def name(picture: Picture, lane: Lane) -> str:
+    return f"allocations: {picture.name}, {lane.name}"
+
+
+def measure(
+    tools: Tools, library: Path, binaries: Path, directory: Path, cases: Sequence[tuple[Picture, Lane]], frames: int,
+    say: Callable[[str], None],
+) -> dict[str, Any]:  # fmt: skip
     """Allocations per frame for each case, with the places in our own code."""
-    library = tools.compile_library("allocations")
     counted = directory / "allocations"
     counted.write_bytes(bytes(_BYTES))
-    worker = directory / "worker"
-    program = (binaries / "camerabus-worker").resolve()
-    worker.write_text(f'#!/bin/sh\nLD_PRELOAD="{library}" BENCHMARK_ALLOCATIONS="{counted}" exec "{program}" "$@"\n')
-    worker.chmod(0o755)
+    worker = preloading(
+        directory / "worker", binaries / "camerabus-worker", library, BENCHMARK_ALLOCATIONS=counted
+    )
     results: dict[str, Any] = {}
     with Bus(binaries, cameras=1, worker=worker) as bus, counted.open("r+b") as file:
         with mmap.mmap(file.fileno(), _BYTES) as memory:
-            for picture, lane in CASES:
+            for picture, lane in cases:
+                say(name(picture, lane))
                 cell = Cell(picture, lane, 1)
                 bus.configure(["cam0"], picture.pixel_format, picture.width, picture.height)
                 place = Place(tools, bus.runtime_dir, directory, picture)

@@ -9,10 +9,12 @@ import socket
 import subprocess
 import tempfile
 import time
+from array import array
 from pathlib import Path
 
 from camerabus import Client
 
+from .preloads import preloading
 from .processes import Failed, Program
 
 RATE = 30
@@ -21,10 +23,17 @@ RATE = 30
 class Bus:
     """Runs in a temporary directory from `with` to its end."""
 
-    def __init__(self, binaries: Path, cameras: int = 2, worker: Path | None = None) -> None:
+    def __init__(self, binaries: Path, cameras: int = 2, worker: Path | None = None, ready: Path | None = None) -> None:
+        """With `ready`, a library (ready.c), its workers note when a picture is ready: see ``ready_times``."""
         self.directory = Path(tempfile.mkdtemp(prefix="cbb-", dir="/tmp"))
         self.runtime_dir = str(self.directory / "bus")
+        self._ready_times = self.directory / "ready"
         try:
+            if ready:
+                self._ready_times.mkdir()
+                worker = preloading(
+                    self.directory / "worker", binaries / "camerabus-worker", ready, BENCHMARK_READY=self._ready_times
+                )
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
                 ready.bind(str(self.directory / "notify"))
                 ready.settimeout(20)
@@ -55,6 +64,14 @@ class Bus:
     def worker(self, client: Client, device: str = "cam0") -> int:
         """The pid of a camera's worker."""
         return int(client.call("device.get", {"device": device})["device"]["worker"]["pid"])
+
+    def ready_times(self, pid: int) -> list[int]:
+        """When the virtual camera of a worker had a picture ready, the latest of them in order; empty if nobody notes it."""
+        try:
+            values = array("q", (self._ready_times / str(pid)).read_bytes())
+        except FileNotFoundError:
+            return []
+        return sorted(time for time in values[1:] if time)
 
     def configure(self, devices: list[str], pixel_format: str, width: int, height: int) -> None:
         with self.client() as client, client.lock(*devices):

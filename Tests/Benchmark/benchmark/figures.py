@@ -25,8 +25,10 @@ def spread(values: Sequence[float], unit: str) -> dict[str, Any]:
     }
 
 
-def rounds(values: Sequence[float]) -> dict[str, float]:
+def rounds(values: Sequence[float]) -> dict[str, float] | None:
     """One figure of several rounds."""
+    if not values:
+        return None
     return {
         "median": round(statistics.median(values), 4),
         "min": round(min(values), 4),

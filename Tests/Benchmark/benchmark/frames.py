@@ -7,6 +7,7 @@ import os
 import statistics
 import time
 from array import array
+from bisect import bisect_left
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,12 @@ _SENSOR = "sensor-"
 class Round:
     """One window: latencies in milliseconds, and processor time in milliseconds for each frame that was published."""
 
+    #: From the stamp to the reader.
     latencies: list[float] = field(default_factory=list)
+    #: From the time at which the picture was ready to be sent; our stamp is that for which it was due, the others' just that.
+    since_ready: list[float] = field(default_factory=list)
+    #: What a virtual camera needs from the stamp on to wake and draw.
+    making: list[float] = field(default_factory=list)
     published: int = 0
     lost: int = 0
     #: How late publishers of the benchmark's own woke for their frames.
@@ -86,8 +92,9 @@ def measure(cell: Cell, place: Place, bus: Bus, seconds: float) -> Round:
         for reader in readers:
             reader.end()
     result = Round()
-    for device in devices:
-        _count(result, [_load(file) for name, file in files if name == device], first, last)
+    for device, publisher in zip(devices, publishers):
+        ready = None if cell.lane.publish else bus.ready_times(publisher)
+        _count(result, [_load(file) for name, file in files if name == device], ready, first, last)
     if cell.lane.publish:
         result.wakings = [(woken - due) / 1e6 for due, woken, _ in _load(published) if first <= due < last]
     spent = {name: (after[name] - before[name]) / 1e6 for name in after}
@@ -98,7 +105,7 @@ def measure(cell: Cell, place: Place, bus: Bus, seconds: float) -> Round:
     return result
 
 
-def _count(result: Round, readers: list[list[tuple[int, int, int]]], first: int, last: int) -> None:
+def _count(result: Round, readers: list[list[tuple[int, int, int]]], ready: list[int] | None, first: int, last: int) -> None:
     seen = [[record for record in records if first <= record[0] < last] for records in readers]
     numbers = [number for records in seen for _, _, number in records]
     if not numbers:
@@ -109,6 +116,22 @@ def _count(result: Round, readers: list[list[tuple[int, int, int]]], first: int,
     for records in seen:
         result.lost += count - len(records)
         result.latencies += [(received - stamp) / 1e6 for stamp, received, _ in records]
+        for stamp, received, _ in records:
+            was_ready = stamp if ready is None else _first(ready, stamp)
+            # A sensor's signal that is not taken yet stands for the next picture as well.
+            if was_ready is not None and was_ready <= received:
+                result.since_ready.append((received - was_ready) / 1e6)
+                if ready is not None:
+                    result.making.append((was_ready - stamp) / 1e6)
+
+
+def _first(times: list[int], since: int) -> int | None:
+    index = bisect_left(times, since)
+    return times[index] if index < len(times) else None
+
+
+def _middles(each: list[list[float]]) -> dict[str, float] | None:
+    return rounds([spread(values, "ms")["p50"] for values in each if values])
 
 
 def summary(cell: Cell, done: list[Round]) -> dict[str, Any]:
@@ -119,13 +142,13 @@ def summary(cell: Cell, done: list[Round]) -> dict[str, Any]:
         "group": cell.group,
         "lane": cell.lane.name,
         "latency": spread(pooled, "ms")
-        | {"p50_rounds": rounds([spread(one.latencies, "ms").get("p50", float("nan")) for one in done])},
+        | {"p50_rounds": _middles([one.latencies for one in done])},
         "cpu_ms_per_frame": cpu
         | {"total": rounds([sum(value for name, value in one.cpu.items() if name != "drawing") for one in done])},
-        # What is left of the time from the stamp when the picture is ready.
-        "p50_drawn": rounds(
-            [max(0.0, spread(one.latencies, "ms").get("p50", float("nan")) - one.cpu["drawing"]) for one in done]
-        ),
+        # From when the picture is ready; of a virtual camera's only if its worker could be made to note it.
+        "since_ready": spread([value for one in done for value in one.since_ready], "ms")
+        | {"p50_rounds": _middles([one.since_ready for one in done])},
+        "making": spread([value for one in done for value in one.making], "ms"),
         "core_percent": round(
             statistics.median(sum(value for name, value in one.cpu.items() if name != "drawing") for one in done)
             * RATE * cell.cameras / 10, 2,

@@ -114,6 +114,7 @@ FRAME_PYTHON = Lane(
     ],
 )  # fmt: skip
 FLOOR_WAKE = Lane("floor: C ring, nothing copied", _read_own_ring, _ring_publisher("wake"))
+FLOOR_DEVICE = Lane("floor: C ring, woken by a device", _read_own_ring, _ring_publisher("device"))
 FLOOR_COPY = Lane("floor: C ring, copied into", _read_own_ring, _ring_publisher("copy"))
 FLOOR_ZMQ = Lane(
     "floor: C on libzmq",
@@ -170,7 +171,7 @@ def cells(tools: Tools) -> Iterator[Cell]:
     """All that can be measured on this machine, in the order of the table."""
     peers = {"pyzmq": PYZMQ, "imagezmq": IMAGEZMQ, "netgear": NETGEAR}
     others = [peers[name] for name in tools.peers]
-    floors = ([FLOOR_WAKE, FLOOR_COPY] if tools.has_ring else []) + ([FLOOR_ZMQ] if tools.has_zmq else [])
+    floors = ([FLOOR_DEVICE, FLOOR_WAKE, FLOOR_COPY] if tools.has_ring else []) + ([FLOOR_ZMQ] if tools.has_zmq else [])
     native = ([RING_C] if tools.has_ring else []) + ([BUFFER_C, FRAME_C] if tools.has_zmq else [])
     in_python = [RING_PYTHON, FRAME_PYTHON] if tools.has_numpy else []
     for readers in (1, 4):
@@ -184,7 +185,7 @@ def cells(tools: Tools) -> Iterator[Cell]:
         for lane in native:
             yield Cell(PREVIEW, lane, readers)
     for readers in (1, 4):
-        for lane in native + in_python[1:] + floors[1:] + others:
+        for lane in native + in_python[1:] + [lane for lane in floors if lane in (FLOOR_COPY, FLOOR_ZMQ)] + others:
             yield Cell(JPEG, lane, readers)
-    for lane in native + floors[2:]:
+    for lane in native + [lane for lane in floors if lane is FLOOR_ZMQ]:
         yield Cell(JPEG, lane, 16)

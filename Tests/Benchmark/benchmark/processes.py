@@ -22,6 +22,9 @@ class Failed(Exception):
 
 
 def _die_with_parent() -> None:
+    # What Python ignores, its children would ignore as well.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
     _libc.prctl(_SET_DEATH_SIGNAL, signal.SIGTERM)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator
 
 from .tools import Tools
 
@@ -27,10 +27,15 @@ def machine(tools: Tools) -> Figures:
         "machine": platform.machine(),
         "processor": processor,
         "cores": os.cpu_count(),
+        "virtual": "hypervisor" in _flags(),
         "python": platform.python_version(),
         "versions": tools.versions,
         "load": os.getloadavg(),
     }
+
+
+def _flags() -> list[str]:
+    return next((line.split() for line in _lines("/proc/cpuinfo") if line.startswith("flags")), [])
 
 
 def _lines(path: str) -> list[str]:
@@ -52,23 +57,28 @@ def frame_lines(frames: dict[str, Figures]) -> Iterator[str]:
             group = row["group"]
             yield ""
             yield (
-                f"{group:40}{'p50 ms':>8} {'(rounds)':>16}{'drawn':>8}{'p95':>8}{'p99':>8}{'max':>8}{'lost':>6}"
-                f"  {'CPU ms/frame':>12} {'(rounds)':>16} = {'publisher':>9} {'readers':>8} {'coordinator':>11}{'% core':>8}{'drawing':>12}"
+                f"{group:40}{'p50 ms':>8} {'(rounds)':>16}{'p95':>8}{'p99':>8}{'max':>8}  {'ready: p50':>10} {'(rounds)':>16}{'p99':>8}"
+                f"{'lost':>6}  {'CPU ms/frame':>12} {'(rounds)':>16} = {'publisher':>9} {'readers':>8} {'coordinator':>11}{'% core':>8}"
+                f"{'drawing':>12}"
             )
-        latency, cpu = row["latency"], row["cpu_ms_per_frame"]
-        rounds, total = latency["p50_rounds"], cpu["total"]
-        drawing = cpu["drawing"]["median"]
+        latency, ready, cpu = row["latency"], row["since_ready"], row["cpu_ms_per_frame"]
+        total, drawing = cpu["total"], cpu["drawing"]["median"]
         yield (
-            f"  {row['lane']:38}{rounds['median']:>8.3f} {_range(rounds):>16}{row['p50_drawn']['median']:>8.3f}"
+            f"  {row['lane']:38}{_median(latency['p50_rounds'], 8)} {_range(latency['p50_rounds']):>16}"
             + "".join(_cell(latency.get(name), 8, 3) for name in ("p95", "p99", "max"))
+            + f"  {_median(ready['p50_rounds'], 10)} {_range(ready['p50_rounds']):>16}{_cell(ready.get('p99'), 8, 3)}"
             + f"{row['lost']:>6}  {total['median']:>12.3f} {_range(total):>16}"
             + f"   {cpu['publisher']['median']:>9.3f} {cpu['readers']['median']:>8.3f} {cpu['coordinator']['median']:>11.3f}{row['core_percent']:>8.1f}"
             + (f"{f'(+ {drawing:.3f})':>12}" if drawing else "")
         )
 
 
-def _range(figure: dict[str, float]) -> str:
-    return f"[{figure['min']:.3f}-{figure['max']:.3f}]"
+def _median(figure: dict[str, float] | None, width: int) -> str:
+    return _cell(figure and figure["median"], width, 3)
+
+
+def _range(figure: dict[str, float] | None) -> str:
+    return f"[{figure['min']:.3f}-{figure['max']:.3f}]" if figure else ""
 
 
 def other_lines(others: dict[str, Figures]) -> Iterator[str]:
@@ -81,6 +91,7 @@ def other_lines(others: dict[str, Figures]) -> Iterator[str]:
 
 _OURS = ("ring, C", "buffer/, C", "frame/, C", "ring, Python", "frame/, Python")
 _FLOORS = {
+    "floor: C ring, woken by a device": "ring, C",
     "floor: C ring, nothing copied": "ring, C",
     "floor: C ring, copied into": "ring, C",
     "floor: C on libzmq": "frame/, C",
@@ -105,7 +116,7 @@ def ratios(frames: dict[str, Figures], others: dict[str, Figures]) -> list[Figur
                     "to": below["lane"],
                     "cpu": _ratio(above["cpu_ms_per_frame"]["total"], below["cpu_ms_per_frame"]["total"]),
                     "p50": _ratio(above["latency"]["p50_rounds"], below["latency"]["p50_rounds"]),
-                    "p50_drawn": _ratio(above["p50_drawn"], below["p50_drawn"]),
+                    "ready": _ratio(above["since_ready"]["p50_rounds"], below["since_ready"]["p50_rounds"]),
                 }
             )
     floor, ping = others.get("floor: C on libzmq, ROUTER that answers"), others.get("bus.ping, C")
@@ -115,39 +126,47 @@ def ratios(frames: dict[str, Figures], others: dict[str, Figures]) -> list[Figur
     return found
 
 
-def _ratio(one: dict[str, float], other: dict[str, float]) -> float | None:
-    return round(one["median"] / other["median"], 3) if other["median"] else None
+def _ratio(one: dict[str, float] | None, other: dict[str, float] | None) -> float | None:
+    return round(one["median"] / other["median"], 3) if one and other and other["median"] else None
 
 
 def ratio_lines(found: list[Figures]) -> Iterator[str]:
     yield ""
-    yield f"{'Ratios':80}{'CPU':>8}{'p50':>8}{'drawn':>8}"
+    yield f"{'Ratios':80}{'CPU':>8}{'p50':>8}{'ready':>8}"
     for row in found:
         name = f"{row['group']}: {row['of']} / {row['to']}"
         if "rate" in row:
             yield f"{name:80}{_cell(row['rate'], 8, 2)}"
         else:
-            yield f"{name:80}" + "".join(_cell(row[figure], 8, 2) for figure in ("cpu", "p50", "p50_drawn"))
+            yield f"{name:80}" + "".join(_cell(row[figure], 8, 2) for figure in ("cpu", "p50", "ready"))
 
 
 def notes(frames: dict[str, Figures]) -> Iterator[str]:
     """What one must know to read the table."""
-    wakings = [row["wakings"]["p50"] for row in frames.values() if row["wakings"].get("p50") is not None]
-    drawings = [row["cpu_ms_per_frame"]["drawing"]["median"] for row in frames.values() if row["cpu_ms_per_frame"]["drawing"]["median"]]
-    others = sorted(row["others"]["median"] for row in frames.values())
+    wakings = _all(row["wakings"].get("p50") for row in frames.values())
+    makings = _all(row["making"].get("p50") for row in frames.values())
+    drawings = _all(row["cpu_ms_per_frame"]["drawing"]["median"] or None for row in frames.values())
+    others = _all(row["others"]["median"] for row in frames.values())
     yield ""
-    yield "Ours is stamped with the time for which the frame was due, before the virtual camera wakes and draws it; the others just"
-    yield "before they send a picture that is ready. So our latencies contain the waking of a timer"
-    if wakings:
-        yield f"(p50 {1000 * sorted(wakings)[len(wakings) // 2]:.0f} µs in the others' publishers, which is not in their figures)"
+    yield "p50, p95, p99, max: from the stamp until the reader has the frame. Ours is stamped with the time for which the frame was due,"
+    yield "before the virtual camera wakes and draws it; the others just before they send a picture that is ready. 'ready' is from when"
+    yield "the picture is ready, for all: when the virtual camera's thread hands it over (noted by a library in the worker), as a driver does."
+    if makings:
+        yield f"Until then a virtual camera needed {_span(makings)} ms (p50) to wake and draw,"
     if drawings:
-        yield (
-            f"and the drawing: {min(drawings):.3f} to {max(drawings):.3f} ms of processor time a frame, which the sensor's thread counts."
-            " It is in no CPU figure but its own;"
-        )
-        yield "'drawn' is the p50 without it."
+        yield f"{_span(drawings)} ms of processor time a frame to draw, in a thread of its own; it is in no figure but 'drawing'."
+    if wakings:
+        yield f"The others' publishers woke {1000 * wakings[len(wakings) // 2]:.0f} µs late (p50), which is in none of their figures."
     if others:
         yield (
             f"Programs that are not the benchmark's took {100 * others[len(others) // 2]:.0f} % of the machine in the median cell,"
             f" {100 * others[-1]:.0f} % in the worst."
         )
+
+
+def _all(values: Iterable[float | None]) -> list[float]:
+    return sorted(value for value in values if value is not None)
+
+
+def _span(ordered: list[float]) -> str:
+    return f"{ordered[0]:.3f} to {ordered[-1]:.3f}"

@@ -38,10 +38,10 @@ class Tools:
     def script(self, name: str) -> list[object]:
         return [self.python, PROGRAMS / f"{name}.py"]
 
-    def _compile(self, name: str, *libraries: str) -> bool:
+    def _compile(self, name: str, *options: str, suffix: str = "") -> bool:
         try:
             subprocess.run(
-                ["cc", "-O2", "-o", self.program(name), PROGRAMS / f"{name}.c", *libraries],
+                ["cc", "-O2", "-o", self.program(name + suffix), PROGRAMS / f"{name}.c", *options],
                 check=True, capture_output=True, text=True,
             )  # fmt: skip
             return True
@@ -50,13 +50,9 @@ class Tools:
             self.left_out.append(f"{name}: it can't be compiled: {why.strip().splitlines()[0]}")
             return False
 
-    def compile_library(self, name: str) -> Path:
+    def compile_library(self, name: str) -> Path | None:
         """A shared library for LD_PRELOAD."""
-        path = self.directory / f"{name}.so"
-        subprocess.run(
-            ["cc", "-O2", "-shared", "-fPIC", "-o", path, PROGRAMS / f"{name}.c", "-ldl"], check=True
-        )  # fmt: skip
-        return path
+        return self.directory / f"{name}.so" if self._compile(name, "-shared", "-fPIC", "-ldl", suffix=".so") else None
 
     def _install(self) -> None:
         wanted = (HERE / "requirements.txt").read_bytes()
@@ -69,14 +65,14 @@ class Tools:
             try:
                 subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True, capture_output=True)
                 subprocess.run(
-                    [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "-r", HERE / "requirements.txt"],
+                    [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--retries", "1", "-r", HERE / "requirements.txt"],
                     check=True, capture_output=True, timeout=300,
                 )  # fmt: skip
                 stamp.write_text(digest)
             except (OSError, subprocess.SubprocessError) as error:
                 output = (getattr(error, "stderr", None) or getattr(error, "output", None) or b"").decode(errors="replace")
                 lines = [line for line in output.splitlines() if line.strip()]
-                why = next((line for line in lines if "ERROR" in line or "Errno" in line), lines[-1] if lines else str(error))
+                why = next((line for line in lines if line.startswith(("ERROR", "Error"))), lines[-1] if lines else str(error))
                 self.left_out.append(f"imagezmq, VidGear, pyzmq: they can't be installed: {why.strip()[:160]}")
                 self.left_out.append("    (they need the network, and on Debian python3-venv)")
                 return
