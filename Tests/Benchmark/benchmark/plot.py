@@ -22,7 +22,7 @@ def svg(frames: dict[str, Any], machine: dict[str, Any]) -> str:
         parts.append(_text(8, y, name, weight="bold"))
         y += 6
         most_cpu = max(row["cpu_ms_per_frame"]["total"]["median"] for row in rows) or 1
-        most_time = max(row["latency"]["p50_rounds"]["median"] for row in rows) or 1
+        most_time = max((times["median"] for row in rows if (times := _times(row))), default=0) or 1
         for row in rows:
             parts += _row(row, y, most_cpu, most_time)
             y += _ROW
@@ -36,7 +36,7 @@ def svg(frames: dict[str, Any], machine: dict[str, Any]) -> str:
         _text(8, 18, "Frames at 30 a second: processor time and latency", weight="bold", size=14),
         _text(8, 34, where, colour="#666"),
         _text(_LEFT, 52, "processor ms per frame: publisher, readers, coordinator"),
-        _text(_LEFT + _PANEL + _GAP, 52, "latency in ms: p50, and the range of rounds"),
+        _text(_LEFT + _PANEL + _GAP, 52, "ms from when the picture is ready: p50, and the range of rounds"),
     ]
     return "\n".join([*head, *parts, "</svg>", ""])
 
@@ -51,7 +51,9 @@ def _row(row: dict[str, Any], y: int, most_cpu: float, most_time: float) -> list
         parts.append(_bar(x, y, length, colour))
         x += length
     parts.append(_text(x + 4, y + 12, f"{cpu['total']['median']:.2f}"))
-    rounds = row["latency"]["p50_rounds"]
+    rounds = _times(row)
+    if rounds is None:
+        return parts
     start = _LEFT + _PANEL + _GAP
     scale = _PANEL / most_time
     parts.append(_bar(start, y, rounds["median"] * scale, _OURS if is_ours else _OTHERS))
@@ -59,6 +61,10 @@ def _row(row: dict[str, Any], y: int, most_cpu: float, most_time: float) -> list
     parts.append(f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{y + 7.5}" y2="{y + 7.5}" stroke="#222"/>')
     parts.append(_text(max(high, start + rounds["median"] * scale) + 4, y + 12, f"{rounds['median']:.2f}"))
     return parts
+
+
+def _times(row: dict[str, Any]) -> dict[str, float] | None:
+    return row["since_ready"]["p50_rounds"]
 
 
 def _bar(x: float, y: float, length: float, colour: str) -> str:
