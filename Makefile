@@ -42,9 +42,9 @@ test-kernel: ## Run the kernel ring alone: our V4L2 code against real drivers in
 	@deploy/install-dependencies --build --test
 	Tests/Kernel/run --required
 
-bench: build ## Measure the release build with virtual cameras (make bench BENCH="--json figures.json")
+bench: build ## Measure the release build beside others (make bench BENCH="--json figures.json --plot figures.svg"; --help has more)
 	@deploy/install-dependencies --run
-	PYTHONPATH=Protocol/python $(PYTHON) Tests/Benchmark/run $(BENCH)
+	PYTHON=$(PYTHON) Tests/Benchmark/run $(BENCH)
 
 format: ## Format the Swift sources
 	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests
@@ -90,4 +90,5 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 
 clean: ## Remove what was built
 	$(SWIFT) package clean
+	rm -rf .build/benchmark
 	find Protocol Tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -6,6 +6,7 @@ public enum RequestEnvelope {
     /// Splits what came behind the ROUTER's routing id: everything up to and including the first empty frame is the envelope.
     ///
     /// - Parameter size: the bytes of a frame.
+    @inlinable
     public static func split<Frames: Collection>(
         _ frames: Frames, size: (Frames.Element) -> Int
     ) -> (envelope: Frames.SubSequence, body: Frames.SubSequence) {
@@ -14,6 +15,7 @@ public enum RequestEnvelope {
     }
 
     /// False for an envelope that is not worth mirroring: the message is dropped without a reply.
+    @inlinable
     public static func isAcceptable<Frames: Collection>(_ envelope: Frames, size: (Frames.Element) -> Int) -> Bool {
         guard envelope.count <= BusLimits.maxEnvelopeFrames else { return false }
         return envelope.reduce(0) { $0 + size($1) } <= BusLimits.maxEnvelopeBytes

@@ -93,6 +93,11 @@ final class CommandSocket {
             refusals += 1
             text = Response.failure(id: id, error: error)
         }
-        if (try? server.socket.send(frames: [connection] + envelope + [text])) != true { droppedReplies += 1 }
+        let reply = [connection] + envelope + [text]
+        if (try? server.socket.send(frames: reply)) == true { return }
+        // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile, and takes one for
+        // stuck that has read all its replies. Asking for the socket's events makes it look.
+        _ = server.socket.readiness()
+        if (try? server.socket.send(frames: reply)) != true { droppedReplies += 1 }
     }
 }

@@ -36,17 +36,25 @@ public final class Socket {
         public static let heartbeatTimeout = Option(number: ZMQ_HEARTBEAT_TIMEOUT, name: "ZMQ_HEARTBEAT_TIMEOUT")
     }
 
-    let pointer: UnsafeMutableRawPointer
+    private let handle: UnsafeMutableRawPointer
     private let context: Context
+    /// Whether it may have become readable in a way that its descriptor doesn't tell: it has been used since it was last asked.
+    var isUnsettled = true
+
+    // Any use may take notice of what has come, and with it the descriptor's word of it.
+    private var pointer: UnsafeMutableRawPointer {
+        isUnsettled = true
+        return handle
+    }
 
     public init(_ context: Context, _ kind: Kind) throws(ZeroMQError) {
         guard let pointer = zmq_socket(context.pointer, kind.rawValue) else { throw ZeroMQError("zmq_socket") }
         self.context = context
-        self.pointer = pointer
+        handle = pointer
         try set(.linger, 0)
     }
 
-    deinit { zmq_close(pointer) }
+    deinit { zmq_close(handle) }
 
     public func set(_ option: Option, _ value: Int) throws(ZeroMQError) {
         var number = Int32(clamping: value)
@@ -107,6 +115,16 @@ public final class Socket {
         var size = 4
         guard zmq_getsockopt(pointer, ZMQ_EVENTS, &events, &size) == 0 else { return (false, false) }
         return (events & ZMQ_POLLIN != 0, events & ZMQ_POLLOUT != 0)
+    }
+
+    /// Whether there is a message, for ``PollSet``.
+    func isReadable() throws(ZeroMQError) -> Bool {
+        var events: Int32 = 0
+        var size = 4
+        guard retrying({ zmq_getsockopt(handle, ZMQ_EVENTS, &events, &size) }) == 0 else {
+            throw ZeroMQError("zmq_getsockopt", "ZMQ_EVENTS")
+        }
+        return events & ZMQ_POLLIN != 0
     }
 
     /// For another loop's poll: readable when ``readiness()`` may have changed. Edge-triggered (`ZMQ_FD`).

@@ -105,6 +105,20 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a client that asks ahead and reads gets every reply`() async throws {
+            let bus = try await BusHarness(virtual: 0)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            // So that the coordinator finds the next request as soon as it has answered one, and its replies come in a row of any length.
+            for _ in 0..<8 { try client.start("bus.ping") }
+            for _ in 0..<10_000 {
+                _ = try client.reply()
+                try client.start("bus.ping")
+            }
+            for _ in 0..<8 { _ = try client.reply() }
+            #expect(try client.call("bus.metrics")["counters"]?["replies_dropped_total"]?.integer == 0)
+            try await bus.stop()
+        }
+
         @Test func `a client that goes on subscribing is cut off, and nobody else`() async throws {
             let bus = try await BusHarness(virtual: 1)
             for path in [bus.directory.eventsSocket, bus.directory.mediaSocket("cam0")] {

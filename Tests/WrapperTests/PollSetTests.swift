@@ -1,0 +1,94 @@
+import LinuxIO
+import Testing
+import ZeroMQ
+
+@Suite struct PollSetTests {
+    /// Two sockets that are connected.
+    private static func pair(_ context: Context, _ endpoint: String) throws -> (Socket, Socket) {
+        let (one, other) = (try Socket(context, .pair), try Socket(context, .pair))
+        try one.bind(endpoint)
+        try other.connect(endpoint)
+        return (one, other)
+    }
+
+    @Test func `a socket that holds a message is told again and again, until it is empty`() throws {
+        let (one, other) = try Self.pair(try Context(), "inproc://again")
+        for number in UInt8(1)...3 { try other.send([number]) }
+        var set = PollSet([.socket(one)])
+        for number in UInt8(1)...3 {
+            try set.wait(timeout: 10_000)
+            #expect(set.isReady(0))
+            // Nobody takes it in this turn.
+            try set.wait(timeout: 10_000)
+            #expect(set.isReady(0))
+            #expect(try one.receive()?.first.map { Array($0.bytes) } == [number])
+        }
+        try set.wait(timeout: 0)
+        #expect(!set.isReady(0))
+    }
+
+    @Test func `what came while a socket was used for something else is told`() throws {
+        let (one, other) = try Self.pair(try Context(), "inproc://use")
+        var set = PollSet([.socket(one)])
+        for number in 0..<100 {
+            try set.wait(timeout: 0)
+            #expect(!set.isReady(0))
+            try other.send([UInt8(number)])
+            // That takes notice of the message, and with it its descriptor's word of it.
+            _ = one.readiness()
+            try one.send([0])
+            try set.wait(timeout: 10_000)
+            try #require(set.isReady(0))
+            #expect(try one.receive()?.first.map { Array($0.bytes) } == [UInt8(number)])
+            _ = try other.receive()
+        }
+    }
+
+    @Test func `a message from another thread ends the wait`() throws {
+        let context = try Context()
+        let waiting = try Socket(context, .pair)
+        try waiting.bind("inproc://wake")
+        var set = PollSet([.socket(waiting)])
+        let thread = try NamedThread(name: "other") {
+            guard let socket = try? Socket(context, .pair), (try? socket.connect("inproc://wake")) != nil else {
+                return
+            }
+            _ = try? socket.send([7])
+        }
+        try set.wait(timeout: 10_000)
+        thread.join()
+        #expect(set.isReady(0))
+        #expect(try waiting.receive()?.first.map { Array($0.bytes) } == [7])
+    }
+
+    @Test
+    func `a descriptor and a socket that are ready at the same time are both told, at the latest in the next turn`()
+        throws
+    {
+        let (one, other) = try Self.pair(try Context(), "inproc://both")
+        let event = try EventDescriptor()
+        var set = PollSet([.socket(one), .descriptor(event.rawValue)])
+        try set.wait(timeout: 0)
+        #expect(!set.isReady(0) && !set.isReady(1))
+        event.signal()
+        try other.send([1])
+        try set.wait(timeout: 10_000)
+        #expect(set.isReady(1))
+        // The descriptor stays ready, and the socket has its turn all the same.
+        try set.wait(timeout: 10_000)
+        #expect(set.isReady(0) && set.isReady(1))
+        event.drain()
+        _ = try one.receive()
+        try set.wait(timeout: 0)
+        #expect(!set.isReady(0) && !set.isReady(1))
+    }
+
+    @Test func `a wait for nothing ends when its time is over, not before`() throws {
+        let (one, _) = try Self.pair(try Context(), "inproc://nothing")
+        var set = PollSet([.socket(one)])
+        let start = MonotonicClock.now()
+        try set.wait(timeout: 20)
+        #expect(!set.isReady(0))
+        #expect(MonotonicClock.now() - start >= 19_000_000)
+    }
+}
