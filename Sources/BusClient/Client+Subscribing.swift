@@ -43,8 +43,7 @@ extension Client {
     ///
     /// - Parameters:
     ///   - topics: whole topics, or beginnings of topics: `state/`, `event/device/cam0/`, `heartbeat/`.
-    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long, or for
-    ///     ``silenceOfNobody``, if that is less; nil: waits for ever, also for the next bus after one that was killed. One that ends in order ends it at once, with ``ClientError/ended(directory:)``.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when not even a heartbeat comes for that long; nil: waits for ever, also for the next bus after one that was killed. One that ends in order ends it at once, with ``ClientError/ended(directory:)``.
     ///   - timeout: for the subscription itself.
     public func watch(
         _ topics: [String], silence: Duration? = nil, timeout: Duration = defaultTimeout
@@ -53,7 +52,7 @@ extension Client {
         let plan = Subscription.Plan(
             path: directory.eventsSocket, topics: topics, receiveHighWaterMark: 1000,
             deadline: monotonic(after: timeout),
-            silence: silence.map { min($0, Self.silenceOfNobody).clampedNanoseconds },
+            silence: silence.map(\.clampedNanoseconds),
             heartbeatCounts: true,
             publisher: "the bus", directory: directory)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in

@@ -35,11 +35,12 @@ final class BookKeeper {
             return
         }
         let path = "\(directory.path)/\(Self.name)"
-        let opened: (FileWriter, LockFile)?
+        let opened: (FileWriter, LockFile, DeviceBook)?
         do throws(SystemError) {
             try directory.make()
             let lock = try LockFile("\(directory.path)/camerabusd.lock")
-            opened = (try FileWriter(loop, path: path), lock)
+            let book = try Self.read(path, logger)
+            opened = (try FileWriter(loop, path: path), lock, book)
         } catch {
             if directory.isNamed { throw error }
             logger.warning(
@@ -48,16 +49,18 @@ final class BookKeeper {
             opened = nil
         }
         (writer, lock) = (opened?.0, opened?.1)
-        guard opened != nil else { return }
-        book = Self.read(path, logger)
+        if let opened { book = opened.2 }
     }
 
-    private static func read(_ path: String, _ logger: Logger) -> DeviceBook {
+    // One that can't be read now may be whole: it is left alone, and nothing is written over it.
+    private static func read(_ path: String, _ logger: Logger) throws(SystemError) -> DeviceBook {
         do {
             let bytes = try File.read(path, limit: maximumBytes)
             return try DeviceBook(json: try bytes.withUnsafeBytes { try JSONValue(parsing: $0) })
         } catch let error as SystemError where error.code == ENOENT {
             return DeviceBook()
+        } catch let error as SystemError where error.code != EFBIG {
+            throw error
         } catch {
             let aside = path + ".damaged"
             rename(path, aside)

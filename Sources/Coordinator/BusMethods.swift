@@ -67,11 +67,18 @@ extension Coordinator {
             "connections": JSONValue(connections.count), "connections_refused_total": JSONValue(connections.refused),
             "connections_turned_away_total": JSONValue(Context.connectionsTurnedAway),
             "locks": JSONValue(locks.table.locks.count), "lock_waits": JSONValue(locks.table.waitingTickets.count),
+            "processorTime": JSONValue(ProcessUsage.processorTime),
         ]
+        if let bytes = ProcessUsage.residentBytes { counters["residentBytes"] = JSONValue(bytes) }
         for (id, worker) in fleet.workers {
             counters["worker_restarts_total{device=\"\(id)\"}"] = JSONValue(worker.restarts)
             for (name, value) in worker.counters.object ?? [:] where value.double != nil {
                 counters["worker_\(name){device=\"\(id)\"}"] = value
+            }
+            for (rendition, made) in worker.counters["renditions"]?.object ?? [:] {
+                for (name, value) in made.object ?? [:] where value.double != nil {
+                    counters["worker_rendition_\(name){device=\"\(id)\",rendition=\"\(rendition)\"}"] = value
+                }
             }
         }
         respond(.success(["counters": .object(counters), "histograms": [:]]))

@@ -350,6 +350,8 @@ public final class Worker {
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
             "ringReaders": JSONValue(rings.count), "ringReadersCut": JSONValue(rings.cutCount),
+            "time": .integer(MonotonicClock.now()), "processorTime": JSONValue(ProcessUsage.processorTime),
+            "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,
             "renditions": .object(renditions),
         ]
     }

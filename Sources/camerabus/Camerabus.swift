@@ -31,7 +31,7 @@ struct Camerabus: AsyncParsableCommand {
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
-            NameCommand.self, WatchCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
+            NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
             CompletionsCommand.self,
         ])
 }
@@ -54,8 +54,11 @@ extension Camerabus {
     private static func parse(_ arguments: [String]) throws -> any ParsableCommand {
         // The parser has no word for a list of arguments, then '--', then another list.
         guard arguments.first == LockCommand.configuration.commandName,
-            let end = arguments.firstIndex(of: "--"), end + 1 < arguments.endIndex
+            let end = arguments.firstIndex(of: "--")
         else { return try parseAsRoot(arguments) }
+        guard end + 1 < arguments.endIndex else {
+            throw Failure(status: ExitStatus.usage, description: "Error: Behind '--' stands the command to run.")
+        }
         var command = try parseAsRoot(Array(arguments[..<end]))
         if var lock = command as? LockCommand {
             lock.command = Array(arguments[(end + 1)...])

@@ -5,7 +5,7 @@ import JSON
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ClientTests {
+@Suite(.timeLimit(.minutes(5))) struct ClientTests {
     @Test func `it says hello and asks`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")

@@ -6,7 +6,7 @@ import LinuxIO
 import Testing
 
 /// The orderly end of the bus: whoever waits is told at once.
-@Suite(.timeLimit(.minutes(1))) struct EndTests {
+@Suite(.timeLimit(.minutes(5))) struct EndTests {
     private static let lastWord = JSONValue.object([
         "epoch": "e1", "sequence": 9, "previous": 0, "event": "ended",
     ]).serialized

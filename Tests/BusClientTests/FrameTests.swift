@@ -4,7 +4,7 @@ import CameraBusTesting
 import JSON
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct FrameTests {
+@Suite(.timeLimit(.minutes(5))) struct FrameTests {
     @Test func `frames that are published after the subscription all come`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")

@@ -5,7 +5,7 @@ import JSON
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct LockTests {
+@Suite(.timeLimit(.minutes(5))) struct LockTests {
     private static let grant: JSONValue = ["lock": "t0ken", "fence": 3, "devices": ["cam0"], "holder": [:]]
 
     @Test func `the body runs under the lock, which is given back however it ends`() async throws {

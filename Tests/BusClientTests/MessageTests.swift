@@ -4,7 +4,7 @@ import CameraBusTesting
 import JSON
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct MessageTests {
+@Suite(.timeLimit(.minutes(5))) struct MessageTests {
     @Test func `what is published after the subscription comes in order`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")

@@ -8,7 +8,7 @@ import ZeroMQ
 @testable import BusServer
 
 /// What the bus rests on in libzmq, each tried on the library that is linked.
-@Suite(.timeLimit(.minutes(1))) final class DoorTests {
+@Suite(.timeLimit(.minutes(5))) final class DoorTests {
     let folder: String
     let context: Context
     let loop: Loop

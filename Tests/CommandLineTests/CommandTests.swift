@@ -9,7 +9,7 @@ import Testing
 @testable import camerabus
 
 /// The program itself, against a bus that says what the test wants.
-@Suite(.timeLimit(.minutes(2))) struct CommandTests {
+@Suite(.timeLimit(.minutes(5))) struct CommandTests {
     private let scratch: TemporaryDirectory
 
     init() throws { scratch = try TemporaryDirectory() }
@@ -39,7 +39,7 @@ import Testing
             ["format", "cam0", "640"], ["frames", "cam0", "cam1"], ["frames", "cam0", "cam1", "jpeg"],
             ["set", "cam0", "brightness", "10"], ["set", "cam0", "=1"], ["watch", "nonsense"],
             ["watch", "state/devices"], ["--json"], ["--timeout", "5"], ["lock", "cam0", "--lease", "0"],
-            ["devices", "--timeout", "-1"],
+            ["devices", "--timeout", "-1"], ["lock", "cam0", "--"],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()

@@ -7,7 +7,7 @@ import Synchronization
 import Testing
 
 /// `camerabus lock` as a program: what becomes of its command, of signals and of the lock.
-@Suite(.timeLimit(.minutes(2))) struct LockCommandTests {
+@Suite(.timeLimit(.minutes(5))) struct LockCommandTests {
     private let scratch: TemporaryDirectory
     private let bus: FakeBus
 

@@ -89,9 +89,31 @@ import Testing
     @Test func `the environment's lock goes where it can`() throws {
         #expect(try CallCommand.withLock("t", "device.set", ["device": "a"]) == ["device": "a", "lock": "t"])
         #expect(try CallCommand.withLock("t", "device.set", ["lock": "u"]) == ["lock": "u"])
-        #expect(try CallCommand.withLock("t", "device.unlock", [:]) == [:])
+        #expect(try CallCommand.withLock("t", "device.renew", [:]) == ["lock": "t"])
         #expect(try CallCommand.withLock("t", "device.get", [:]) == [:])
         #expect(try CallCommand.withLock(nil, "device.set", [:]) == [:])
+    }
+
+    @Test func `a file is replaced whole, and what is no file is written into`() throws {
+        let scratch = try TemporaryDirectory()
+        let (file, link, pipe) = ("\(scratch.path)/file", "\(scratch.path)/link", "\(scratch.path)/pipe")
+        func write(_ text: String, to path: String) throws {
+            try Array(text.utf8).withUnsafeBytes { try WholeFile.write($0, to: path) }
+        }
+        func kind(_ path: String) -> UInt32 {
+            var status = stat()
+            return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
+        }
+        try write("first", to: file)
+        #expect(symlink(file, link) == 0 && mkfifo(pipe, 0o600) == 0)
+        try write("second", to: link)
+        #expect(try File.read(file, limit: 99) == Array("second".utf8) && kind(link) == S_IFLNK)
+        let reader = try FileDescriptor(opening: pipe, O_RDONLY | O_NONBLOCK)
+        try write("third", to: pipe)
+        var bytes = [UInt8](repeating: 0, count: 9)
+        #expect(read(reader.rawValue, &bytes, 9) == 5 && kind(pipe) == S_IFIFO)
+        #expect(throws: SystemError.self) { try write("x", to: scratch.path) }
+        #expect(scratch.contents().sorted() == ["file", "link", "pipe"])
     }
 
     @Test func `exit statuses are those of the help`() {

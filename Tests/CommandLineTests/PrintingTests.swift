@@ -41,6 +41,40 @@ import Testing
             ])
     }
 
+    @Test func `traffic is what went by, also where a worker was started anew`() {
+        func sample(_ time: Int64, _ counts: [String: Int64]) -> TrafficSample {
+            var counters: [String: JSONValue] = ["requests_total": .integer(time / 100_000_000), "processorTime": 0]
+            for (name, count) in counts { counters[name] = .integer(count) }
+            return TrafficSample(time: time, devices: [["id": "cam0", "isStreaming": true]], counters: counters)
+        }
+        func worker(_ time: Int64, _ frames: Int64, _ dropped: Int64, _ damaged: Int64) -> [String: Int64] {
+            let label = "{device=\"cam0\"}"
+            let rendition = "{device=\"cam0\",rendition=\"jpeg:640x360\"}"
+            return [
+                "worker_time\(label)": time, "worker_frames\(label)": frames, "worker_dropped\(label)": dropped,
+                "worker_damaged\(label)": damaged, "worker_lost\(label)": 0, "worker_subscriptions\(label)": 2,
+                "worker_processorTime\(label)": time / 10, "worker_residentBytes\(label)": 30 << 20,
+                "worker_rendition_frames\(rendition)": frames, "worker_rendition_dropped\(rendition)": dropped,
+            ]
+        }
+        let first = sample(0, worker(0, 100, 7, 5))
+        let before = sample(2_000_000_000, worker(1_900_000_000, 130, 8, 5))
+        let now = sample(4_000_000_000, worker(3_900_000_000, 190, 10, 6))
+        let traffic = Traffic(since: first, from: before, to: now)
+        #expect(
+            traffic.lines == [
+                "Bus: 0.0 % CPU, -, 10.0 requests/s, 0 connections", "",
+                "ID    STATE      FORMAT  RATE  LOST  DAMAGED  LEFT OUT  READERS     CPU  MEMORY  LOCKED BY",
+                "cam0  streaming  -       30.0     0        1         2        2  10.0 %  30 MiB  -",
+                "    jpeg:640x360: 30.0/s, 3 left out",
+            ])
+        #expect(traffic.json["devices"]?[0]?["frameRate"]?.double == 30)
+        let anew = Traffic(since: first, from: now, to: sample(6_000_000_000, worker(5_900_000_000, 60, 0, 0)))
+        #expect(anew.devices.first?.frameRate == 30 && anew.devices.first?.leftOut == 0)
+        let stale = Traffic(since: first, from: now, to: now)
+        #expect(stale.devices.first?.frameRate == nil && stale.json["devices"]?[0]?["load"] == .null)
+    }
+
     @Test func `what the bus could not see is added, its own worker left out`() {
         let usage: JSONValue = [
             "node": "/dev/video0", "foreign": [["pid": 5, "uid": 0, "name": "a"]], "complete": false,

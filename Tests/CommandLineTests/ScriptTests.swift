@@ -4,7 +4,7 @@ import LinuxIO
 import Testing
 
 /// `make run` and `make install`, as far as they go without building.
-@Suite(.timeLimit(.minutes(2))) struct ScriptTests {
+@Suite(.timeLimit(.minutes(5))) struct ScriptTests {
     private let scratch: TemporaryDirectory
     private let root = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
 

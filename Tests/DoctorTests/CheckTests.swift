@@ -240,13 +240,24 @@ import Testing
         let left = Self.without {
             $0.directories = [DirectoryFact(path: "/tmp/camerabus-1000", uid: 1000, socket: .dead)]
         }
-        #expect(findings(left).map(\.id) == ["bus-left-over", "no-bus"])
+        #expect(findings(left).map(\.id) == ["bus-left-over"])
         let hung = Self.without {
             $0.directories = [DirectoryFact(path: "/tmp/camerabus-1000", uid: 1000, socket: .dead, lockHolder: 4711)]
             $0.service = ServiceFacts()
         }
-        #expect(findings(hung).map(\.id) == ["bus-hung", "no-bus"])
+        #expect(findings(hung).map(\.id) == ["bus-hung"])
         #expect(findings(hung)[0].remedy == "kill 4711")
+    }
+
+    @Test func `a directory in which somebody else's bus may run is left alone`() {
+        let theirs = Self.without {
+            $0.directories = [DirectoryFact(path: "/tmp/theirs", mode: 0o700, uid: 0, socket: .forbidden)]
+            $0.user = User(uid: 1001, name: "bob", groups: [1001])
+            $0.groups["camerabus"] = nil
+        }
+        let found = findings(theirs).filter { $0.subject == "/tmp/theirs" }
+        #expect(found.map(\.id).sorted() == ["bus-not-reachable", "runtime-directory-owner"])
+        #expect(found.allSatisfy { $0.remedy == "ls -ld /tmp/theirs" }, "\(found)")
     }
 
     @Test func `a node that only root may open is told with the rule that is missing`() {

@@ -243,6 +243,30 @@ import Testing
         try await bus.stop()
     }
 
+    @Test func `top shows what is read, and what it costs`() async throws {
+        let bus = try await BusHarness(virtual: 2)
+        let recorder = try FrameRecorder(bus, "cam0", "jpeg:64x48")
+        _ = try await recorder.first(by: .after(seconds: 20)) { $0.isFrame }
+        let top = try bus.start("camerabus", ["top", "--interval", "1", "--json"])
+        // The first second may be one in which a worker had nothing new to tell.
+        try await eventually { top.standardOutput.split(separator: "\n").count >= 3 }
+        top.process.send(SIGINT)
+        #expect(try await top.end().status == 130)
+        let looks = try top.standardOutput.split(separator: "\n").map {
+            try JSONValue(parsing: String($0))["devices"] ?? []
+        }
+        let streaming = looks.map { $0[0] ?? [:] }
+        #expect(streaming.contains { ($0["frameRate"]?.double ?? 0) > 0 && ($0["load"]?.double ?? 0) > 0 })
+        #expect(streaming.contains { ($0["renditions"]?["jpeg:64x48"]?["frameRate"]?.double ?? 0) > 0 })
+        #expect(streaming.last?["id"] == "cam0" && streaming.last?["subscriptions"] == 1)
+        #expect((streaming.last?["residentBytes"]?.integer ?? 0) > 1 << 20)
+        #expect(looks.allSatisfy { $0[1]?["state"] != "streaming" })
+        recorder.stop()
+        let table = try await bus.run("camerabus", ["top", "--interval", "1", "-n", "1"])
+        #expect(table.status == 0 && table.standardOutput.contains("LEFT OUT"))
+        try await bus.stop()
+    }
+
     @Test func `without a bus it says how to start one`() async throws {
         let bus = try await BusHarness(virtual: 0)
         let elsewhere = ["--runtime-dir", "\(bus.directory.path)-not"]

@@ -9,7 +9,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// The coordinator is killed, and another one comes.
-    @Suite(.timeLimit(.minutes(3))) struct Death {
+    @Suite(.timeLimit(.minutes(5))) struct Death {
         @Test func `four cameras stream on, and the lock's holder still holds it`() async throws {
             let bus = try await BusHarness(virtual: 4)
             let cameras = try bus.devices()

@@ -4,7 +4,7 @@ import JSON
 import Testing
 
 /// The harness itself: a test that leaves something behind must fail.
-@Suite(.serialized, .timeLimit(.minutes(2))) struct Harness {
+@Suite(.serialized, .timeLimit(.minutes(5))) struct Harness {
     @Test func `a process that is left behind is told`() async throws {
         let bus = try await BusHarness(virtual: 0)
         // Its parent ends at once, so that nobody knows of it but the process table.

@@ -8,7 +8,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// Whatever comes in gets its error and costs nothing.
-    @Suite(.timeLimit(.minutes(3))) struct HostileInput {
+    @Suite(.timeLimit(.minutes(5))) struct HostileInput {
         private static let malformed: [(String, [UInt8], BusError.Reason)] = [
             ("nothing", [], .parseError),
             ("no JSON", Array("hello".utf8), .parseError),

@@ -27,17 +27,19 @@ extension ProcessTests {
                 environment: ["PYTHONPATH": Self.pythonPath])
             let began = MonotonicClock.now()
             var holders: [RunningProgram] = []
+            var isReady = true
             for number in 0..<Self.kills {
                 if number % 12 == 3 {
                     // One that is killed while it waits, or holds, or while nobody is there to see it.
                     holders.append(try bus.start("camerabus", ["lock", "cam2", "--json", "--wait", "30"]))
                 }
                 if number % 12 == 9 { killHolders(&holders, recorder) }
-                // Half of them in the midst of its start.
-                try await Task.sleep(for: dice.milliseconds(dice.chance(50) ? 0...120 : 120...500))
+                // Half of them in the midst of its start; the others get to work, however slow the machine.
+                try await Task.sleep(for: dice.milliseconds(isReady ? 0...380 : 0...120))
                 if let epoch = try? Self.epoch(bus) { recorder.record { $0.epochs.append(epoch) } }
                 try await bus.killCoordinator()
-                try await bus.startCoordinator(waits: number == Self.kills - 1)
+                isReady = dice.chance(50) || number == Self.kills - 1
+                try await bus.startCoordinator(waits: isReady)
             }
             let seconds = Double(MonotonicClock.now() - began) / 1e9
             killHolders(&holders, recorder)

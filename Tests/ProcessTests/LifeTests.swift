@@ -7,7 +7,7 @@ import Testing
 
 extension ProcessTests {
     /// Start, stop and death of the bus's processes.
-    @Suite(.timeLimit(.minutes(3))) struct Life {
+    @Suite(.timeLimit(.minutes(5))) struct Life {
         @Test func `SIGTERM ends everything and leaves no socket`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)

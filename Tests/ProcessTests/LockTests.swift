@@ -8,7 +8,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// Exclusive configuration between real processes.
-    @Suite(.timeLimit(.minutes(3))) struct Locks {
+    @Suite(.timeLimit(.minutes(5))) struct Locks {
         @Test func `the second client is told who holds the device, and a killed holder's lock is free`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let holder = try bus.start("camerabus", ["lock", "cam0"])

@@ -8,7 +8,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// What devices are called, and what is remembered of them.
-    @Suite(.timeLimit(.minutes(3))) struct Names {
+    @Suite(.timeLimit(.minutes(5))) struct Names {
         @Test func `a renamed device keeps lock, settings and name, and its old topics end`() async throws {
             let bus = try await BusHarness(virtual: 2)
             let client = try RawClient(path: bus.directory.commandSocket)
@@ -128,6 +128,15 @@ extension ProcessTests {
             let fourth = try await third.run("camerabusd", ["--runtime-dir", "\(home.path)/other"] + arguments)
             #expect(fourth.status == 1 && fourth.standardError.contains("camerabusd.lock"))
             try await third.stop()
+
+            // One that can't be read may be whole, and is left alone.
+            let book = "\(home.path)/deep/er/devices.json"
+            rename(book, book + ".mine")
+            mkdir(book, 0o700)
+            let fifth = try await third.run("camerabusd", ["--runtime-dir", "\(home.path)/other"] + arguments)
+            #expect(fifth.status == 1 && fifth.standardError.contains("devices.json"))
+            #expect(stat(book, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR)
+            rmdir(book)
         }
 
         @Test func `what can't be written is done all the same, and the answer says so`() async throws {

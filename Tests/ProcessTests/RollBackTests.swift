@@ -7,7 +7,7 @@ import Testing
 
 extension ProcessTests {
     /// A change over two devices that was found possible, and can't be made or kept after all.
-    @Suite(.timeLimit(.minutes(3))) struct RollBack {
+    @Suite(.timeLimit(.minutes(5))) struct RollBack {
         private static let devices = ["cam0", "cam1"]
 
         /// Two cameras under one lock, in a configuration of their own.

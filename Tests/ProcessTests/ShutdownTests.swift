@@ -9,7 +9,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// The orderly end, and what the bus has to say of itself.
-    @Suite(.timeLimit(.minutes(2))) struct Shutdown {
+    @Suite(.timeLimit(.minutes(5))) struct Shutdown {
         @Test func `the bus says its last word`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -8,7 +8,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// What a coordinator makes of the file that the one before it left, in whatever form it finds it.
-    @Suite(.timeLimit(.minutes(3))) struct StateFiles {
+    @Suite(.timeLimit(.minutes(5))) struct StateFiles {
         /// What becomes of the file while no coordinator is there.
         enum Harm: String, CaseIterable {
             case removed, empty, torn, noJSON, otherVersion, oldForm, noLock, link, directory, pipe, foreign

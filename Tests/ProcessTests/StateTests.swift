@@ -7,7 +7,7 @@ import ZeroMQ
 
 extension ProcessTests {
     /// What the bus says of itself.
-    @Suite(.timeLimit(.minutes(2))) struct State {
+    @Suite(.timeLimit(.minutes(5))) struct State {
         @Test func `a subscriber is told the present, then each change in order, without a hole`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let events = try RawClient(.subscribe, path: bus.directory.eventsSocket)

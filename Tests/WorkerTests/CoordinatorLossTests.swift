@@ -6,7 +6,7 @@ import Testing
 
 @testable import Worker
 
-@Suite("A worker whose coordinator dies", .serialized, .timeLimit(.minutes(2)))
+@Suite("A worker whose coordinator dies", .serialized, .timeLimit(.minutes(5)))
 struct CoordinatorLossTests {
     private let bench = TestBench()
 

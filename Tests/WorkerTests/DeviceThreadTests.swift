@@ -5,7 +5,7 @@ import Testing
 
 @testable import Worker
 
-@Suite("The device thread", .timeLimit(.minutes(1)))
+@Suite("The device thread", .timeLimit(.minutes(5)))
 struct DeviceThreadTests {
     private final class Gate: Sendable {
         let opened = Semaphore()

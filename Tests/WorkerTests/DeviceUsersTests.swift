@@ -8,7 +8,7 @@ import Testing
 @testable import BusServer
 @testable import Worker
 
-@Suite("Who uses a device", .serialized, .timeLimit(.minutes(2)))
+@Suite("Who uses a device", .serialized, .timeLimit(.minutes(5)))
 struct DeviceUsersTests {
     private let bench = TestBench()
 

@@ -7,7 +7,7 @@ import Testing
 @testable import Worker
 
 /// What becomes of a camera's own JPEG pictures.
-@Suite("Motion JPEG of the camera", .serialized, .timeLimit(.minutes(2)))
+@Suite("Motion JPEG of the camera", .serialized, .timeLimit(.minutes(5)))
 struct JPEGFrameTests {
     private let bench = TestBench()
 

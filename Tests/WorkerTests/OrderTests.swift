@@ -7,7 +7,7 @@ import Testing
 
 @testable import Worker
 
-@Suite("Orders to a worker", .serialized, .timeLimit(.minutes(2)))
+@Suite("Orders to a worker", .serialized, .timeLimit(.minutes(5)))
 struct OrderTests {
     private let bench = TestBench()
 

@@ -6,7 +6,7 @@ import JSON
 import LinuxIO
 import Testing
 
-@Suite("camerabus-worker as a program", .serialized, .timeLimit(.minutes(1)))
+@Suite("camerabus-worker as a program", .serialized, .timeLimit(.minutes(5)))
 struct ProgramTests {
     private func start(_ room: Room, _ arguments: [String] = []) throws -> ChildProcess {
         try ChildProcess(

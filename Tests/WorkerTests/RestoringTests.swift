@@ -8,7 +8,7 @@ import Testing
 @testable import Worker
 
 /// What a worker does with a configuration that was committed before it, and with those who change it.
-@Suite("Settings that stick", .serialized, .timeLimit(.minutes(2)))
+@Suite("Settings that stick", .serialized, .timeLimit(.minutes(5)))
 struct RestoringTests {
     private let bench = TestBench()
 

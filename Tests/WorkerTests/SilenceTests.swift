@@ -3,7 +3,7 @@ import JSON
 import Testing
 import Worker
 
-@Suite("A camera that falls silent", .timeLimit(.minutes(1)))
+@Suite("A camera that falls silent", .timeLimit(.minutes(5)))
 struct SilenceTests {
     private let bench = TestBench()
 

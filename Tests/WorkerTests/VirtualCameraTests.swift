@@ -7,7 +7,7 @@ import Testing
 
 @testable import Worker
 
-@Suite("A worker with a virtual camera", .serialized, .timeLimit(.minutes(3)))
+@Suite("A worker with a virtual camera", .serialized, .timeLimit(.minutes(5)))
 struct VirtualCameraTests {
     private func fixture(_ pixelFormat: String = "YUYV", _ width: Int = 640, _ height: Int = 360) throws
         -> WorkerFixture

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Worker
 
-@Suite("A worker with a camera in memory", .serialized, .timeLimit(.minutes(2)))
+@Suite("A worker with a camera in memory", .serialized, .timeLimit(.minutes(5)))
 struct WorkerTests {
     private let bench = TestBench()
 
@@ -214,6 +214,15 @@ struct WorkerTests {
 
     // What is told again and again comes after each heartbeat: what comes between two is told at once.
     private func refusal(of topic: String, _ subscriber: Subscriber) throws -> String? {
+        // On a busy machine the next heartbeat may come in between.
+        for _ in 0..<5 {
+            if let reason = try firstAnswer(to: topic, subscriber) { return reason }
+            try subscriber.unsubscribe(topic)
+        }
+        return nil
+    }
+
+    private func firstAnswer(to topic: String, _ subscriber: Subscriber) throws -> String? {
         _ = try subscriber.next { $0.topic == "heartbeat/" }
         // Past the round that comes with this one.
         _ = try subscriber.answers(to: "frame/nothing/")

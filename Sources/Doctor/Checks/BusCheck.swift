@@ -19,19 +19,26 @@ struct BusCheck: Check {
                     advice: "Its log says more: 'journalctl -u camerabusd', or where it was started.")
             ])
         case .absent:
-            return .faulty(facts.directories.compactMap { Self.remains($0, facts) } + [Self.absence(facts)])
+            // What is left of a bus says already that there is none.
+            let remains = facts.directories.compactMap { Self.remains($0, facts) }
+            return .faulty(remains.isEmpty ? [Self.absence(facts)] : remains)
         }
     }
 
     private static func absence(_ facts: Facts) -> Finding {
         let isForbidden = facts.directories.contains { $0.socket == .forbidden }
         let places = facts.directories.map(\.path).joined(separator: ", ")
+        // Else no membership opens the door.
+        let isOfGroup = facts.directories.contains {
+            $0.socket == .forbidden && facts.groups["camerabus"]?.gid == $0.gid && facts.user.uid != 0
+        }
         guard !isForbidden else {
             return Finding(
                 "bus-not-reachable", places, meaning: "There may be a bus, and you may not connect to it.",
-                remedy: facts.user.uid == 0
-                    ? "ls -ld \(places)" : "sudo usermod -aG camerabus \(facts.user.account)",
-                advice: "Then log in again; the checks of the runtime directory and of groups say more.")
+                remedy: isOfGroup
+                    ? "sudo usermod -aG camerabus \(facts.user.account)" : "ls -ld \(places)",
+                advice: (isOfGroup ? "Then log in again; the" : "The")
+                    + " checks of the runtime directory and of groups say more.")
         }
         if facts.service.unit != nil, facts.service.hasSystemd {
             return Finding(

@@ -72,6 +72,15 @@ struct RuntimeDirectoryCheck: Check {
                 remedy: "sudo chown \(bus.uid) \(path.shellWord)")
         }
         guard !directory.isSystem, directory.uid != facts.user.uid else { return nil }
+        // Where a bus of theirs may run, nothing is to be taken away.
+        guard directory.socket == .dead || directory.socket == .missing, directory.lockHolder == nil else {
+            return Finding(
+                "runtime-directory-owner", path,
+                meaning:
+                    "It belongs to uid \(directory.uid), and a bus of theirs may run in it; you are uid \(facts.user.uid).",
+                remedy: "ls -ld \(path.shellWord)",
+                advice: "For a bus of your own name another place: 'camerabusd --runtime-dir DIRECTORY'.")
+        }
         return Finding(
             "runtime-directory-owner", path,
             meaning:

@@ -9,7 +9,7 @@ struct CallCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "call", abstract: "Calls any method of the bus and prints its result.",
         discussion: """
-            'camerabus call bus.methods' lists the methods with the schemas of what they take and answer. A method that works under a lock \
+            'camerabus call bus.methods' lists the methods with the schemas of what they take and answer. A method that takes a lock \
             gets $CAMERABUS_LOCK unless 'lock' is among its parameters. The time that a method may 'wait' comes on top of --timeout. \
             A request may have 1 MiB.
 
@@ -73,11 +73,10 @@ struct CallCommand: BusCommand {
         throw Failure(status: ExitStatus.usage, description: "The parameters must be a JSON object.")
     }
 
-    /// Adds the lock that the environment names, for a method that can do without one.
+    /// Adds the lock that the environment names, for a method that takes one.
     static func withLock(_ token: String?, _ method: String, _ params: JSONValue) throws -> JSONValue {
         guard let token, var members = params.object, members["lock"] == nil,
-            let schema = MethodTable[method]?.params.json, schema["properties"]?["lock"] != nil,
-            !(schema["required"]?.array ?? []).contains("lock")
+            let schema = MethodTable[method]?.params.json, schema["properties"]?["lock"] != nil
         else { return params }
         members["lock"] = .string(token)
         return .object(members)

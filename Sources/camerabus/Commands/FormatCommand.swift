@@ -80,6 +80,7 @@ struct FormatCommand: BusCommand {
         if options.json { return try Output.json(answer) }
         try Output.line((dryRun ? "would be " : "") + Self.line(device, answer["applied"]?[device]))
         Adjustments.note(answer)
+        Keeping.note(answer)
     }
 
     /// The pixel format as the device spells it, whatever its case.

@@ -79,10 +79,15 @@ struct LockCommand: BusCommand {
         }
         let watch = Task { try await keeper.loss() }
         defer { watch.cancel() }
+        let commandHasEnded = OneWaySwitch()
+        // A loss that is seen while the command runs is told at once; after that the answer to the release says whether there was one.
         let telling = Task {
-            if let loss = try? await watch.value, !loss.isWanted { Output.note("lockLost: \(loss.description)") }
+            guard let loss = try? await watch.value, !loss.isWanted, !commandHasEnded.isSet else { return false }
+            Output.note("lockLost: \(loss.description)")
+            return true
         }
         let outcome = await Outcome { try await runCommand(lock, client) }
+        commandHasEnded.set()
         let refusal = await release(lock, client)
         let status = try outcome.get()
         let end: Int32
@@ -94,8 +99,11 @@ struct LockCommand: BusCommand {
             if loss?.isWanted == true {
                 end = ExitStatus.done
             } else {
-                if loss == nil { Output.note("lockLost: The lock had ended before the command did.") }
-                await telling.value
+                if loss == nil {
+                    Output.note("lockLost: The lock had ended before the command did.")
+                } else if await !telling.value, let loss {
+                    Output.note("lockLost: \(loss.description)")
+                }
                 Output.note("\(devices.joined(separator: ", ")): another may have had it while the command ran on.")
                 end = ExitStatus.refused
             }

@@ -38,6 +38,6 @@ struct NameCommand: BusCommand {
         let answer = try await client.rename(device, to: alias, lock: lock.lock, timeout: timeout)
         if options.json { return try Output.json(answer) }
         try Output.line(Describing.plain(answer["device"]?["id"]))
-        if answer["kept"] == false { Output.note("The name could not be written to the disk and ends with the bus.") }
+        Keeping.note(answer)
     }
 }

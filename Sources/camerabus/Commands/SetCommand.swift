@@ -48,6 +48,7 @@ struct SetCommand: BusCommand {
             try Output.line("\(assignment.name)=\(Describing.plain(applied?[assignment.name]))")
         }
         Adjustments.note(answer)
+        Keeping.note(answer)
     }
 
     /// With the values that the controls' types want, as far as they have to be looked at for that.

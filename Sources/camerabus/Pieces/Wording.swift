@@ -34,6 +34,7 @@ struct Wording {
             return
                 "\(device ?? "The device") \(whose). A longer --wait waits longer; 'camerabus locks' shows who waits."
         case .lockRequired:
+            if command == "lock" { return error.message }
             guard let device else { return "Only who has the device locked may do that: \(locking("DEVICE"))." }
             return "The lock of --lock or $CAMERABUS_LOCK does not cover \(device). Lock all devices in one go: "
                 + "'camerabus lock \(device) OTHER -- COMMAND'."
