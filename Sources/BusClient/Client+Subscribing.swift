@@ -7,8 +7,10 @@ extension Client {
     ///
     /// - Parameters:
     ///   - device: its id.
-    ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>]`: `jpeg:640x360@10`.
-    ///   - newest: how many frames are kept for a late reader; older ones are left out and counted.
+    ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`:
+    ///     `jpeg:640x360@10`.
+    ///   - newest: how many frames are kept for a late reader; older ones are left out and counted. Of a format whose frames build
+    ///     on one another (H.264) at least 64 are kept, since after a loss it goes on with a key frame only.
     ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever. In any case it ends
     ///     with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a sign of life.
     ///   - timeout: for the subscription itself.

@@ -96,7 +96,8 @@ final class RenditionOutput {
             FrameHeaderWriter.Picture(
                 device: device, rendition: output.subscribed.text, stream: run.id,
                 format: layout.pixelFormat.name, width: layout.dimensions.width, height: layout.dimensions.height,
-                planes: planes, timestampSource: run.timestampSource.rawValue, ring: ring))
+                planes: planes, mirrored: rendition.isVideoMirrored, timestampSource: run.timestampSource.rawValue,
+                ring: ring))
     }
 
     /// Whether a frame of that time is wanted at the rate that was asked for.
@@ -105,7 +106,10 @@ final class RenditionOutput {
     private static func making(_ rendition: Rendition, _ run: StreamRun) throws(BusError) -> Making {
         if rendition.encoding == .native { return .passThrough }
         let isJPEG = run.layout.pixelFormat == .motionJPEG || run.layout.pixelFormat == .jpeg
-        if rendition.encoding == .jpeg, rendition.width == nil, rendition.quality == nil, isJPEG { return .passThrough }
+        let isUpright = PictureOrientation(rendition) == .upright
+        if rendition.encoding == .jpeg, rendition.width == nil, rendition.quality == nil, isUpright, isJPEG {
+            return .passThrough
+        }
         let request = try resolve(rendition, for: run.layout)
         return .converted(RenditionWork(try PictureConverter(from: run.layout, to: request)))
     }

@@ -14,6 +14,8 @@ final class RenditionRing {
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64
 
+    private let isMirrored: Bool
+
     /// Frames that follow one before its slot is used again.
     private static let keep = 4
 
@@ -36,6 +38,7 @@ final class RenditionRing {
             keep: 0, slots: 0, slotBytes: padded / RingLayout.pageBytes * RingLayout.pageBytes)
         writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: 0))
         isNative = false
+        isMirrored = rendition.isVideoMirrored
         self.sequence = sequence
     }
 
@@ -43,6 +46,7 @@ final class RenditionRing {
     init(_ native: NativeRing) {
         writer = native.writer
         isNative = true
+        isMirrored = false
         sequence = 0
     }
 
@@ -64,7 +68,7 @@ final class RenditionRing {
         let record = RingRecord(
             sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
             realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-            timestampSource: RingRecord.TimestampSource(source))
+            timestampSource: RingRecord.TimestampSource(source), isMirrored: isMirrored)
         guard let stamp = writer.publish(slot, record) else { return nil }
         sequence += 1
         return Publication(
