@@ -34,7 +34,7 @@ extension Client {
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,
             directory: directory)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
-            if let frame = RawFrame(message) { mailbox.put(frame) }
+            if let frame = RawFrame(message) { mailbox.put(frame, room: frame.isChained ? Self.chainedFrames : 1) }
             return .goOn
         }
         return Frames(self, device: device, rendition: rendition, number: number, mailbox: mailbox)

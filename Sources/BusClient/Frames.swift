@@ -8,11 +8,6 @@ public final class Frames: AsyncSequence, Sendable {
     public typealias Element = Frame
     public typealias Failure = ClientError
 
-    private struct Last {
-        var stream = ""
-        var sequence: UInt64 = 0
-    }
-
     /// The device's id.
     public let device: String
     /// As it was asked for.
@@ -20,7 +15,7 @@ public final class Frames: AsyncSequence, Sendable {
     private let client: Client
     private let number: UInt64
     private let mailbox: Mailbox<RawFrame>
-    private let last = Mutex(Last())
+    private let continuity = Mutex(FrameContinuity())
 
     init(_ client: Client, device: String, rendition: String, number: UInt64, mailbox: Mailbox<RawFrame>) {
         self.client = client
@@ -35,18 +30,21 @@ public final class Frames: AsyncSequence, Sendable {
     /// Ends the subscription; who waits gets ``ClientError/closed``.
     public func close() { client.endSubscription(number) }
 
-    /// The next frame that is newer than the last one given.
+    /// The next frame that is newer than the last one given, and can be used: of a format whose frames build on one another a key
+    /// frame after each loss.
     ///
     /// - Throws: ``ClientError/refused(_:)`` when the rendition can't be made, ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> Frame {
-        var frame = try await mailbox.next().frame()
-        frame.lost = last.withLock { last in
-            defer { last = Last(stream: frame.header.stream, sequence: frame.header.sequence) }
-            // A new stream counts anew: what was lost at its beginning can't be known.
-            guard last.stream == frame.header.stream, frame.header.sequence > last.sequence else { return 0 }
-            return frame.header.sequence - last.sequence - 1
+        while true {
+            var frame = try await mailbox.next().frame()
+            let lost = continuity.withLock {
+                $0.receive(
+                    stream: frame.header.stream, sequence: frame.header.sequence, isKeyframe: frame.header.keyframe)
+            }
+            guard let lost else { continue }
+            frame.lost = lost
+            return frame
         }
-        return frame
     }
 
     public struct AsyncIterator: AsyncIteratorProtocol {

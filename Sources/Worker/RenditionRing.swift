@@ -68,7 +68,8 @@ final class RenditionRing {
         let record = RingRecord(
             sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
             realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-            timestampSource: RingRecord.TimestampSource(source), isMirrored: isMirrored)
+            timestampSource: RingRecord.TimestampSource(source), isMirrored: isMirrored,
+            isKeyframe: facts.isKeyframe)
         guard let stamp = writer.publish(slot, record) else { return nil }
         sequence += 1
         return Publication(

@@ -17,7 +17,7 @@ from .core import Core
 from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, Unauthorized
 from .finding import why_not
 from .frame import Frame
-from .sequences import Continuity
+from .sequences import Continuity, FrameContinuity
 from .steps import Socket, Steps, Wait, deadline, is_over
 from .values import Event
 
@@ -27,6 +27,8 @@ FrameErrors: TypeAlias = Literal["wait", "raise", "frames"]
 SILENCE = 3.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
 HEARTBEAT, LAST_WORD = "heartbeat/", "event/bus/"
 Message = list[zmq.Frame]
+# As a name of a member only: a quotation mark in a text has a backslash in front of it.
+_KEYFRAME = b'"keyframe":'
 
 
 def with_slash(topic: str) -> str:
@@ -120,7 +122,8 @@ class FrameFeed:
         # Where the bus says that it ends: its workers don't.
         self._bus: Subscription | None = None
         self._heard = 0.0
-        self._last: dict[str, tuple[str, int]] = {}
+        self._continuity = {device: FrameContinuity() for device in self._devices}
+        self._has_given: set[str] = set()
         self._turn = 0
         #: Frames missed so far, by device.
         self.lost = dict.fromkeys(self._devices, 0)
@@ -193,6 +196,8 @@ class FrameFeed:
             self._heard = time.monotonic()
             if message[0].bytes != HEARTBEAT.encode():
                 newest = message
+                if len(message) > 1 and _KEYFRAME in message[1].bytes:
+                    break  # it builds on others, or others on it: one after the other
         return newest
 
     def _frame(self, message: Message, device: str) -> Frame | None:
@@ -206,12 +211,13 @@ class FrameFeed:
             if self._errors == "frames":
                 return frame
             # Who has not seen a single frame wants to know why; later on, that they come again.
-            if self._errors == "wait" and device in self._last and error.reason in PASSING:
+            if self._errors == "wait" and device in self._has_given and error.reason in PASSING:
                 return None
             raise error
-        stream, before = self._last.get(device, ("", 0))
-        missed = max(0, frame.sequence - before - 1) if stream == frame.stream else 0
-        self._last[device] = (frame.stream, frame.sequence)
+        missed = self._continuity[device].receive(frame.stream, frame.sequence, frame.keyframe)
+        if missed is None:
+            return None  # after a loss it goes on with the next key frame
+        self._has_given.add(device)
         self.lost[device] += missed
         self._left -= 1
         return Frame(frame.topic, frame.header, frame.payload, missed) if missed else frame

@@ -29,6 +29,7 @@ struct FramesCommand: BusCommand {
               camerabus frames cam0 jpeg@1 -o latest.jpg
               camerabus frames cam0 'jpeg;rotate=90' -n 1 -o f.jpg
               camerabus frames cam0 jpeg -o - | ffplay -f mjpeg -
+              camerabus frames cam0 -n 300 -o - > movie.h264
             """)
 
     @OptionGroup var options: GlobalOptions
