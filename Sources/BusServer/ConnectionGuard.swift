@@ -92,7 +92,8 @@ public final class ConnectionGuard {
     private func accepted(_ descriptor: Int32, on server: ServerSocket) {
         // The event may be older than the connection: its descriptor may be closed, or be another's by now. A second descriptor
         // of our own stays that connection's, whatever libzmq closes meanwhile.
-        guard let pinned = UnixSocket.duplicate(descriptor), UnixSocket.localPath(of: pinned.rawValue) == server.path,
+        guard let pinned = UnixSocket.duplicate(descriptor),
+            UnixSocket.localPath(of: pinned.rawValue) == server.address,
             let credentials = PeerCredentials(of: pinned.rawValue)
         else { return }
         closed(descriptor)
@@ -119,7 +120,7 @@ public final class ConnectionGuard {
     /// Ends a connection. Nothing happens when the descriptor is not any more that of the process it was counted for.
     public func shutDown(_ descriptor: Int32) {
         guard let peer = peers[descriptor], let pinned = UnixSocket.duplicate(descriptor),
-            servers.contains(where: { $0.path == UnixSocket.localPath(of: pinned.rawValue) }),
+            servers.contains(where: { $0.address == UnixSocket.localPath(of: pinned.rawValue) }),
             let credentials = PeerCredentials(of: pinned.rawValue), credentials.pid == peer.pid,
             credentials.uid == peer.uid
         else { return }

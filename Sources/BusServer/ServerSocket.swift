@@ -57,6 +57,8 @@ public final class ServerSocket {
 
     public let socket: Socket
     public let path: String
+    /// What the kernel calls its end of a connection (`getsockname`): another name than the one that peers connect to.
+    let address: String
     /// Where its connections are told (``ConnectionGuard``).
     let monitor: Socket
 
@@ -88,6 +90,7 @@ public final class ServerSocket {
         } catch {
             throw .system(error)
         }
+        address = UnixSocket.localPath(of: descriptor.rawValue) ?? options.path
         do throws(ZeroMQError) {
             try socket.set(.useDescriptor, Int(descriptor.rawValue))
             try socket.bind("ipc://\(options.path)")

@@ -9,6 +9,10 @@ import Logging
 /// within a second.
 final class BookKeeper {
     private(set) var book = DeviceBook()
+    /// What is wrong with it.
+    private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
+    /// They are others now.
+    var onProblems: (() -> Void)?
     private let loop: Loop
     private let logger: Logger
     private let writer: FileWriter?
@@ -32,14 +36,16 @@ final class BookKeeper {
         guard let directory else {
             logger.warning("there is no place to keep what is known of devices; name one with --state-dir")
             (writer, lock) = (nil, nil)
+            problems = [.memoryNotKept("there is no place to keep them; name one with --state-dir.")]
             return
         }
         let path = "\(directory.path)/\(Self.name)"
         let opened: (FileWriter, LockFile, DeviceBook)?
+        var lost: Problem?
         do throws(SystemError) {
             try directory.make()
             let lock = try LockFile("\(directory.path)/camerabusd.lock")
-            let book = try Self.read(path, logger)
+            let book = try Self.read(path, logger, &lost)
             opened = (try FileWriter(loop, path: path), lock, book)
         } catch {
             if directory.isNamed { throw error }
@@ -47,13 +53,17 @@ final class BookKeeper {
                 "what is known of devices can't be kept; name another place with --state-dir",
                 metadata: ["state_dir": "\(directory.path)", "error": "\(error)"])
             opened = nil
+            problems = [.memoryNotKept("\(error). Name another place with --state-dir.")]
         }
         (writer, lock) = (opened?.0, opened?.1)
+        if let lost { problems = [lost] }
         if let opened { book = opened.2 }
     }
 
     // One that can't be read now may be whole: it is left alone, and nothing is written over it.
-    private static func read(_ path: String, _ logger: Logger) throws(SystemError) -> DeviceBook {
+    private static func read(
+        _ path: String, _ logger: Logger, _ lost: inout Problem?
+    ) throws(SystemError) -> DeviceBook {
         do {
             let bytes = try File.read(path, limit: maximumBytes)
             return try DeviceBook(json: try bytes.withUnsafeBytes { try JSONValue(parsing: $0) })
@@ -67,6 +77,7 @@ final class BookKeeper {
             logger.error(
                 "the device book can't be read and was moved aside: aliases and settings are forgotten",
                 metadata: ["moved_to": "\(aside)", "error": "\(error)"])
+            lost = .memoryLost(aside, "\(error)")
             return DeviceBook()
         }
     }
@@ -91,9 +102,15 @@ final class BookKeeper {
             if let error, let self, !hasFailed {
                 logger.error("the device book can't be written", metadata: ["error": "\(error)"])
             }
-            self?.hasFailed = error != nil
+            self?.written(error)
             body(error == nil)
         }
+    }
+
+    private func written(_ error: SystemError?) {
+        hasFailed = error != nil
+        let others = problems.filter { $0.reason != .memoryNotKept }
+        problems = others + (error.map { [.memoryNotKept("\($0).")] } ?? [])
     }
 
     /// Writes what is not written yet, and waits for it.

@@ -79,6 +79,8 @@ public final class Coordinator {
     private var usesDefaultCameras: Bool?
     /// What is wrong with how this is set up.
     private var problems: [Problem] = []
+    /// Why the configuration was not read again.
+    private var refusal: Problem?
     /// Nodes that the last search could not look at.
     private var unreadable: [String] = []
     /// Which devices were connected when they were published last, by `uniqueID`.
@@ -192,6 +194,7 @@ public final class Coordinator {
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
             if !isStopping { publish(worker) }
         }
+        books.onProblems = { [weak self] in self?.tellProblems() }
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
@@ -384,9 +387,18 @@ public final class Coordinator {
             problems.append(.aliasUnknown(alias, uniqueID))
         }
         problems += roster.collisions(wishes).map(Problem.idTaken)
+        if let refusal { problems.append(refusal) }
+        problems += books.problems
         for problem in problems where !before.contains(problem) {
             logger.warning("\(problem.message)", metadata: ["reason": "\(problem.reason.rawValue)"])
         }
+    }
+
+    private func tellProblems() {
+        // The first search has them told.
+        guard commands != nil, !isStopping else { return }
+        lookForProblems()
+        publishBus()
     }
 
     private func renamed(_ names: [(device: String, name: String)]) {
@@ -509,9 +521,12 @@ public final class Coordinator {
             var logger = logger
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
             logger.info("configuration read again")
+            refusal = nil
             discoverDevices()
         } catch {
             logger.error("the configuration is left as it was", metadata: ["error": "\(error)"])
+            refusal = .configurationRefused("\(error)")
+            tellProblems()
         }
     }
 

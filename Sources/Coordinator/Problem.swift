@@ -10,6 +10,12 @@ struct Problem: Hashable {
         case aliasUnknown
         /// A device has not the id that it should have: another one has it.
         case idTaken
+        /// The configuration was to be read again and is wrong: the one before is in force.
+        case configurationRefused
+        /// What was known of devices, their aliases and settings, could not be read.
+        case memoryLost
+        /// What is learnt of devices, their aliases and settings, can't be written.
+        case memoryNotKept
     }
 
     var reason: Reason
@@ -49,5 +55,25 @@ struct Problem: Hashable {
             reason: .idTaken,
             message: "\(collision.uniqueID) should be '\(collision.wanted)' and is '\(collision.given)', as "
                 + "\(collision.owner) has that id; give one of them another alias.")
+    }
+
+    static func configurationRefused(_ why: String) -> Problem {
+        Problem(
+            reason: .configurationRefused,
+            message: "The configuration was not read again, and is in force as it was before. \(why)")
+    }
+
+    /// - Parameter aside: where the damaged file is now.
+    static func memoryLost(_ aside: String, _ why: String) -> Problem {
+        Problem(
+            reason: .memoryLost,
+            message: "Aliases and settings of cameras were forgotten, as the file that held them is damaged (\(why)). "
+                + "It is kept as \(aside); remove that when it is not needed any more.")
+    }
+
+    static func memoryNotKept(_ why: String) -> Problem {
+        Problem(
+            reason: .memoryNotKept,
+            message: "Aliases and settings of cameras will be forgotten when the bus ends: \(why)")
     }
 }

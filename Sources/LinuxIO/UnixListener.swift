@@ -28,18 +28,21 @@ public enum UnixSocket {
 
     /// A listening socket at that path, with that mode, and that group where it isn't nil.
     ///
-    /// A socket left behind at the path is removed first: the caller holds a lock that says that nobody lives behind it.
+    /// A socket left behind at the path is replaced: the caller holds a lock that says that nobody lives behind it. The path
+    /// is there all the while (a missing one tells clients that its owner ended in order), and whoever finds the new one
+    /// can connect. So it is bound beside its place first, which is what the kernel calls it for ever: ``localPath(of:)``.
     public static func listen(
         at path: String, _ kind: Kind = .stream, mode: UInt32, group: UInt32? = nil, backlog: Int32 = 128
     ) throws(SystemError) -> FileDescriptor {
-        var address = try address(path)
+        _ = try address(path)
         var status = stat()
-        if lstat(path, &status) == 0 {
-            guard status.st_mode & S_IFMT == S_IFSOCK else {
-                throw SystemError(code: EEXIST, operation: "bind", subject: path)
-            }
-            unlink(path)
+        guard lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFSOCK else {
+            throw SystemError(code: EEXIST, operation: "bind", subject: path)
         }
+        // Not longer than the path itself, which may be as long as can be.
+        let beside = String(path.dropLast()) + "~"
+        var address = try address(beside)
+        unlink(beside)
         let descriptor = FileDescriptor(owning: try check("socket", path) { openSocket(kind) })
         try check("bind", path) {
             withUnsafePointer(to: &address) {
@@ -48,10 +51,16 @@ public enum UnixSocket {
                 }
             }
         }
-        // Nobody can connect before listen(), so the mode is in force before the first peer.
-        try check("chmod", path) { chmod(path, mode) }
-        if let group { try check("chown", path) { chown(path, uid_t.max, group) } }
-        try check("listen", path) { Glibc.listen(descriptor.rawValue, backlog) }
+        do {
+            // Nobody can connect before listen(), so the mode is in force before the first peer.
+            try check("chmod", path) { chmod(beside, mode) }
+            if let group { try check("chown", path) { chown(beside, uid_t.max, group) } }
+            try check("listen", path) { Glibc.listen(descriptor.rawValue, backlog) }
+            try check("rename", path) { rename(beside, path) }
+        } catch {
+            unlink(beside)
+            throw error
+        }
         return descriptor
     }
 

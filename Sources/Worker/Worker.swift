@@ -40,6 +40,19 @@ public final class Worker {
     /// How long an end in order may take, milliseconds.
     private static let endLimit: Int64 = 3000
 
+    // A text of another version, or a damaged one, must not keep the camera from working.
+    private static func committed(_ options: WorkerOptions, _ logger: Logger) -> CommittedConfiguration? {
+        guard let json = options.configuration else { return nil }
+        do {
+            return try CommittedConfiguration(json: json)
+        } catch {
+            logger.error(
+                "what was committed on this device can't be read; it starts as its driver has it",
+                metadata: ["problem": "\(error)"])
+            return nil
+        }
+    }
+
     /// Makes everything ready but touches the device not yet. To be called on the thread that then calls ``run()``.
     ///
     /// - Throws: ``WorkerError``
@@ -56,7 +69,7 @@ public final class Worker {
         var group: UInt32?
         do {
             directory = try RuntimeDirectory(options.runtimeDirectory)
-            committed = try options.configuration.map { try CommittedConfiguration(json: $0) }
+            committed = Self.committed(options, logger)
             if let name = options.group {
                 group = CurrentProcess.groupID(named: name)
                 if group == nil { throw WorkerError.usage("there is no group '\(name)'") }

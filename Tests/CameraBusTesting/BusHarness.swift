@@ -132,6 +132,12 @@ public final class BusHarness {
     /// The ids of the devices.
     public func devices() throws -> [String] { try RawClient(path: directory.commandSocket).devices() }
 
+    /// The reasons of what is wrong with how the bus is set up.
+    public func problems() throws -> [String] {
+        let answer = try RawClient(path: directory.commandSocket).call("bus.snapshot", ["prefix": "state/bus/"])
+        return answer["state"]?["state/bus/"]?["problems"]?.array?.compactMap { $0["reason"]?.string } ?? []
+    }
+
     /// One of `bus.metrics`' counters; 0 when there is none of that name.
     public func metric(_ name: String) throws -> Int64 {
         try RawClient(path: directory.commandSocket).call("bus.metrics")["counters"]?[name]?.integer ?? 0

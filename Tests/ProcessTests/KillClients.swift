@@ -50,6 +50,8 @@ struct KillClient {
     static let pair = "saturation"
     /// Longer than anything is held.
     static let wait = Duration.seconds(10)
+    /// Each bus lets wait anew, and who comes back to it last is served last.
+    static let patience = Duration.seconds(60)
 
     let name: String
     let client: Client
@@ -154,7 +156,7 @@ struct KillClient {
     private mutating func lock(_ devices: [String], lease: Duration? = nil) async -> (DeviceLock, asked: Int64)? {
         let asked = now
         do {
-            return (try await client.lock(devices, wait: Self.wait, lease: lease, timeout: .seconds(15)), asked)
+            return (try await client.lock(devices, wait: Self.wait, lease: lease, timeout: Self.patience), asked)
         } catch {
             let answered = now
             if error.reason == .lockTimeout {
@@ -172,7 +174,7 @@ struct KillClient {
         let sent = now
         hold(lock, asked: asked, from: from, until: min(until, sent))
         do {
-            try await client.unlock(lock, timeout: .seconds(20))
+            try await client.unlock(lock, timeout: Self.patience)
         } catch {
             // A lease may have run out.
             if error.reason != .lockLost || until == .max { surprise(error, "device.unlock") }

@@ -169,7 +169,8 @@ extension ProcessTests {
                     devices = dice.choice([["cam0"], ["cam1"], ["cam1", "cam0"]])
                     asked = now()
                     try:
-                        lock = client.lock(*devices, wait=10, timeout=15)
+                        # Each bus lets wait anew, and who comes back to it last is served last.
+                        lock = client.lock(*devices, wait=10, timeout=60)
                     except LockTimeout:
                         out.append({"vain": devices, "asked": asked, "answered": now()})
                         continue
@@ -198,7 +199,7 @@ extension ProcessTests {
                     until, token = now(), lock.token
                     out.append({"hold": devices, "token": token, "fence": lock.fence, "asked": asked, "from": begun, "until": until})
                     try:
-                        lock.release(timeout=20)
+                        lock.release(timeout=60)
                     except CaptureError as error:
                         out.append({"surprise": f"python, release: {error!r}"})
                     time.sleep(dice.random() * 0.03)

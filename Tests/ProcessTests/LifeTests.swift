@@ -82,11 +82,13 @@ extension ProcessTests {
             }
             _ = try bus.write("[devices]\nvirtual = \"many\"\n", to: "camerabus.toml")
             kill(bus.pid, SIGHUP)
-            try client.call("bus.ping")
+            try await eventually { try bus.problems() == ["configurationRefused"] }
+            #expect(try await bus.run("camerabus", ["status"]).standardOutput.contains("devices.virtual"))
             #expect(try bus.devices() == ["cam0", "front"])
             _ = try bus.write("[devices]\nvirtual = 0\nhardware = false\n", to: "camerabus.toml")
             kill(bus.pid, SIGHUP)
             try await eventually { try bus.devices() == [] }
+            #expect(try bus.problems() == ["noDevices"])
             try await bus.stop()
         }
 

@@ -123,6 +123,7 @@ extension ProcessTests {
             let third = try await BusHarness(virtual: 2, arguments: arguments)
             #expect(try third.devices() == ["cam0", "cam1"])
             #expect(third.log.contains("device book"))
+            #expect(try third.problems() == ["memoryLost"])
             #expect(access("\(home.path)/deep/er/devices.json.damaged", F_OK) == 0)
             // Two buses with one book would each forget what the other knows.
             let fourth = try await third.run("camerabusd", ["--runtime-dir", "\(home.path)/other"] + arguments)
@@ -148,6 +149,7 @@ extension ProcessTests {
                 try client.call("device.set", ["device": "cam0", "controls": ["brightness": 5]])["kept"] == false)
             #expect(try client.call("device.rename", ["device": "cam0", "name": "x"])["kept"] == false)
             #expect(try bus.devices() == ["x"])
+            #expect(try bus.problems() == ["memoryNotKept"])
             rmdir("\(bus.directory.path)/state/devices.json.new")
             #expect(try client.call("device.set", ["device": "x", "controls": ["brightness": 6]])["kept"] == nil)
             try await bus.stop()

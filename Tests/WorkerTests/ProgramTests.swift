@@ -74,7 +74,7 @@ struct ProgramTests {
             ["--virtual", "-1"], ["--virtual", "0", "--camera", "{}", "--unique-id", "x"],
             ["--camera", "{}", "--unique-id", "x"],
             ["--virtual", "0", "--log-level", "loud"], ["--virtual", "0", "--configuration", "{"],
-            ["--virtual", "0", "--configuration", "{}"], ["--virtual", "0", "--group", "no-such-group"],
+            ["--virtual", "0", "--group", "no-such-group"],
         ])
     func usage(_ arguments: [String]) throws {
         let room = try Room()

@@ -59,6 +59,19 @@ struct RestoringTests {
             bench.now.calls.filter { $0.hasPrefix("set ") } == ["set gain_automatic", "set gain", "set brightness"])
     }
 
+    @Test(
+        "what can't be read of an earlier commitment keeps no camera from working",
+        arguments: [
+            [:], ["generation": -1], ["generation": 1, "activeFormat": "YUYV"],
+        ] as [JSONValue])
+    func unreadable(_ configuration: JSONValue) throws {
+        let worker = try worker(configuration)
+        let status = try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        #expect(status["committed"] == .null)
+        try set(worker, ["gain": 6])
+        _ = try worker.coordinator.waitForStatus("committed") { $0["committed"] != .null }
+    }
+
     @Test("a value whose mode is automatic is left alone")
     func automatic() throws {
         let worker = try worker(committed([("gain", 5), ("gain_automatic", true)]))

@@ -1,5 +1,6 @@
 import Glibc
 import LinuxIO
+import Synchronization
 import Testing
 
 /// A folder of a test's own, removed with all in it when the test ends.
@@ -122,6 +123,24 @@ final class TemporaryFolder {
         let again = try UnixSocket.listen(at: path, mode: 0o600)
         #expect(UnixSocket.isLive(path))
         _ = again.rawValue
+    }
+
+    @Test func `a socket that replaces a dead one is never seen missing`() throws {
+        let folder = TemporaryFolder()
+        let path = "\(folder.path)/s"
+        _ = try UnixSocket.listen(at: path, mode: 0o600)
+        let isOver = Atomic<Bool>(false)
+        let missed = Atomic<Int>(0)
+        let watcher = try NamedThread(name: "watcher") {
+            while !isOver.load(ordering: .relaxed) {
+                if access(path, F_OK) != 0 { missed.add(1, ordering: .relaxed) }
+            }
+        }
+        for _ in 0..<3000 { _ = try UnixSocket.listen(at: path, mode: 0o600) }
+        isOver.store(true, ordering: .relaxed)
+        watcher.join()
+        #expect(missed.load(ordering: .relaxed) == 0)
+        #expect(access("\(folder.path)/~", F_OK) != 0)
     }
 }
 

@@ -7,7 +7,8 @@ struct StatusCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "status", abstract: "Shows the bus, what you may do on it, its devices and its locks.",
         discussion: """
-            With --json: {"bus": the answer to bus.hello, "directory": …, "devices": […], "locks": […]}.
+            With --json: {"bus": the answer to bus.hello, "directory": …, "devices": […], "locks": […],
+            "problems": [{"reason": …, "message": …}]}.
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -16,10 +17,11 @@ struct StatusCommand: BusCommand {
         let devices = try await client.devices(timeout: timeout)
         let state = try await client.call("bus.snapshot", ["prefix": "state/"], timeout: timeout)["state"]
         let locks = LocksCommand.locks(state)
+        let problems = state?["state/bus/"]?["problems"]?.array ?? []
         if options.json {
             return try Output.json([
                 "bus": client.greeting.json, "directory": .string(client.directory.path), "devices": .array(devices),
-                "locks": .array(locks),
+                "locks": .array(locks), "problems": .array(problems),
             ])
         }
         let greeting = client.greeting
@@ -30,7 +32,7 @@ struct StatusCommand: BusCommand {
         try Output.line("You are uid \(greeting.uid): \(rights.joined(separator: ", "))")
         try Output.line("")
         try DevicesCommand.table(devices).print()
-        for problem in state?["state/bus/"]?["problems"]?.array ?? [] {
+        for problem in problems {
             try Output.line("! \(problem["message"]?.string ?? "")")
         }
         if !locks.isEmpty {
