@@ -52,6 +52,7 @@ let package = Package(
         library("CTurboJPEG", apt: "libturbojpeg0-dev"),
         library("CUdev", apt: "libudev-dev"),
         .target(name: "CV4L2"),
+        library("CX264", apt: "libx264-dev"),
         // Links libzmq3-dev's library; no system library target, since it also keeps libzmq from ending the process.
         .target(name: "CZeroMQ", linkerSettings: [.linkedLibrary("zmq")]),
 
@@ -63,6 +64,7 @@ let package = Package(
         swift("TurboJPEG", ["CTurboJPEG"]),
         swift("Udev", ["CUdev"]),
         swift("Video4Linux", ["CV4L2"]),
+        swift("X264", ["CX264"]),
         swift("ZeroMQ", ["CZeroMQ"]),
 
         // Domain: pure values, no I/O, no clock but the one passed in.
@@ -70,7 +72,7 @@ let package = Package(
         swift("CaptureCore", ["BusProtocol", "JSON"]),
 
         // Media
-        swift("CaptureSources", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux"]),
+        swift("CaptureSources", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
 

@@ -106,7 +106,7 @@ struct camerabus_ring_frame {
     uint32_t source;      /* 0 startOfExposure, 1 endOfFrame, 2 dequeue */
     uint32_t orientation; /* degrees clockwise */
     int mirrored;
-    int keyframe; /* 1, 0; -1: each frame stands for itself */
+    int keyframe; /* -1: each frame stands for itself; else begin with a 1, and go on with one after a loss */
 };
 
 struct camerabus_ring {

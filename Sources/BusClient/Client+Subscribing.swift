@@ -7,12 +7,14 @@ extension Client {
     ///
     /// - Parameters:
     ///   - device: its id.
-    ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>]`: `jpeg:640x360@10`.
+    ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`:
+    ///     `jpeg:640x360@10`.
     ///   - shared: takes the pixels from memory that all readers share, without a copy. The device overwrites a frame when some more
     ///     have come, four at least: use it at once, and then ask ``Payload/isIntact``. Where no shared memory can be had, from a bus that
     ///     knows none or for want of memory, frames come as usual, and ``Payload/isShared`` is false. New rings, new formats
     ///     and new workers are followed without a word.
-    ///   - newest: how many frames are kept for a late reader; older ones are left out and counted.
+    ///   - newest: how many frames are kept for a late reader; older ones are left out and counted. Of a format whose frames build
+    ///     on one another (H.264) at least 64 are kept, since after a loss it goes on with a key frame only.
     ///   - silence: ends with ``ClientError/silent(_:)`` when no frame comes for that long; nil: waits for ever. In any case it ends
     ///     with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a sign of life.
     ///   - timeout: for the subscription itself.
@@ -40,7 +42,7 @@ extension Client {
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,
             directory: directory)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
-            if let frame = RawFrame(message) { mailbox.put(frame) }
+            if let frame = RawFrame(message) { mailbox.put(frame, room: frame.isChained ? Self.chainedFrames : 1) }
             return .goOn
         }
         return Frames(self, device: device, rendition: rendition, number: number, mailbox: mailbox, ring: ring)

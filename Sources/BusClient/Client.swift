@@ -15,6 +15,9 @@ public final class Client: Sendable {
     /// How long an answer may take unless said otherwise.
     public static let defaultTimeout = Duration.seconds(10)
 
+    /// Frames that are kept of a format whose frames build on one another.
+    static let chainedFrames = 64
+
     /// How long no heartbeat may come, of which there is one a second: after that, the bus is hung or gone.
     public static let silenceOfNobody = Duration.seconds(3)
 

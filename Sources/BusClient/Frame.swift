@@ -25,6 +25,20 @@ struct RawFrame: Sendable {
         payload = message.count == 3 ? Payload(message[2]) : nil
     }
 
+    /// It builds on others, or others on it: told without reading the whole header.
+    var isChained: Bool {
+        header.withUnsafeBytes { bytes in
+            Self.keyframeMember.withUTF8Buffer { member in
+                (0...max(0, bytes.count - member.count)).contains { start in
+                    bytes[start...].starts(with: member)
+                }
+            }
+        }
+    }
+
+    // As names of members only: a quotation mark in a text has a backslash in front of it.
+    private static let keyframeMember: StaticString = "\"keyframe\":"
+
     /// Reads the header, and finds the pixels.
     ///
     /// - Parameter ring: where they are if they did not come along.

@@ -8,9 +8,8 @@ public final class Frames: AsyncSequence, Sendable {
     public typealias Element = Frame
     public typealias Failure = ClientError
 
-    private struct Last {
-        var stream = ""
-        var sequence: UInt64 = 0
+    private struct State {
+        var continuity = FrameContinuity()
         /// Where the pixels are; nil: they come with the messages.
         var ring: RingLink?
     }
@@ -23,7 +22,7 @@ public final class Frames: AsyncSequence, Sendable {
     private let number: UInt64
     private let mailbox: Mailbox<RawFrame>
     private let ring: RingLink?
-    private let last: Mutex<Last>
+    private let state: Mutex<State>
 
     init(
         _ client: Client, device: String, rendition: String, number: UInt64, mailbox: Mailbox<RawFrame>,
@@ -35,7 +34,7 @@ public final class Frames: AsyncSequence, Sendable {
         self.number = number
         self.mailbox = mailbox
         self.ring = ring
-        last = Mutex(Last(ring: ring))
+        state = Mutex(State(ring: ring))
     }
 
     deinit { client.endSubscription(number) }
@@ -47,19 +46,20 @@ public final class Frames: AsyncSequence, Sendable {
     }
 
     /// Whether frames come from shared memory: as it was asked for, as long as that can be had.
-    public var areShared: Bool { last.withLock { $0.ring != nil } }
+    public var areShared: Bool { state.withLock { $0.ring != nil } }
 
     /// Shared frames that were overwritten before they were used, or while they were. Those of the first kind count as
     /// ``Frame/lost`` too.
     public var late: UInt64 { ring?.late.count ?? 0 }
 
-    /// The next frame that is newer than the last one given.
+    /// The next frame that is newer than the last one given, and can be used: of a format whose frames build on one another a key
+    /// frame after each loss.
     ///
     /// - Throws: ``ClientError/refused(_:)`` when the rendition can't be made, ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> Frame {
         while true {
             let raw = try await mailbox.next()
-            let ring = last.withLock(\.ring)
+            let ring = state.withLock(\.ring)
             let found: Frame?
             do throws(ClientError) {
                 found = try raw.frame(ring)
@@ -73,21 +73,21 @@ public final class Frames: AsyncSequence, Sendable {
                 if ring?.isHopeless == true { fallBack() }
                 continue
             }
-            frame.lost = last.withLock { last in
-                defer { (last.stream, last.sequence) = (frame.header.stream, frame.header.sequence) }
-                // A new stream counts anew: what was lost at its beginning can't be known.
-                guard last.stream == frame.header.stream, frame.header.sequence > last.sequence else { return 0 }
-                return frame.header.sequence - last.sequence - 1
+            let lost = state.withLock {
+                $0.continuity.receive(
+                    stream: frame.header.stream, sequence: frame.header.sequence, isKeyframe: frame.header.keyframe)
             }
+            guard let lost else { continue }
+            frame.lost = lost
             return frame
         }
     }
 
     // From now on the pixels come along. That topic has a count of its own.
     private func fallBack() {
-        let wasShared = last.withLock { last in
-            defer { last = Last() }
-            return last.ring != nil
+        let wasShared = state.withLock { state in
+            defer { state = State() }
+            return state.ring != nil
         }
         guard wasShared else { return }
         ring?.close()

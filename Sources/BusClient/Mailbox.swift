@@ -17,13 +17,15 @@ final class Mailbox<Element: Sendable>: Sendable {
 
     /// Puts an element in; when it is full, the oldest goes.
     ///
+    /// - Parameter room: for how many there is room for this element's sake, if for more than otherwise.
     /// - Returns: false when there is no room for another one.
     @discardableResult
-    func put(_ element: Element) -> Bool {
+    func put(_ element: Element, room: Int = 0) -> Bool {
+        let capacity = max(capacity, room)
         let (waiter, hasRoom) = state.withLock { state in
             if state.end != nil { return (nil as CheckedContinuation<Result<Element, ClientError>, Never>?, true) }
             if !state.waiters.isEmpty { return (state.waiters.removeFirst().resume, true) }
-            if state.elements.count >= capacity {
+            while state.elements.count >= capacity {
                 state.elements.removeFirst()
                 state.dropped += 1
             }

@@ -13,6 +13,9 @@ public final class RingConnection {
     private var reader: RingReader?
     private var wantsRing = true
     private var past = RingReader.Counters()
+    private var continuity = FrameContinuity()
+    /// Its frames build on one another: each is needed.
+    private var isChained = false
 
     private static let maximumMessageBytes = 65536
     /// Nanoseconds without a frame after which the connection is looked at.
@@ -44,7 +47,8 @@ public final class RingConnection {
     /// What became of the frames so far.
     public var counters: RingReader.Counters { past.adding(reader?.counters ?? RingReader.Counters()) }
 
-    /// Waits for a frame that is newer than the last one.
+    /// Waits for a frame that is newer than the last one. Of a format whose frames build on one another they come one after the
+    /// other, whatever the order, and after a loss go on with a key frame.
     ///
     /// - Parameter timeout: for how long.
     /// - Returns: nil when none came.
@@ -61,8 +65,13 @@ public final class RingConnection {
                 continue
             }
             guard let reader else { return nil }
-            switch reader.wait(order, until: min(deadline, MonotonicClock.now() + Self.patience)) {
-            case .frame(let frame): return frame
+            switch reader.wait(isChained ? .next : order, until: min(deadline, MonotonicClock.now() + Self.patience)) {
+            case .frame(let frame):
+                let record = frame.record
+                isChained = record.isKeyframe != nil
+                let lost = continuity.receive(
+                    stream: reader.plan.description.stream, sequence: record.sequence, isKeyframe: record.isKeyframe)
+                if lost != nil { return frame }
             case .closed: wantsRing = true
             case .timedOut:
                 // A worker that was killed has closed no ring: its end shows at the connection only.
@@ -79,7 +88,9 @@ public final class RingConnection {
     ///
     /// - Returns: nil when the frame was overwritten meanwhile, or is of a former ring; throw away what was made of it.
     public func use<Result>(_ frame: RingFrame, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
-        try reader?.use(frame, body)
+        let result = try reader?.use(frame, body)
+        if result == nil { continuity.interrupt() }
+        return result
     }
 
     /// What a message of the same frame would say. Costs some allocations.

@@ -1,4 +1,5 @@
-/// A picture as a subscription asks for it: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>]`.
+/// A picture as a subscription asks for it: `native[@<rate>]`, or
+/// `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`.
 ///
 /// Equal wishes compare equal, however they were spelled: `jpeg@10` and `jpeg@10.0;q=80` are one rendition.
 public struct Rendition: Hashable, Sendable {
@@ -22,16 +23,24 @@ public struct Rendition: Hashable, Sendable {
         didSet { if quality == Self.defaultQuality { quality = nil } }
     }
 
+    /// Degrees clockwise by which the picture is turned: 0, 90, 180 or 270. Width and height are those of the turned picture.
+    public var videoRotationAngle = 0
+    /// Left and right are exchanged, after the picture is turned.
+    public var isVideoMirrored = false
+
     public init(_ encoding: Encoding) { self.encoding = encoding }
 }
 
 extension Rendition: CustomStringConvertible {
-    /// The one spelling that all equal wishes share: no default quality, no trailing zeros.
+    /// The one spelling that all equal wishes share: no default quality, no trailing zeros, no
+    /// rotation by 0.
     public var description: String {
         var text = encoding.rawValue
         if let width, let height { text += ":\(width)x\(height)" }
         if let rateMillionths { text += "@\(Self.decimal(millionths: rateMillionths))" }
         if let quality { text += ";q=\(quality)" }
+        if videoRotationAngle != 0 { text += ";rotate=\(videoRotationAngle)" }
+        if isVideoMirrored { text += ";mirror" }
         return text
     }
 

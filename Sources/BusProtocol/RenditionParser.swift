@@ -22,7 +22,7 @@ extension BusError {
     fileprivate static func rendition(_ why: String) -> BusError { .invalidParams("rendition", why) }
 }
 
-/// Reads the grammar from left to right; each part may come once, in this order.
+/// Reads the grammar from left to right; each part may come once, in this order, those behind `;` in any.
 private struct RenditionParser {
     var rest: Substring.UTF8View
 
@@ -41,13 +41,28 @@ private struct RenditionParser {
             (rendition.width, rendition.height) = try size()
         }
         if take("@") { rendition.rateMillionths = try rate() }
-        if take(";") {
-            guard encoding == .jpeg else { throw .rendition("only jpeg takes a quality") }
-            rendition.quality = try quality()
+        var seen: Set<String> = []
+        while take(";") {
+            let name = String(Substring(rest.prefix { !"=;".utf8.contains($0) }))
+            rest = rest.dropFirst(name.utf8.count)
+            switch name {
+            case "q":
+                guard encoding == .jpeg else { throw .rendition("only jpeg takes a quality") }
+                rendition.quality = try quality()
+            case "rotate":
+                guard encoding != .native else { throw .rendition("native is not turned: name a format, as in jpeg") }
+                rendition.videoRotationAngle = try angle()
+            case "mirror":
+                guard encoding != .native else { throw .rendition("native is not mirrored: name a format, as in jpeg") }
+                rendition.isVideoMirrored = true
+            default:
+                throw .rendition("behind ';' only q=<1–100>, rotate=<0, 90, 180 or 270> and mirror are known")
+            }
+            guard seen.insert(name).inserted else { throw .rendition("'\(name)' comes twice") }
         }
         guard rest.isEmpty else {
             throw .rendition(
-                "'\(String(Substring(rest)))' is not expected there; the order is <format>:<width>x<height>@<rate>;q=<quality>"
+                "'\(String(Substring(rest)))' is not expected there; the order is <format>:<width>x<height>@<rate>;q=<quality>;rotate=<angle>;mirror"
             )
         }
         return rendition
@@ -84,10 +99,17 @@ private struct RenditionParser {
     }
 
     private mutating func quality() throws(BusError) -> Int {
-        guard take("q"), take("=") else { throw .rendition("behind ';' only q=<1–100> is known") }
+        guard take("=") else { throw .rendition("a quality is q=<1–100>, as in q=75") }
         let quality = try number("quality", upTo: 100)
         guard quality > 0 else { throw .rendition("the quality is 1 to 100") }
         return quality
+    }
+
+    private mutating func angle() throws(BusError) -> Int {
+        guard take("=") else { throw .rendition("a rotation is rotate=<0, 90, 180 or 270>") }
+        let angle = try number("angle", upTo: 270)
+        guard angle % 90 == 0 else { throw .rendition("the angle is 0, 90, 180 or 270") }
+        return angle
     }
 
     private mutating func take(_ character: Unicode.Scalar) -> Bool {

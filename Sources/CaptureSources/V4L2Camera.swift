@@ -228,6 +228,13 @@ public final class V4L2Camera: VideoSource {
         } catch { throw error.namingHolders(of: path) }
     }
 
+    public func requestKeyframe() throws(SourceError) {
+        let device = try device("VIDIOC_S_EXT_CTRLS")
+        try translating(.control("force_key_frame")) { () throws(V4L2Error) in
+            _ = try device.node.forceKeyFrame()
+        }
+    }
+
     public func stopStreaming() throws(SourceError) {
         guard let opened, let memory = streaming else { return }
         streaming = nil

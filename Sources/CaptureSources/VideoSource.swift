@@ -99,6 +99,10 @@ public protocol VideoSource: AnyObject {
     /// Stops and frees the buffers (`STREAMOFF`, `REQBUFS`). Called after the loop has let go of the stream.
     func stopStreaming() throws(SourceError)
 
+    /// Has the next frame of a running stream build on none before it, where its frames build on one another and the device can be
+    /// asked (`V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME`). One that can't be makes key frames in its own time.
+    func requestKeyframe() throws(SourceError)
+
     /// The camera has been seen, as these facts say: perhaps in another place than before. It counts at the next opening.
     ///
     /// - Returns: whether that is something new.

@@ -207,6 +207,11 @@ public final class VirtualCamera: VideoSource {
         return VirtualStream(queue, layout, duration)
     }
 
+    public func requestKeyframe() throws(SourceError) {
+        try requireOpen("VIDIOC_S_EXT_CTRLS")
+        state.update { $0.keyframeRequests &+= 1 }
+    }
+
     public func stopStreaming() throws(SourceError) {
         guard sensor != nil else { return }
         configure()

@@ -15,6 +15,9 @@ enum VirtualFormats {
     static let initial = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 1280, height: 720))
     static let initialDuration = FrameDuration(framesPerSecond: 30)
 
+    /// Sizes of H.264, which costs most of all to make.
+    static let encodedSizes = sizes.filter { $0.area <= 1920 * 1080 }
+
     /// With the kernel's descriptions.
     private static let discrete: [(PixelFormat, String)] = [
         (.yuyv, "YUYV 4:2:2"), (.nv12, "Y/UV 4:2:0"), (.bgr24, "24-bit BGR 8-8-8"), (.motionJPEG, "Motion-JPEG"),
@@ -35,8 +38,16 @@ enum VirtualFormats {
             CaptureFormat(
                 id: "f\(table.count)", pixelFormat: .grey, dimensions: steps.maximum, sizes: steps,
                 frameRates: durations(steps.maximum).map { FrameRateRange(discrete: $0) }, title: "8-bit Greyscale"))
+        for size in encodedSizes {
+            table.append(
+                CaptureFormat(
+                    id: "f\(table.count)", pixelFormat: .h264, dimensions: size,
+                    frameRates: encodedDurations.map { FrameRateRange(discrete: $0) }, title: "H.264"))
+        }
         return table
     }()
+
+    private static let encodedDurations = durations(steps.maximum)
 
     /// The frame durations at a size, shortest first.
     static func durations(_ size: Dimensions) -> [FrameDuration] {
@@ -48,7 +59,11 @@ enum VirtualFormats {
 
     /// The durations that the table names for a selection that came from ``nearest(_:)``.
     static func durations(_ selection: FormatSelection) -> [FrameDuration] {
-        durations(selection.pixelFormat == .grey ? steps.maximum : selection.dimensions)
+        switch selection.pixelFormat {
+        case .grey: durations(steps.maximum)
+        case .h264: encodedDurations
+        default: durations(selection.dimensions)
+        }
     }
 
     /// What the camera makes of a format: an unknown one becomes the first, a size the nearest
@@ -71,7 +86,9 @@ enum VirtualFormats {
             let height = min(max(wanted.height, 0), 1 << 20)
             return abs(size.width - width) + abs(size.height - height)
         }
-        let size = sizes.min { distance($0) < distance($1) } ?? initial.dimensions
+        let isEncoded = selection.pixelFormat == .h264
+        let size = (isEncoded ? encodedSizes : sizes).min { distance($0) < distance($1) } ?? initial.dimensions
+        if isEncoded { return FormatSelection(pixelFormat: .h264, dimensions: size) }
         let isKnown = discrete.contains { $0.0 == selection.pixelFormat }
         return FormatSelection(pixelFormat: isKnown ? selection.pixelFormat : initial.pixelFormat, dimensions: size)
     }

@@ -1,6 +1,7 @@
 import CaptureCore
 import Glibc
 import TurboJPEG
+import X264
 
 /// Draws the frames of a virtual camera. The still part is copied into a slot once; after that a frame costs the band, the digits
 /// and the lane of the moving box.
@@ -11,33 +12,30 @@ final class VirtualPainter {
     /// Which drawing of the background each slot holds.
     private var drawn: [Int]
     private var drawing = 0
-    private let compressor: JPEGCompressor?
+    /// nil: frames are drawn right into their slots.
+    private let encoder: VirtualEncoder?
 
     /// nil for a format that can't be drawn, or without memory.
-    init?(_ selection: FormatSelection, camera: UInt8, slots: Int) {
-        let isJPEG = selection.pixelFormat == .motionJPEG
-        guard let background = VirtualBackground(selection.pixelFormat, selection.dimensions) else { return nil }
+    init?(_ selection: FormatSelection, _ duration: FrameDuration, camera: UInt8, slots: Int) {
+        let drawnAs = VirtualEncoder.source(of: selection.pixelFormat)
+        guard let background = VirtualBackground(drawnAs ?? selection.pixelFormat, selection.dimensions) else {
+            return nil
+        }
         self.background = background
         self.camera = camera
         line = VirtualLine(background.layout)
-        drawn = Array(repeating: 0, count: isJPEG ? 1 : slots)
-        compressor = isJPEG ? try? JPEGCompressor() : nil
-        if isJPEG && compressor == nil { return nil }
+        drawn = Array(repeating: 0, count: drawnAs == nil ? slots : 1)
+        encoder = drawnAs == nil ? nil : VirtualEncoder(selection, duration)
+        if drawnAs != nil && encoder == nil { return nil }
     }
 
     /// Draws a frame into a slot, whose sequence and time are set; false if it could not be made.
-    func paint(_ slot: FrameSlot, _ look: VirtualLook) -> Bool {
-        if background.draw(look) { drawing += 1 }
+    func paint(_ slot: FrameSlot, _ state: VirtualSensorState.Value) -> Bool {
+        if background.draw(state.look) { drawing += 1 }
         guard let room = slot.regions.first, let base = room.baseAddress else { return false }
-        if let compressor {
+        if let encoder {
             paint(background.base, 0, slot)
-            let planes = background.layout.planes
-            let size = background.layout.dimensions
-            let picture = YUVPlanes(
-                y: background.base, yStride: planes[0].stride, u: background.base + planes[1].offset,
-                uStride: planes[1].stride, v: background.base + planes[2].offset, vStride: planes[2].stride)
-            let count = try? compressor.compress(
-                picture, width: size.width, height: size.height, subsampling: .s422, quality: 85, into: room)
+            let count = encoder.encode(background, keyframeRequests: state.keyframeRequests, into: room)
             slot.bytesUsed[0] = count ?? 0
             return count != nil
         }

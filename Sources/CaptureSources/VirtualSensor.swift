@@ -9,6 +9,8 @@ final class VirtualSensorState: Sendable {
         var look: VirtualLook
         /// No frames before that monotonic time; `Int64.max`: none at all.
         var stalledUntil: Int64 = 0
+        /// How often a key frame was asked for.
+        var keyframeRequests: UInt64 = 0
     }
 
     private let value: Mutex<Value>
@@ -33,7 +35,7 @@ final class VirtualSensor {
         state: VirtualSensorState
     ) throws(SourceError) {
         let camera = UInt8(truncatingIfNeeded: index)
-        guard let painter = VirtualPainter(selection, camera: camera, slots: queue.slots.count) else {
+        guard let painter = VirtualPainter(selection, duration, camera: camera, slots: queue.slots.count) else {
             throw SourceError(
                 .noResources, operation: "VIDIOC_STREAMON", errno: ENOMEM,
                 message: "virtual:\(index): no memory to draw in")
@@ -123,7 +125,7 @@ final class VirtualSensor {
             slot.captureSequence = UInt64(sequence)
             slot.monotonicTime = time
             slot.isCorrupt = false
-            if painter.paint(slot, state.look) {
+            if painter.paint(slot, state) {
                 queue.fill(slot)
             } else {
                 queue.release(slot)

@@ -14,9 +14,11 @@ public final class PictureConverter {
     private let way: Way
 
     private enum Way {
-        case planar(FrameUnpacker, PlanarScaler, PicturePacker)
+        case planar(FrameUnpacker, PlanarScaler, PictureTurner?, PicturePacker)
         /// RGB to RGB, in one go.
         case scaler(ScalerStage)
+        /// The same, and then turned.
+        case turnedScaler(ScalerStage, PictureRequest)
         case jpeg(FrameReader, JPEGConverter)
     }
 
@@ -49,7 +51,8 @@ public final class PictureConverter {
         let size = reader.dimensions
         // Chroma of half the width and height is still as fine as a picture of at most that size needs, and scaling it
         // takes a quarter of the time that libswscale takes from RGB to RGB.
-        let isSmall = request.dimensions.width <= size.width / 2 && request.dimensions.height <= size.height / 2
+        let wanted = request.unturned
+        let isSmall = wanted.width <= size.width / 2 && wanted.height <= size.height / 2
         var isFromRGB = false
         switch reader.format {
         case .jpeg: return .jpeg(reader, try JPEGConverter(size, request))
@@ -58,17 +61,24 @@ public final class PictureConverter {
         }
         if isFromRGB, isRGB, !isSmall {
             let target: ImageFormat = request.encoding == .bgr ? .bgr24 : .rgb24
-            return .scaler(try ScalerStage(reader, to: target, dimensions: request.dimensions))
+            let stage = try ScalerStage(reader, to: target, dimensions: wanted)
+            return request.orientation == .upright ? .scaler(stage) : .turnedScaler(stage, request)
         }
-        let isScaled = size != request.dimensions
+        let isScaled = size != wanted
         let unpacker = try FrameUnpacker(
             reader, lumaOnly: request.encoding == .gray, range: isScaled ? nil : request.encoding.range)
         let chroma =
             isFromRGB && isRGB
-            ? .s444 : PicturePacker.chroma(for: request, source: unpacker.chroma, isScaled: isScaled)
-        let scaler = try PlanarScaler(
-            from: size, chroma: unpacker.chroma, to: request.dimensions, chroma: chroma)
-        return .planar(unpacker, scaler, try PicturePacker(request, chroma: chroma, range: unpacker.range))
+            ? .s444
+            : PictureTurner.chroma(
+                PicturePacker.chroma(
+                    for: request, source: unpacker.chroma.map { request.orientation.turned($0) }, isScaled: isScaled),
+                request)
+        let unturned = chroma.map { request.orientation.turned($0) }
+        let scaler = try PlanarScaler(from: size, chroma: unpacker.chroma, to: wanted, chroma: unturned)
+        return .planar(
+            unpacker, scaler, try PictureTurner(request.orientation, wanted, chroma: unturned),
+            try PicturePacker(request, chroma: chroma, range: unpacker.range))
     }
 
     /// Makes the picture of one frame.
@@ -83,14 +93,17 @@ public final class PictureConverter {
     ) throws(ConversionError) -> Int {
         output.setCount(0)
         switch way {
-        case .planar(let unpacker, let scaler, let packer):
-            let picture = try unpacker.unpack(regions, bytesUsed)
-            try packer.pack(try scaler.scale(picture), into: output)
+        case .planar(let unpacker, let scaler, let turner, let packer):
+            let picture = try scaler.scale(try unpacker.unpack(regions, bytesUsed))
+            try packer.pack(try turner?.turn(picture) ?? picture, into: output)
         case .scaler(let stage):
             try output.reserve(outputLayout.totalBytes + 128)
             guard let base = output.room.baseAddress else { throw .failed("there is no room for the picture") }
             try stage.convert(regions, bytesUsed, to: ImagePlanes(base, stride: outputLayout.planes[0].stride))
             output.setCount(outputLayout.totalBytes)
+        case .turnedScaler(let stage, let request):
+            let picture = try stage.convert(regions, bytesUsed)
+            try output.setTurned(picture.bytes, stride: picture.stride, bytesPerPixel: 3, request, outputLayout)
         case .jpeg(let reader, let converter):
             try converter.convert(try reader.picture(regions, bytesUsed), outputLayout, into: output)
         }

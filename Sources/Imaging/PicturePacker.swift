@@ -57,7 +57,7 @@ final class PicturePacker {
         case .native, .gray: nil
         case .yuyv: .s422
         case .nv12, .i420: .s420
-        case .bgr, .rgb: source
+        case .bgr, .rgb: source.map { $0.planarFormat == nil ? .s420 : $0 }
         // Smaller pictures keep no more chroma than JPEG pictures mostly have.
         case .jpeg: source.map { isScaled || $0.jpeg == nil ? .s420 : $0 }
         }

@@ -9,6 +9,13 @@ public struct PictureRequest: Hashable, Sendable {
     public var dimensions: Dimensions
     /// JPEG quality, 1–100; 0 for every other encoding.
     public var quality: Int
+    /// How it is turned; its dimensions are those of the turned picture.
+    public var orientation = PictureOrientation.upright
+    /// No quality was named: a JPEG picture that is only to be turned keeps its own, where it can be turned without decoding it.
+    public var keepsQuality = false
+
+    /// Its size before it is turned.
+    var unturned: Dimensions { orientation.turned(dimensions) }
 
     /// The quality of a JPEG picture whose rendition names none.
     public static let defaultQuality = 80
@@ -22,13 +29,14 @@ public struct PictureRequest: Hashable, Sendable {
 
 /// What a rendition means for a device that delivers frames of this layout.
 ///
-/// A missing size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even
+/// Sizes are those of the turned picture: of a device's 640x480 turned by a quarter 480x640 is the largest. A missing size is the device's, a 0 keeps the aspect. Sizes that follow from the device are rounded down to even
 /// ones where chroma is shared by pixels; JPEG at the device's own size keeps it as it is.
 ///
 /// - Throws: `formatUnsupported` with `nearest` {width, height} for a size that is larger than the device's, that no
 ///   picture can have, or that is odd where the encoding needs even ones; without a size for `native`, which is not made at all.
 public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusError) -> PictureRequest {
-    let device = layout.dimensions
+    let orientation = PictureOrientation(rendition)
+    let device = orientation.turned(layout.dimensions)
     guard rendition.encoding != .native else {
         throw BusError(.formatUnsupported, "native is delivered as it is: subscribe to it without a size")
     }
@@ -67,7 +75,10 @@ public func resolve(_ rendition: Rendition, for layout: FrameLayout) throws(BusE
             "\(rendition.encoding.rawValue) needs an even width and height, not \(size)",
             nearest: clamped(size, to: device, even: even))
     }
-    return PictureRequest(encoding: rendition.encoding, dimensions: size, quality: quality)
+    var request = PictureRequest(encoding: rendition.encoding, dimensions: size, quality: quality)
+    request.orientation = orientation
+    request.keepsQuality = rendition.encoding == .jpeg && rendition.quality == nil && orientation != .upright
+    return request
 }
 
 extension Rendition.Encoding {

@@ -175,6 +175,18 @@ extension V4L2Control.Kind {
     }
 }
 
+extension V4L2Device {
+    /// Has the encoder make its next picture a key frame (`V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME`).
+    ///
+    /// - Returns: false where the device has no button for that.
+    @discardableResult
+    public func forceKeyFrame() throws(V4L2Error) -> Bool {
+        guard let button = try control(id: UInt32(cv4l2_CID_MPEG_VIDEO_FORCE_KEY_FRAME)) else { return false }
+        try setValue(of: button, to: .integer(0))
+        return true
+    }
+}
+
 /// Where a camera looks (`V4L2_CID_CAMERA_ORIENTATION`) and its values.
 extension V4L2Control {
     public static let cameraOrientation = UInt32(cv4l2_CID_CAMERA_ORIENTATION)

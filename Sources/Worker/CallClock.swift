@@ -97,6 +97,10 @@ final class TimedSource: VideoSource {
         try clock.measure { () throws(SourceError) in try source.startStreaming(allocate) }
     }
 
+    func requestKeyframe() throws(SourceError) {
+        try clock.measure { () throws(SourceError) in try source.requestKeyframe() }
+    }
+
     func stopStreaming() throws(SourceError) {
         try clock.measure { () throws(SourceError) in try source.stopStreaming() }
     }

@@ -206,10 +206,21 @@ final class DeviceDirector {
             frames.deliver(frame)
         }
         run.onGap = { [weak self] count in self?.lost += count }
+        run.onKeyframeWanted = { [weak self] in self?.requestKeyframe() }
         run.onLost = { [weak self] failure in self?.lost("stream was lost", failure, isOfStream: true) }
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)", "memory": "\(run.memory.rawValue)"])
         perform(life.started(at: MonotonicClock.now()))
+    }
+
+    // The stream asks once until one comes.
+    private func requestKeyframe() {
+        thread.perform { keeper throws(SourceError) in
+            try keeper.source.requestKeyframe()
+        } then: { [weak self] result in
+            guard case .failure(let failure) = result else { return }
+            self?.logger.debug("no key frame can be asked for", metadata: ["error": "\(failure)"])
+        }
     }
 
     private func stop() {

@@ -58,6 +58,7 @@ final class FrameDesk {
             let output = known ?? RenditionOutput(wanted.rendition)
             if known == nil, let run { output.begin(run) }
             update(output, wanted.topics)
+            if wanted.needsRing, !output.wantsRing { run?.requestKeyframe() }
             output.wantsRing = wanted.needsRing
             if let run { makeRing(output, run) }
             return output
@@ -73,6 +74,7 @@ final class FrameDesk {
             output.begin(run)
             for topic in output.outputs {
                 topic.sequence = 0
+                topic.hasBegun = false
                 output.prepare(topic, device: device, run)
             }
             makeRing(output, run)
@@ -111,7 +113,7 @@ final class FrameDesk {
         }
         // The other threads begin before this one is busy with copying.
         for output in outputs {
-            if case .converted(let work) = output.making, output.wants(frame.facts.monotonic) {
+            if case .converted(let work) = output.making, output.wants(frame.facts) {
                 offer(frame, output, work)
             }
         }
@@ -119,7 +121,7 @@ final class FrameDesk {
         // A subscriber of many topics may lose the last ones of a burst, so that each has its turn to be the first.
         for offset in outputs.indices {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
-            guard case .passThrough = output.making, output.wants(frame.facts.monotonic) else { continue }
+            guard case .passThrough = output.making, output.wants(frame.facts) else { continue }
             let publication = output.ring.flatMap { $0.isNative ? captured : put(frame, output, $0) }
             if let publication {
                 hand(output, publication, frame.facts)
@@ -134,6 +136,7 @@ final class FrameDesk {
         }
         native.removeAll()
         completed.removeAll()
+        if frame.facts.isKeyframe == false, outputs.contains(where: \.isWaiting) { run?.requestKeyframe() }
     }
 
     /// Bytes of frames that slow subscribers hold, beside those in rings.
@@ -298,11 +301,11 @@ final class FrameDesk {
 
     // After it is there: whoever reads the header finds the picture.
     private func refer(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
-        for topic in output.outputs where topic.subscribed.kind == .buffer {
+        for topic in output.outputs where topic.subscribed.kind == .buffer && topic.admits(facts) {
             topic.writer?.write(
                 sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
-                payloadBytes: publication.bytes, place: publication.place)
+                keyframe: facts.isKeyframe, payloadBytes: publication.bytes, place: publication.place)
             guard let writer = topic.writer else { continue }
             topic.sequence += 1
             attempt { () throws(ZeroMQError) in
@@ -386,17 +389,18 @@ final class FrameDesk {
     }
 
     private func drop(_ output: RenditionOutput) {
+        for topic in output.outputs { topic.hasBegun = false }
         output.dropped += 1
         dropped += 1
     }
 
     private func publish(_ output: RenditionOutput, _ payload: Message, _ facts: FrameFacts) {
         output.published += 1
-        for topic in output.outputs where topic.subscribed.kind == .frame {
+        for topic in output.outputs where topic.subscribed.kind == .frame && topic.admits(facts) {
             topic.writer?.write(
                 sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
-                payloadBytes: payload.count)
+                keyframe: facts.isKeyframe, payloadBytes: payload.count)
             guard let writer = topic.writer else { continue }
             topic.sequence += 1
             attempt { () throws(ZeroMQError) in

@@ -68,7 +68,7 @@ final class NativeRing: SlotMemory {
         let record = RingRecord(
             sequence: sequence, captureSequence: frame.facts.captureSequence, monotonic: frame.facts.monotonic,
             realtime: frame.facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-            timestampSource: RingRecord.TimestampSource(source))
+            timestampSource: RingRecord.TimestampSource(source), isKeyframe: frame.facts.isKeyframe)
         guard let stamp = writer.publish(frame.slot, record) else { return nil }
         sequence += 1
         return RenditionRing.Publication(

@@ -98,6 +98,8 @@ public final class PluggedCamera: VideoSource {
         try opened("VIDIOC_STREAMON").startStreaming(allocate)
     }
 
+    public func requestKeyframe() throws(SourceError) { try opened("VIDIOC_S_EXT_CTRLS").requestKeyframe() }
+
     public func stopStreaming() throws(SourceError) { try camera?.stopStreaming() }
 
     public func injectFault(_ fault: VirtualFault) throws(SourceError) { try opened("fault").injectFault(fault) }

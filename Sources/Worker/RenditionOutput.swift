@@ -22,6 +22,14 @@ final class RenditionOutput {
         var writer: FrameHeaderWriter?
         /// Frames that were published so far within the stream.
         var sequence: UInt64
+        /// It has had a frame with which a reader can begin, and every one since then.
+        var hasBegun = false
+
+        /// Whether the frame is one for the topic: each begins with one that builds on none before it.
+        func admits(_ facts: FrameFacts) -> Bool {
+            hasBegun = hasBegun || facts.isKeyframe != false
+            return hasBegun
+        }
 
         init(_ subscribed: SubscriptionTable.Subscribed, sequence: UInt64) {
             self.subscribed = subscribed
@@ -57,12 +65,23 @@ final class RenditionOutput {
         if case .converted(let work) = making { work } else { nil }
     }
 
+    /// A topic of it can't begin before the next key frame.
+    var isWaiting: Bool {
+        guard case .passThrough = making else { return false }
+        return outputs.contains { !$0.hasBegun }
+    }
+
     /// Gets ready for a stream.
     func begin(_ run: StreamRun) {
         dropped = 0
         published = 0
         failure = nil
         decimator = rendition.rateMillionths.map { FrameDecimator(rateMillionths: $0) }
+        if run.isChained, let rate = rendition.rateMillionths, let duration = run.frameDuration,
+            Double(rate) >= 1_000_000 / duration.seconds
+        {
+            decimator = nil
+        }
         do {
             making = try Self.making(rendition, run)
         } catch {
@@ -98,16 +117,24 @@ final class RenditionOutput {
             FrameHeaderWriter.Picture(
                 device: device, rendition: output.subscribed.text, stream: run.id,
                 format: layout.pixelFormat.name, width: layout.dimensions.width, height: layout.dimensions.height,
-                planes: planes, timestampSource: run.timestampSource.rawValue, ring: ring))
+                planes: planes, mirrored: rendition.isVideoMirrored, timestampSource: run.timestampSource.rawValue,
+                ring: ring))
     }
 
-    /// Whether a frame of that time is wanted at the rate that was asked for.
-    func wants(_ monotonic: Int64) -> Bool { decimator?.admits(monotonic) ?? true }
+    /// Whether the frame is wanted at the rate that was asked for. Where frames build on one another only key frames can be had at a
+    /// rate below the device's.
+    func wants(_ facts: FrameFacts) -> Bool {
+        guard decimator != nil else { return true }
+        return facts.isKeyframe != false && decimator?.admits(facts.monotonic) == true
+    }
 
     private static func making(_ rendition: Rendition, _ run: StreamRun) throws(BusError) -> Making {
         if rendition.encoding == .native { return .passThrough }
         let isJPEG = run.layout.pixelFormat == .motionJPEG || run.layout.pixelFormat == .jpeg
-        if rendition.encoding == .jpeg, rendition.width == nil, rendition.quality == nil, isJPEG { return .passThrough }
+        let isUpright = PictureOrientation(rendition) == .upright
+        if rendition.encoding == .jpeg, rendition.width == nil, rendition.quality == nil, isUpright, isJPEG {
+            return .passThrough
+        }
         let request = try resolve(rendition, for: run.layout)
         return .converted(RenditionWork(try PictureConverter(from: run.layout, to: request)))
     }

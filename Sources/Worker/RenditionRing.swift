@@ -15,6 +15,8 @@ final class RenditionRing {
     /// Frames that were published so far within the stream.
     private(set) var sequence: UInt64
 
+    private let isMirrored: Bool
+
     /// Frames that follow one before its slot is used again.
     private static let keep = 4
 
@@ -52,6 +54,7 @@ final class RenditionRing {
         writer = try RingWriter(description, RingLedger(filling: 1, keep: Self.keep, lending: lending))
         loans = Array(repeating: nil, count: writer.plan.description.slots)
         isNative = false
+        isMirrored = rendition.isVideoMirrored
         self.sequence = sequence
     }
 
@@ -60,6 +63,7 @@ final class RenditionRing {
         writer = native.writer
         loans = Array(repeating: nil, count: writer.plan.description.slots)
         isNative = true
+        isMirrored = false
         sequence = 0
     }
 
@@ -90,7 +94,8 @@ final class RenditionRing {
         let record = RingRecord(
             sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
             realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-            timestampSource: RingRecord.TimestampSource(source))
+            timestampSource: RingRecord.TimestampSource(source), isMirrored: isMirrored,
+            isKeyframe: facts.isKeyframe)
         guard let stamp = writer.publish(slot, record) else { return nil }
         sequence += 1
         return Publication(

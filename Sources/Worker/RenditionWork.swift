@@ -8,6 +8,8 @@ struct FrameFacts {
     /// CLOCK_MONOTONIC and CLOCK_REALTIME, nanoseconds.
     var monotonic: Int64
     var realtime: Int64
+    /// Where frames build on one another: whether this one builds on none before it.
+    var isKeyframe: Bool?
 }
 
 /// A frame that is to be converted: lent by the loop until the conversion is told to be over.

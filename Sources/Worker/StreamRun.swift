@@ -29,6 +29,8 @@ final class StreamRun {
     /// The memory of each slot, to be read.
     private let regions: [[UnsafeRawBufferPointer]]
     private var judge: FrameJudge
+    /// Where frames build on one another.
+    private var chain: H264Chain?
     private var lastSequence: UInt64?
     private var silence: SilenceWatch?
     private var isOver = false
@@ -38,6 +40,8 @@ final class StreamRun {
     var onFrame: ((FrameJob?) -> Void)?
     /// Frames that the device itself has lost.
     var onGap: ((UInt64) -> Void)?
+    /// The device is to be asked for a key frame.
+    var onKeyframeWanted: (() -> Void)?
     /// The device has no more to give.
     var onLost: ((SourceError) -> Void)?
 
@@ -58,6 +62,7 @@ final class StreamRun {
         layout = stream.layout
         frameDuration = stream.frameDuration
         judge = FrameJudge(stream.layout.pixelFormat)
+        chain = stream.layout.pixelFormat == .h264 ? H264Chain() : nil
         regions = stream.slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
         token = loop.watch(.descriptor(stream.descriptor)) { [weak self] in self?.takeFrames() }
         if silenceLimit > 0 {
@@ -88,6 +93,14 @@ final class StreamRun {
         lent -= 1
         fill()
         tellIfHome()
+    }
+
+    /// Frames build on one another: a reader can begin at a key frame only.
+    var isChained: Bool { chain != nil }
+
+    /// Somebody can't go on before the next key frame.
+    func requestKeyframe() {
+        if !isOver, chain?.mayRequest(at: MonotonicClock.now()) == true { onKeyframeWanted?() }
     }
 
     /// Takes no more frames, and calls the body as soon as all that were lent have come back.
@@ -133,13 +146,26 @@ final class StreamRun {
     private func take(_ slot: FrameSlot) {
         silence?.heard()
         if let lastSequence, slot.captureSequence > lastSequence + 1 {
+            chain?.lose()
             onGap?(slot.captureSequence - lastSequence - 1)
         }
         lastSequence = slot.captureSequence
-        let facts = FrameFacts(
+        var facts = FrameFacts(
             captureSequence: slot.captureSequence, monotonic: slot.monotonicTime,
             realtime: slot.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now()))
-        let isWhole = judge.isWhole(slot, regions[slot.index], payloadPlan)
+        var isWhole = judge.isWhole(slot, regions[slot.index], payloadPlan)
+        if chain != nil {
+            switch isWhole ? chain?.take(slot) : nil {
+            case .picture(let isKeyframe): facts.isKeyframe = isKeyframe
+            case .parameterSets:
+                ring.writer.putBack(slot.index)
+                return fill()
+            case .unusable, nil:
+                isWhole = false
+                chain?.lose()
+                requestKeyframe()
+            }
+        }
         if !isWhole { damaged += 1 }
         onFrame?(
             isWhole

@@ -49,6 +49,28 @@ import Testing
         #expect(try await frames.next().lost == 0)
     }
 
+    @Test func `pictures that build on one another all come, and after a loss go on with a key frame`() async throws {
+        let bus = try FakeBus()
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let frames = try await client.frames("cam0", "native")
+        let witness = try await client.frames("cam0", "native", newest: 20)
+        // One that comes late, and one that is missing.
+        for sequence in [3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14] as [Int64] {
+            let header = FakeBus.header("cam0", "native", sequence: sequence, keyframe: sequence % 4 == 0)
+            bus.publishFrame("cam0", "native", header: header, payload: [1, 2, 3, 4])
+            if sequence != 3, sequence != 10, sequence != 11 { _ = try await witness.next() }
+        }
+        var given: [UInt64] = []
+        var lost: [UInt64] = []
+        while given.last != 14 {
+            let frame = try await frames.next()
+            given.append(frame.header.sequence)
+            lost.append(frame.lost)
+        }
+        #expect(given == [4, 5, 6, 7, 8, 12, 13, 14])
+        #expect(lost == [0, 0, 0, 0, 0, 3, 0, 0])
+    }
+
     @Test func `an error header is thrown with its reason`() async throws {
         let bus = try FakeBus()
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")

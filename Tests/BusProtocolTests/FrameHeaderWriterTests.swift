@@ -56,6 +56,22 @@ import Testing
         }
     }
 
+    @Test func keyFramesAreToldWhereThereAreSome() throws {
+        var picture = Self.jpeg
+        picture.format = "H264"
+        var writer = FrameHeaderWriter(picture)
+        for keyframe in [true, false, nil, true] as [Bool?] {
+            writer.write(
+                sequence: 1, captureSequence: 1, generation: 1, monotonic: 1, realtime: 1, dropped: 0,
+                keyframe: keyframe, payloadBytes: 9)
+            let json = try writer.withBytes { try JSONValue(parsing: $0) }
+            #expect(try FrameHeader(json).keyframe == keyframe)
+            #expect((json["keyframe"] == nil) == (keyframe == nil))
+            let entry = try #require(TopicTable.entry(.frame("cam0", "native"), isMedia: true))
+            #expect(entry.header?.validate(json) == nil)
+        }
+    }
+
     @Test func memoryIsKeptFromFrameToFrame() {
         var writer = FrameHeaderWriter(Self.jpeg)
         var addresses: Set<Int> = []

@@ -107,18 +107,21 @@ public final class FakeBus: Sendable {
 
     /// A header as a worker would write it, of a gray picture of 2 by 2.
     public static func header(
-        _ device: String, _ rendition: String, stream: String = "s1", sequence: Int64
+        _ device: String, _ rendition: String, stream: String = "s1", sequence: Int64, keyframe: Bool? = nil
     ) -> [UInt8] {
-        JSONValue.object([
-            "v": 1, "device": .string(device), "rendition": .string(rendition), "stream": .string(stream),
-            "sequence": .integer(sequence), "captureSequence": .integer(sequence), "generation": 1,
-            "timestamp": [
-                "monotonic": .integer(sequence * 33_333_333), "realtime": .integer(1_700_000_000_000_000_000),
-                "source": "endOfFrame",
-            ],
-            "format": "GREY", "width": 2, "height": 2, "planes": [["offset": 0, "stride": 2, "bytes": 4]],
-            "orientation": 0, "mirrored": false, "dropped": 0,
-        ]).serialized
+        let optional: [String: JSONValue] = keyframe.map { ["keyframe": .bool($0)] } ?? [:]
+        return JSONValue.object(
+            optional.merging([
+                "v": 1, "device": .string(device), "rendition": .string(rendition), "stream": .string(stream),
+                "sequence": .integer(sequence), "captureSequence": .integer(sequence), "generation": 1,
+                "timestamp": [
+                    "monotonic": .integer(sequence * 33_333_333), "realtime": .integer(1_700_000_000_000_000_000),
+                    "source": "endOfFrame",
+                ],
+                "format": "GREY", "width": 2, "height": 2, "planes": [["offset": 0, "stride": 2, "bytes": 4]],
+                "orientation": 0, "mirrored": false, "dropped": 0,
+            ]) { $1 }
+        ).serialized
     }
 
     /// Ends it, like a process that dies: connections are gone.

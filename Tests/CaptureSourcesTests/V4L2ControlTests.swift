@@ -63,6 +63,23 @@ import Video4Linux
         #expect(throws: V4L2Error.self) { try device.controls() }
     }
 
+    @Test func keyFramesAreAskedForWhereThereIsAButton() throws {
+        let button: UInt32 = 0x0099_09E5
+        var pressed: [UInt32] = []
+        device.on(.setControls) { (answer: inout v4l2_ext_controls) in
+            pressed += (0..<Int(answer.count)).map { answer.controls[$0].id }
+            return 0
+        }
+        offers([control(0x0099_0900, "Codec Controls")])
+        #expect(try !device.forceKeyFrame())
+        #expect(pressed.isEmpty)
+        offers([control(button, "Force Key Frame", V4L2_CTRL_TYPE_BUTTON)])
+        #expect(try device.forceKeyFrame())
+        #expect(pressed == [button])
+        device.on(.setControls) { (_: inout v4l2_ext_controls) in ENODEV }
+        #expect(throws: V4L2Error.self) { try device.forceKeyFrame() }
+    }
+
     /// A driver that answers each "next" with a control that isn't.
     @Test func goingBack() throws {
         device.on(.queryControl) { (answer: inout v4l2_query_ext_ctrl) in

@@ -8,7 +8,7 @@ from typing import Any
 
 _NUMBER = "(0|[1-9][0-9]{0,5})"
 _RENDITION = re.compile(
-    f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420)(?::{_NUMBER}x{_NUMBER})?(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?(?:;q={_NUMBER})?"
+    f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420)(?::{_NUMBER}x{_NUMBER})?(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?((?:;[^;]*)*)"
 )
 _ID = "[a-z0-9-]{1,32}"
 _NONCE = "[A-Za-z0-9_-]{1,64}"
@@ -28,7 +28,7 @@ def rendition(text: bytes) -> dict[str, Any] | None:
     match = _RENDITION.fullmatch(text.decode("ascii", "replace"))
     if match is None or len(text) > 64:
         return None
-    encoding, width, height, rate, _, quality = match.groups()
+    encoding, width, height, rate, _, options = match.groups()
     wish: dict[str, Any] = {"encoding": encoding}
     if width is not None:
         wish["width"], wish["height"] = int(width), int(height)
@@ -38,11 +38,22 @@ def rendition(text: bytes) -> dict[str, Any] | None:
         if not 0 < Fraction(rate) <= 100000:
             return None
         wish["rate"] = float(Fraction(rate))
-    if quality is not None:
-        if encoding != "jpeg" or not 1 <= int(quality) <= 100:
+    names = [option.partition("=")[0] for option in options.split(";")[1:]]
+    if len(names) != len(set(names)):
+        return None
+    for option in options.split(";")[1:]:
+        if quality := re.fullmatch(f"q={_NUMBER}", option):
+            if encoding != "jpeg" or not 1 <= int(quality[1]) <= 100:
+                return None
+            if quality[1] != "80":
+                wish["quality"] = int(quality[1])
+        elif (option == "mirror" or re.fullmatch("rotate=(0|90|180|270)", option)) and encoding != "native":
+            if option == "mirror":
+                wish["mirror"] = True
+            elif option != "rotate=0":
+                wish["rotate"] = int(option.removeprefix("rotate="))
+        else:
             return None
-        if quality != "80":
-            wish["quality"] = int(quality)
     return wish
 
 

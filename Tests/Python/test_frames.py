@@ -62,6 +62,25 @@ class Frames(BusTestCase):
         self.assertEqual(bytes(frame.plane(0)), b"0123456789abcdef")
         self.assertIsNone(frame.error)
 
+    def test_pictures_that_build_on_one_another_come_one_after_the_other(self) -> None:
+        with self.client.frames("cam0", timeout=5) as frames:
+            for sequence in range(4):
+                self.bus.send_frame("cam0", sequence, payload=b"0123456789abcdef", keyframe=sequence == 1)
+            self.settled()
+            # Not the newest, since each is needed for the next; and not the first, which needs one that came before.
+            given = [next(frames) for _ in range(3)]
+            self.assertEqual([(frame.sequence, frame.keyframe) for frame in given], [(1, True), (2, False), (3, False)])
+            self.assertEqual(frames.lost, {"cam0": 0})
+
+    def test_after_a_loss_they_go_on_with_a_key_frame(self) -> None:
+        with self.client.frames("cam0", timeout=5) as frames:
+            given = []
+            for sequence in [0, 1, 3, 4, 5, 6]:
+                self.bus.send_frame("cam0", sequence, payload=b"0123456789abcdef", keyframe=sequence % 5 == 0)
+                if sequence not in (3, 4):
+                    given.append((next(frames).sequence, frames.lost["cam0"]))
+            self.assertEqual(given, [(0, 0), (1, 0), (5, 3), (6, 3)])
+
     def test_leaving_ends_the_subscription(self) -> None:
         with self.client.frames("cam0"):
             pass
@@ -250,7 +269,7 @@ class Frames(BusTestCase):
 
         feed = FrameFeed(self.client._open, ["cam0"], "native", None, 10, "wait")
         feed._subscriptions = [Unplugged()]  # type: ignore[list-item]
-        feed._last["cam0"] = ("s0", 7)
+        feed._has_given.add("cam0")
         steps = feed.next()
         with mock.patch("time.monotonic", lambda: now):
             try:

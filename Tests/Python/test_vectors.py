@@ -15,7 +15,7 @@ from camerabus import CaptureError, Frame, Reply, errors
 from camerabus.core import decode_reply, encode_request
 from camerabus.finding import candidates
 from camerabus.ring import RingFlaw, RingPlan, RingReader
-from camerabus.sequences import Continuity, MirrorState
+from camerabus.sequences import Continuity, FrameContinuity, MirrorState
 from test_ring import ring_frame
 
 try:
@@ -102,6 +102,12 @@ class Vectors(unittest.TestCase):
         self.assertEqual((frame.orientation, frame.mirrored, frame.dropped), (wanted["orientation"], wanted["mirrored"], wanted["dropped"]))
         for name in ("keyframe", "exposure", "buffer"):
             self.assertEqual(frame.header.get(name), wanted.get(name))
+
+    def run_frame_continuity(self, case: dict[str, Any]) -> None:
+        continuity = FrameContinuity()
+        for step in case["steps"]:
+            lost = continuity.receive(step["stream"], step["sequence"], step.get("keyframe"))
+            self.assertEqual(lost, step["lost"], step)
 
     def run_runtime_directories(self, case: dict[str, Any]) -> None:
         if case["role"] != "client":

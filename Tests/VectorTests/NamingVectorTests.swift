@@ -18,6 +18,8 @@ import Testing
             #expect(rendition.width == vector.expect["width"]?.integer.map(Int.init))
             #expect(rendition.height == vector.expect["height"]?.integer.map(Int.init))
             #expect(rendition.rateMillionths.map { Double($0) / 1e6 } == vector.expect["rate"]?.double)
+            #expect(rendition.videoRotationAngle == vector.expect["rotate"]?.integer.map(Int.init) ?? 0)
+            #expect(rendition.isVideoMirrored == vector.expect["mirror"]?.bool ?? false)
             #expect(rendition.quality == vector.expect["quality"]?.integer.map(Int.init))
         case .failure(let error):
             #expect(!vector.isValid, "\(error.message)")

@@ -38,8 +38,9 @@ final class TestBench: Sendable {
         var flags: [String: Set<ControlFlag>] = [:]
         /// Values that somebody else has set; taken over at the next reading.
         var meddled: [String: ControlValue] = [:]
-        /// Motion JPEG pictures that come one after the other instead of the usual ones.
+        /// Compressed pictures that come one after the other instead of the usual ones.
         var pictures: [[UInt8]] = []
+        var pictureFormat = PixelFormat.motionJPEG
         /// Further controls.
         var extra: [CaptureControl] = []
     }
@@ -200,6 +201,8 @@ final class TestSource: VideoSource {
         }
     }
 
+    func requestKeyframe() throws(SourceError) { bench.note("requestKeyframe") }
+
     func stopStreaming() throws(SourceError) {
         bench.note("stop")
         bench.set { $0.isStreaming = false }
@@ -266,7 +269,7 @@ final class TestStream: FrameStream {
         let pictures = bench.now.pictures
         let bytes = max(format.dimensions.area * 2, pictures.map(\.count).max() ?? 0)
         return FrameLayout(
-            pixelFormat: pictures.isEmpty ? .yuyv : .motionJPEG, dimensions: format.dimensions,
+            pixelFormat: pictures.isEmpty ? .yuyv : bench.now.pictureFormat, dimensions: format.dimensions,
             planes: [
                 PlaneLayout(
                     offset: 0, stride: pictures.isEmpty ? format.dimensions.width * 2 : 0,

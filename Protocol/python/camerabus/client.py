@@ -199,7 +199,8 @@ class Client:
         """The newest frame of each device, in turn. When this returns, the subscription is in force.
 
         Whoever is slow misses frames, and never sees old ones; `frame.lost` counts. `rendition` is what is wanted:
-        `jpeg:640x360@10`. `limit` ends the loop after so many frames.
+        `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a loss from the
+        next one on. `limit` ends the loop after so many frames.
 
         A camera that stops giving frames (unplugged, taken by another program, its process restarted) does not end the loop: when it is
         back, its frames come again, and meanwhile `last_error` says why there are none. What does not pass by itself raises, and so does

@@ -121,6 +121,12 @@ class Frame:
         return bool(self.header.get("mirrored", False))
 
     @property
+    def keyframe(self) -> bool | None:
+        """Whether it builds on no frame before it; None where each frame stands for itself."""
+        keyframe = self.header.get("keyframe")
+        return keyframe if isinstance(keyframe, bool) else None
+
+    @property
     def dropped(self) -> int:
         """Frames that the publisher left out of this rendition so far."""
         return int(self.header.get("dropped", 0))

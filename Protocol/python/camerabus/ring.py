@@ -20,6 +20,7 @@ from typing import Any, Iterator, Literal
 
 from .errors import BusNotRunning, CaptureError, ProtocolError
 from .frame import Frame
+from .sequences import FrameContinuity
 
 HEAD_BYTES = 512
 SECOND = 1_000_000_000
@@ -314,13 +315,17 @@ class RingConnection:
             raise BusNotRunning(f"Nobody answers at {path}: {error.strerror}.") from None
         self._closed = False
         self._wants_ring = True
+        self._continuity = FrameContinuity()
+        self._is_chained = False
+        self._late = 0
         #: The ring that frames come from now.
         self.reader: RingReader | None = None
 
     def next(self, timeout: float = 10, order: Order = "newest") -> RingFrame | None:
         """The next frame, at most so many seconds from now; None: none came.
 
-        Raises the worker's error in place of frames, and BusNotRunning when the worker has gone.
+        Of a format whose frames build on one another (H.264) they come one after the other, whatever the order, and after a loss go
+        on with a key frame. Raises the worker's error in place of frames, and BusNotRunning when the worker has gone.
         """
         until = time.monotonic() + timeout
         while True:
@@ -328,15 +333,26 @@ class RingConnection:
                 return None
             assert self.reader is not None
             try:
-                frame = self.reader.wait(max(0.0, min(until - time.monotonic(), _PATIENCE)), order)
+                wait = max(0.0, min(until - time.monotonic(), _PATIENCE))
+                frame = self.reader.wait(wait, "next" if self._is_chained else order)
             except RingClosed:
                 self._wants_ring = True
                 continue
             if frame is not None:
-                return frame
+                if self._admits(frame):
+                    return frame
+                continue
             # A worker that was killed has closed no ring: its end shows at the connection only.
             if not self._receive(0) and time.monotonic() >= until:
                 return None
+
+    def _admits(self, frame: RingFrame) -> bool:
+        assert self.reader is not None
+        late, self._late = self._late, self.reader.late
+        if late != self.reader.late:
+            self._continuity.interrupt()
+        self._is_chained = frame.keyframe is not None
+        return self._continuity.receive(frame.stream, frame.sequence, frame.keyframe) is not None
 
     def __iter__(self) -> Iterator[RingFrame]:
         while True:
@@ -359,6 +375,7 @@ class RingConnection:
                 raise BusNotRunning("The camera's worker has gone.")
             if descriptors:
                 self.reader = RingReader.attach(descriptors[0])
+                self._late = 0
                 self._wants_ring = False
                 return True
             try:

@@ -47,6 +47,44 @@ class Continuity:
         return base is not None and previous > base
 
 
+class FrameContinuity:
+    """What a subscriber of frames missed, and which ones it can use.
+
+    Those of a format whose frames build on one another (H.264) are good from a key frame on, until one is missing.
+    """
+
+    def __init__(self) -> None:
+        self._stream: str | None = None
+        self._sequence = 0
+        self._is_broken = True
+        self._has_begun = False
+        self._left_out = 0
+
+    def receive(self, stream: str, sequence: int, keyframe: bool | None) -> int | None:
+        """How many were missed or left out since the one that was used before; None: this one is to be left out.
+
+        `keyframe` is None where each frame stands for itself. What came before the first of a stream can't be known.
+        """
+        is_new = stream != self._stream or sequence <= self._sequence
+        missed = 0 if is_new else sequence - self._sequence - 1
+        self._stream, self._sequence = stream, sequence
+        if is_new:
+            self._is_broken, self._has_begun, self._left_out = True, False, 0
+        if missed:
+            self._is_broken = True
+        self._left_out += missed
+        if self._is_broken and keyframe is False:
+            self._left_out += 1
+            return None
+        lost = self._left_out if self._has_begun else 0
+        self._is_broken, self._has_begun, self._left_out = False, True, 0
+        return lost
+
+    def interrupt(self) -> None:
+        """The frame that was given last could not be used after all."""
+        self._is_broken = True
+
+
 class MirrorState:
     """Snapshot plus changes.
 

@@ -18,7 +18,7 @@ from .core import Core
 from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, Unauthorized
 from .finding import why_not
 from .frame import Frame
-from .sequences import Continuity
+from .sequences import Continuity, FrameContinuity
 from .sharing import RingLink
 from .steps import Socket, Steps, Wait, deadline, is_over
 from .values import Event
@@ -29,6 +29,8 @@ FrameErrors: TypeAlias = Literal["wait", "raise", "frames"]
 SILENCE = 3.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
 HEARTBEAT, LAST_WORD = "heartbeat/", "event/bus/"
 Message = list[zmq.Frame]
+# As a name of a member only: a quotation mark in a text has a backslash in front of it.
+_KEYFRAME = b'"keyframe":'
 
 
 def with_slash(topic: str) -> str:
@@ -131,7 +133,8 @@ class FrameFeed:
         # Where the bus says that it ends: its workers don't.
         self._bus: Subscription | None = None
         self._heard = 0.0
-        self._last: dict[str, tuple[str, int]] = {}
+        self._continuity = {device: FrameContinuity() for device in self._devices}
+        self._has_given: set[str] = set()
         self._turn = 0
         #: Frames missed so far, by device.
         self.lost = dict.fromkeys(self._devices, 0)
@@ -217,6 +220,8 @@ class FrameFeed:
             self._heard = time.monotonic()
             if message[0].bytes != HEARTBEAT.encode():
                 newest = message
+                if len(message) > 1 and _KEYFRAME in message[1].bytes:
+                    break  # it builds on others, or others on it: one after the other
         return newest
 
     def _frame(self, message: Message, device: str) -> Frame | None:
@@ -239,10 +244,9 @@ class FrameFeed:
             if self._errors == "frames":
                 return frame
             # Who has not seen a single frame wants to know why; later on, that they come again.
-            if self._errors == "wait" and device in self._last and error.reason in PASSING:
+            if self._errors == "wait" and device in self._has_given and error.reason in PASSING:
                 return None
             raise error
-        stream, before = self._last.get(device, ("", 0))
         if ring is not None:
             shared = ring.find(frame)
             if shared is None:
@@ -250,8 +254,10 @@ class FrameFeed:
                     self._fall_back(device, ring)
                 return None  # what comes next tells that it is lost
             frame = shared
-        missed = max(0, frame.sequence - before - 1) if stream == frame.stream else 0
-        self._last[device] = (frame.stream, frame.sequence)
+        missed = self._continuity[device].receive(frame.stream, frame.sequence, frame.keyframe)
+        if missed is None:
+            return None  # after a loss it goes on with the next key frame
+        self._has_given.add(device)
         self.lost[device] += missed
         self._left -= 1
         return replace(frame, lost=missed) if missed else frame
@@ -263,8 +269,7 @@ class FrameFeed:
         connection = self._subscriptions[self._devices.index(device)].socket
         connection.setsockopt(zmq.SUBSCRIBE, f"frame/{device}/{self._rendition}/".encode())
         connection.setsockopt(zmq.UNSUBSCRIBE, f"buffer/{device}/{self._rendition}/".encode())
-        if device in self._last:
-            self._last[device] = ("", 0)
+        self._continuity[device] = FrameContinuity()
 
     def _explain(self, devices: Sequence[str], what: str) -> Steps[CaptureError]:
         """Why nothing comes, as far as the bus can tell."""

@@ -40,6 +40,7 @@ static const unsigned int cv4l2_CTRL_FLAG_NEXT_COMPOUND = V4L2_CTRL_FLAG_NEXT_CO
 
 // Control ids are sums of macros in parentheses, which Swift does not import either.
 static const unsigned int cv4l2_CID_CAMERA_ORIENTATION = V4L2_CID_CAMERA_ORIENTATION;
+static const unsigned int cv4l2_CID_MPEG_VIDEO_FORCE_KEY_FRAME = V4L2_CID_MPEG_VIDEO_FORCE_KEY_FRAME;
 
 // ioctl(2), which is variadic and therefore not imported: 0, or the error number.
 //

@@ -8,12 +8,15 @@ struct FramesCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "frames", abstract: "Receives frames: a line for each, files, or the bytes themselves.",
         discussion: """
-            RENDITION is 'native', the device's own format, or FORMAT[:WIDTHxHEIGHT][@RATE][;q=QUALITY] with FORMAT one of jpeg, bgr, rgb, \
-            gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second, \
-            quality 1 to 100 (80). A device makes 8 different renditions at a time, unless its bus is configured otherwise; a further one \
-            is refused with limitExceeded until one of them is given up.
+            RENDITION is 'native', the device's own format, or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]… with FORMAT one of jpeg, bgr, rgb, \
+            gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second. \
+            Options are q=QUALITY, 1 to 100 (80); rotate=ANGLE, by which the picture is turned clockwise: 90, 180 or 270 degrees; and mirror, \
+            which exchanges left and right after that. Width and height are those of the turned picture, and a ';' wants quotation marks in \
+            a shell. A device makes 8 different renditions at a time, unless its bus is configured otherwise; a further one is refused \
+            with limitExceeded until one of them is given up.
 
-            Only the newest frame is taken: who is slow loses frames and sees the present. What was lost is counted. Without -o a \
+            Only the newest frame is taken: who is slow loses frames and sees the present. Of H.264, whose frames build on one another, they \
+            come one after the other, from a key frame on, and after a loss from the next one on. What was lost is counted. Without -o a \
             line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \
             before it. With --json the line is the frame's header with "bytes", "lost" and, with -o, "file".
 
@@ -26,8 +29,10 @@ struct FramesCommand: BusCommand {
               camerabus frames cam0
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
               camerabus frames cam0 jpeg@1 -o latest.jpg
+              camerabus frames cam0 'jpeg;rotate=90' -n 1 -o f.jpg
               camerabus frames cam0 jpeg -o - | ffplay -f mjpeg -
               camerabus frames cam0 yuyv:1280x720 --shared -o - >cam0.yuv
+              camerabus frames cam0 -n 300 -o - > movie.h264
             """)
 
     @OptionGroup var options: GlobalOptions
