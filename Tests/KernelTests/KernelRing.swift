@@ -169,6 +169,11 @@ extension KernelTests {
     /// Whether two pictures are the same. Their bytes in an `#expect` would be listed one by one when they differ, which takes hours.
     static func isSame(_ one: [UInt8], _ other: [UInt8]) -> Bool { one == other }
 
+    /// As above, at once: an emulated processor takes longer for it byte by byte than a frame stays in its ring.
+    static func isSame(_ one: UnsafeRawBufferPointer, _ other: [UInt8]) -> Bool {
+        one.count == other.count && one.baseAddress.map { memcmp($0, other, other.count) == 0 } ?? true
+    }
+
     /// The bytes of a frame, region after region.
     static func bytes(_ slot: FrameSlot) -> [UInt8] {
         zip(slot.regions, slot.bytesUsed).flatMap { region, used in Array(region.prefix(used)) }
