@@ -65,8 +65,9 @@ public struct MemoryRoom: Hashable, Sendable {
         }
         var rooms: [MemoryRoom] = []
         var group = String(own)
-        while !group.isEmpty, group != "/" {
-            let folder = groups + group
+        // To the root: in a container that is the container's own group. That of the machine has no limit.
+        while true {
+            let folder = group == "/" ? groups : groups + group
             if let limit = lines("\(folder)/memory.max").first.flatMap({ UInt64($0) }),
                 let used = lines("\(folder)/memory.current").first.flatMap({ UInt64($0) })
             {
@@ -77,9 +78,10 @@ public struct MemoryRoom: Hashable, Sendable {
                 let taken = used > given ? used - given : 0
                 rooms.append(MemoryRoom(bytes: limit > taken ? limit - taken : 0, limit: .group(group)))
             }
-            group = group.lastIndex(of: "/").map { String(group[..<$0]) } ?? ""
+            guard group != "/" else { return rooms }
+            let parent = group.lastIndex(of: "/").map { String(group[..<$0]) } ?? ""
+            group = parent.isEmpty ? "/" : parent
         }
-        return rooms
     }
 
     private static func machineRoom(_ processes: String) -> MemoryRoom? {

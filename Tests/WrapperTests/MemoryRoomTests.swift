@@ -31,6 +31,12 @@ import Testing
         #expect(room?.remedy.contains("/system.slice") == true && room?.remedy.contains("MemoryMax=") == true)
     }
 
+    @Test(arguments: ["/", "/a"])
+    func aContainersOwnLimitIsThatOfItsRoot(_ group: String) throws {
+        let files = ["memory.max": "\(90 << 20)", "memory.current": "\(50 << 20)", "a/memory.max": "max"]
+        #expect(try room(group, files) == MemoryRoom(bytes: 40 << 20, limit: .group("/")))
+    }
+
     @Test(arguments: [
         ("100", "200", "", UInt64(0)), ("100", "18446744073709551615", "", 0), ("100", "50", "inactive_file 90\n", 100),
         ("100", "50", "inactive_file -3\nactive_file x\n", 50),
