@@ -10,6 +10,8 @@ public final class Frames: AsyncSequence, Sendable {
 
     private struct State {
         var continuity = FrameContinuity()
+        /// Of the frames that were given, those that turned out to have been overwritten.
+        var late: UInt64 = 0
         /// Where the pixels are; nil: they come with the messages.
         var ring: RingLink?
     }
@@ -73,8 +75,12 @@ public final class Frames: AsyncSequence, Sendable {
                 if ring?.isHopeless == true { fallBack() }
                 continue
             }
-            let lost = state.withLock {
-                $0.continuity.receive(
+            let late = self.late
+            let lost = state.withLock { state in
+                // What came before could not be used: nor can what builds on it.
+                if late != state.late { state.continuity.interrupt() }
+                state.late = late
+                return state.continuity.receive(
                     stream: frame.header.stream, sequence: frame.header.sequence, isKeyframe: frame.header.keyframe)
             }
             guard let lost else { continue }

@@ -83,6 +83,8 @@ class RingLink:
                 elif not message:
                     self._disconnect()
                     self.problem = "the worker has ended the connection"
+                elif b'"error"' not in message:
+                    raise OSError(errno.EMFILE, "a ring came without its descriptor: this process has no room for more")
             except BlockingIOError:
                 return
             except (OSError, ProtocolError) as error:

@@ -135,6 +135,7 @@ class FrameFeed:
         self._heard = 0.0
         self._continuity = {device: FrameContinuity() for device in self._devices}
         self._has_given: set[str] = set()
+        self._late = dict.fromkeys(self._devices, 0)
         self._turn = 0
         #: Frames missed so far, by device.
         self.lost = dict.fromkeys(self._devices, 0)
@@ -254,6 +255,10 @@ class FrameFeed:
                     self._fall_back(device, ring)
                 return None  # what comes next tells that it is lost
             frame = shared
+            if ring.late != self._late[device]:
+                # What came before could not be used: nor can what builds on it.
+                self._late[device] = ring.late
+                self._continuity[device].interrupt()
         missed = self._continuity[device].receive(frame.stream, frame.sequence, frame.keyframe)
         if missed is None:
             return None  # after a loss it goes on with the next key frame
