@@ -100,6 +100,8 @@ final class DeviceKeeper {
         if try isOtherwise() { try restore(.format) }
         var ring: NativeRing?
         let stream = try source.startStreaming { layout, bytes throws(SourceError) in
+            // One that was made before is not needed by us any more, and its memory may be needed now.
+            ring = nil
             let memory = try NativeRing(device: device, layout, bytes: bytes)
             ring = memory
             return memory

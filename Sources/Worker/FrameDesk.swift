@@ -15,6 +15,10 @@ final class FrameDesk {
     private let lender: PayloadLender
     private var outputs: [RenditionOutput] = []
     private var run: StreamRun?
+    /// Its frames have all come, and only those that are lent are still waited for.
+    private var isOver = false
+    /// The stream whose frames come.
+    private var running: StreamRun? { isOver ? nil : run }
     /// The frame as it lies in a ring.
     private let lent = Message()
     /// Where there is no memory for a ring: the frame's own bytes, copied at the first rendition that needs them and shared by all.
@@ -56,18 +60,29 @@ final class FrameDesk {
         outputs = wanted.map { wanted in
             let known = outputs.first { $0.rendition == wanted.rendition }
             let output = known ?? RenditionOutput(wanted.rendition)
-            if known == nil, let run { output.begin(run) }
+            if known == nil, let running { output.begin(running) }
             update(output, wanted.topics)
-            if wanted.needsRing, !output.wantsRing { run?.requestKeyframe() }
+            if wanted.needsRing, !output.wantsRing { running?.requestKeyframe() }
             output.wantsRing = wanted.needsRing
-            if let run { makeRing(output, run) }
+            if let running { makeRing(output, running) }
             return output
         }
+    }
+
+    /// Somebody has come to a rendition that others have already: of a format whose frames build on one another it needs a key frame.
+    func requestKeyframe() { running?.requestKeyframe() }
+
+    /// What there was no memory for may be had now, and who has taken nothing for long may be in the way of it.
+    func retry() {
+        socket.relieve(lender.memory, at: MonotonicClock.now())
+        guard let running else { return }
+        for output in outputs where output.ringError != nil { makeRing(output, running) }
     }
 
     /// A stream has started.
     func begin(_ run: StreamRun) {
         self.run = run
+        isOver = false
         departed = [:]
         timestampSource = run.timestampSource
         for output in outputs {
@@ -88,7 +103,8 @@ final class FrameDesk {
             endRing(output)
             output.end()
         }
-        if let run { lender.end(run.ring.writer) }
+        if let running { lender.end(running.ring.writer) }
+        isOver = true
         native.removeAll()
     }
 
@@ -190,7 +206,7 @@ final class FrameDesk {
         for topic in topics where !output.outputs.contains(where: { $0.subscribed == topic }) {
             let new = RenditionOutput.Output(topic, sequence: departed.removeValue(forKey: topic) ?? 0)
             output.outputs.append(new)
-            if let run { output.prepare(new, device: device, run) }
+            if let running { output.prepare(new, device: device, running) }
         }
     }
 
@@ -295,7 +311,11 @@ final class FrameDesk {
             output.published += 1
             return
         }
-        if lender.fill(lent, from: ring, publication) { publish(output, lent, facts) } else { drop(output) }
+        if lender.fill(lent, from: ring, publication) {
+            publish(output, lent, facts)
+        } else {
+            drop(output, for: .frame)
+        }
         lent.removeAll()
     }
 
@@ -388,8 +408,9 @@ final class FrameDesk {
         run?.release(old)
     }
 
-    private func drop(_ output: RenditionOutput) {
-        for topic in output.outputs { topic.hasBegun = false }
+    // Who has had it all the same needs no key frame.
+    private func drop(_ output: RenditionOutput, for kind: MediaTopic.Kind? = nil) {
+        for topic in output.outputs where kind == nil || topic.subscribed.kind == kind { topic.hasBegun = false }
         output.dropped += 1
         dropped += 1
     }

@@ -80,9 +80,10 @@ final class StreamRun {
 
     /// Lends a published frame, for work of this process.
     ///
-    /// - Returns: false when the device needs its slot.
+    /// - Returns: false when the device needs its slot, and when the stream is over.
     func retain(_ frame: FrameJob) -> Bool {
-        guard ring.writer.hold(frame.slot) else { return false }
+        // A stream that is over may be waited for by nobody any more.
+        guard !isOver, ring.writer.hold(frame.slot) else { return false }
         lent += 1
         return true
     }

@@ -167,6 +167,7 @@ public final class Worker {
             if let refused = table.refusal(of: topic) {
                 errors.tell(refused.topic, refused.error)
             } else {
+                frames.requestKeyframe()
                 errors.tellAgain(topic)
             }
         }
@@ -174,7 +175,9 @@ public final class Worker {
         errors.onFailure = { [weak self] error in self?.fail(.failed, "errors can't be sent: \(error)") }
         rings.onWish = { [weak self] text throws(BusError) in
             guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
-            return try ringWanted(text)
+            let rendition = try ringWanted(text)
+            frames.requestKeyframe()
+            return rendition
         }
         rings.onLeave = { [weak self] rendition in
             self?.table.unwantRing(rendition)
@@ -345,6 +348,7 @@ public final class Worker {
             ]).serialized)
         errors.tell(table.refused + failures)
         link.sendBacklog()
+        frames.retry()
         rings.failures(ringFailures)
         rings.retry()
         link.send(.alive(counters))

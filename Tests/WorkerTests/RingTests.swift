@@ -130,6 +130,22 @@ struct RingTests {
         #expect(other.buffer.map { $0.ring != reader.plan.description.ring } == true)
     }
 
+    @Test("a stream that is wanted while the one before ends has a ring of its own")
+    func wantedAgainAtOnce() throws {
+        let worker = try fixture()
+        let topic = "buffer/cam0/native/"
+        let subscriber = try worker.subscriber(topic)
+        var streams: [String: String] = [:]
+        for _ in 0..<20 {
+            let header = try FrameHeader(try subscriber.next { $0.topic == topic }.header)
+            let ring = try #require(header.buffer?.ring)
+            #expect((streams.updateValue(header.stream, forKey: ring) ?? header.stream) == header.stream)
+            try subscriber.unsubscribe(topic)
+            try subscriber.subscribe(topic)
+        }
+        #expect(Set(streams.values).count > 1)
+    }
+
     @Test("references come again when the ring comes again within a stream")
     func referencesAgain() throws {
         let worker = try fixture()
