@@ -75,9 +75,10 @@ class Frames(BusTestCase):
     def test_after_a_loss_they_go_on_with_a_key_frame(self) -> None:
         with self.client.frames("cam0", timeout=5) as frames:
             given = []
-            for sequence in [0, 1, 3, 4, 5, 6]:
+            # No more unread than a subscription has room for.
+            for sequence in [0, 1, 3, 5, 6]:
                 self.bus.send_frame("cam0", sequence, payload=b"0123456789abcdef", keyframe=sequence % 5 == 0)
-                if sequence not in (3, 4):
+                if sequence != 3:
                     given.append((next(frames).sequence, frames.lost["cam0"]))
             self.assertEqual(given, [(0, 0), (1, 0), (5, 3), (6, 3)])
 
