@@ -102,7 +102,7 @@ public final class Coordinator {
         var logger = logger
         let environment = CurrentProcess.environment()
         do {
-            configuration = try Self.readConfiguration(options.configurationPath)
+            configuration = try StartUp.readConfiguration(options.configurationPath)
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
             self.logger = logger
             directory = try RuntimeDirectory.server(
@@ -112,8 +112,8 @@ public final class Coordinator {
             group = CurrentProcess.groupID(named: configuration.group).flatMap { group in
                 CurrentProcess.uid == 0 || CurrentProcess.isMember(of: group) ? group : nil
             }
-            try Self.makeDirectories(directory, group: group)
-            lock = try Self.takeLock(directory)
+            try StartUp.makeDirectories(directory, group: group)
+            lock = try StartUp.takeLock(directory)
             signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
             loop = try Loop()
             CurrentProcess.raiseDescriptorLimit()
@@ -157,10 +157,10 @@ public final class Coordinator {
                 if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
             }
             locks = LockDesk(loop, events: events, keeper: keeper, logger: logger)
-            let program = try Self.workerProgram(options)
+            let program = try StartUp.workerProgram(options)
             fleet = DeviceFleet(
                 loop, workers,
-                launch: Self.launch(program, directory, hasGroup: group != nil, configuration),
+                launch: StartUp.launch(program, directory, hasGroup: group != nil, configuration),
                 logger: logger)
             discovery = Discovery(loop, program: program, logger: logger)
             hotplug = HotplugWatch(loop, logger: logger)
@@ -236,72 +236,6 @@ public final class Coordinator {
             failure = StartError(description: "\(error)")
             stop()
         }
-    }
-
-    // MARK: Start
-
-    private static func launch(
-        _ program: String, _ directory: RuntimeDirectory, hasGroup: Bool, _ configuration: Configuration
-    ) -> Worker.Launch {
-        Worker.Launch(
-            program: program, runtimeDirectory: directory, group: hasGroup ? configuration.group : nil,
-            logLevel: configuration.logLevel, renditions: configuration.renditions,
-            idleCloseMilliseconds: configuration.idleCloseMilliseconds,
-            silenceLimitMilliseconds: configuration.silenceLimitMilliseconds,
-            connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections)
-    }
-
-    private static func readConfiguration(_ path: String?) throws(StartError) -> Configuration {
-        guard let path else { return Configuration() }
-        do {
-            let bytes = try File.read(path, limit: 1 << 20)
-            guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw StartError(description: "\(path) is no UTF-8")
-            }
-            return try Configuration(toml: text)
-        } catch let error as Configuration.ParseError {
-            throw StartError(description: "\(path): \(error.description)")
-        } catch let error as StartError {
-            throw error
-        } catch {
-            throw StartError(description: "\(error)")
-        }
-    }
-
-    private static func makeDirectories(_ directory: RuntimeDirectory, group: UInt32?) throws(SystemError) {
-        let mode: UInt32 = group == nil ? 0o700 : 0o750
-        try PrivateDirectory.make(directory.path, mode: mode, group: group)
-        try PrivateDirectory.make(directory.media, mode: mode, group: group)
-        try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
-    }
-
-    private static func takeLock(_ directory: RuntimeDirectory) throws(StartError) -> LockFile {
-        let giveUp = MonotonicClock.now() + 1_000_000_000
-        while true {
-            do {
-                return try LockFile(directory.coordinatorLock, isSigned: true)
-            } catch  where error.isWouldBlock {
-                // A coordinator that was killed while it started a worker leaves a child that has the descriptor until it is a worker.
-                if case .somebody(nil) = LockFile.holder(of: directory.coordinatorLock), MonotonicClock.now() < giveUp {
-                    poll(nil, 0, 10)
-                    continue
-                }
-                throw StartError(
-                    description:
-                        "another coordinator serves \(directory.path); stop it, or choose another place with --runtime-dir"
-                )
-            } catch {
-                throw StartError(description: "\(error)")
-            }
-        }
-    }
-
-    private static func workerProgram(_ options: Options) throws(StartError) -> String {
-        if let program = options.workerProgram { return program }
-        guard let own = CurrentProcess.executablePath, let slash = own.lastIndex(of: "/") else {
-            throw StartError(description: "camerabus-worker can't be found; name it with --worker")
-        }
-        return "\(own[..<slash])/camerabus-worker"
     }
 
     // MARK: Devices
@@ -513,8 +447,8 @@ public final class Coordinator {
         service.notify("RELOADING=1")
         defer { service.notify("READY=1") }
         do {
-            configuration = try Self.readConfiguration(options.configurationPath)
-            fleet.launch = Self.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
+            configuration = try StartUp.readConfiguration(options.configurationPath)
+            fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
             // The handler's level, where it has one for all.

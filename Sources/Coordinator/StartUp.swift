@@ -1,0 +1,74 @@
+import BusProtocol
+import Glibc
+import LinuxIO
+
+extension Coordinator {
+    /// What a coordinator does before it serves: it reads its configuration, makes its directories, and sees to it that it is the only one.
+    enum StartUp {
+        static func launch(
+            _ program: String, _ directory: RuntimeDirectory, hasGroup: Bool, _ configuration: Configuration
+        ) -> Worker.Launch {
+            Worker.Launch(
+                program: program, runtimeDirectory: directory, group: hasGroup ? configuration.group : nil,
+                logLevel: configuration.logLevel, renditions: configuration.renditions,
+                idleCloseMilliseconds: configuration.idleCloseMilliseconds,
+                silenceLimitMilliseconds: configuration.silenceLimitMilliseconds,
+                connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections)
+        }
+
+        static func readConfiguration(_ path: String?) throws(StartError) -> Configuration {
+            guard let path else { return Configuration() }
+            do {
+                let bytes = try File.read(path, limit: 1 << 20)
+                guard let text = String(validating: bytes, as: UTF8.self) else {
+                    throw StartError(description: "\(path) is no UTF-8")
+                }
+                return try Configuration(toml: text)
+            } catch let error as Configuration.ParseError {
+                throw StartError(description: "\(path): \(error.description)")
+            } catch let error as StartError {
+                throw error
+            } catch {
+                throw StartError(description: "\(error)")
+            }
+        }
+
+        static func makeDirectories(_ directory: RuntimeDirectory, group: UInt32?) throws(SystemError) {
+            let mode: UInt32 = group == nil ? 0o700 : 0o750
+            try PrivateDirectory.make(directory.path, mode: mode, group: group)
+            try PrivateDirectory.make(directory.media, mode: mode, group: group)
+            try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
+        }
+
+        static func takeLock(_ directory: RuntimeDirectory) throws(StartError) -> LockFile {
+            let giveUp = MonotonicClock.now() + 1_000_000_000
+            while true {
+                do {
+                    return try LockFile(directory.coordinatorLock, isSigned: true)
+                } catch  where error.isWouldBlock {
+                    // A coordinator that was killed while it started a worker leaves a child that has the descriptor until it is a worker.
+                    if case .somebody(nil) = LockFile.holder(of: directory.coordinatorLock),
+                        MonotonicClock.now() < giveUp
+                    {
+                        poll(nil, 0, 10)
+                        continue
+                    }
+                    throw StartError(
+                        description:
+                            "another coordinator serves \(directory.path); stop it, or choose another place with --runtime-dir"
+                    )
+                } catch {
+                    throw StartError(description: "\(error)")
+                }
+            }
+        }
+
+        static func workerProgram(_ options: Coordinator.Options) throws(StartError) -> String {
+            if let program = options.workerProgram { return program }
+            guard let own = CurrentProcess.executablePath, let slash = own.lastIndex(of: "/") else {
+                throw StartError(description: "camerabus-worker can't be found; name it with --worker")
+            }
+            return "\(own[..<slash])/camerabus-worker"
+        }
+    }
+}
