@@ -52,12 +52,12 @@ class Vectors(unittest.TestCase):
         self.assertEqual(grammar.topic(vectors.frame(case["frames"][0])), case["expect"] if case["valid"] else None)
 
     def run_envelopes(self, case: dict[str, Any]) -> None:
-        """What stands before a request is the bus's to judge (test_live.py); here only that the case is consistent."""
+        """What stands before a request is the bus's to judge (test_live_vectors.py); here only that the case is consistent."""
         frames = [vectors.frame(frame) for frame in case["frames"]]
         self.assertEqual(case["expect"]["envelope"] + case["expect"]["body"], len(frames))
 
     def run_requests(self, case: dict[str, Any]) -> None:
-        """What a client writes is what the bus reads. Its refusals are tested on a live bus (test_live.py)."""
+        """What a client writes is what the bus reads. Its refusals are tested on a live bus (test_live_vectors.py)."""
         expect = case["expect"]
         if not case["valid"] or type(expect.get("id")) is not int or "for" in expect:
             return

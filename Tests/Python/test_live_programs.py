@@ -1,0 +1,149 @@
+"""The published examples as programs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from contextlib import ExitStack
+from pathlib import Path
+
+import vectors
+from camerabus import AsyncClient
+from live import Image, LiveTestCase, TIMEOUT
+
+
+class Programs(LiveTestCase):
+    def test_asyncio(self) -> None:
+        async def read(client: AsyncClient, device: str) -> int:
+            return len([frame.sequence async for frame in client.frames(device, rendition="gray:160x90", limit=5, timeout=TIMEOUT)])
+
+        async def program() -> None:
+            async with AsyncClient(timeout=TIMEOUT) as client, client.lock(self.first), client.mirror() as mirror:
+                self.assertEqual(await asyncio.gather(*(read(client, name) for name in self.cameras[:2])), [5, 5])
+                await client.set(self.first, brightness=0)
+                topic = f"state/device/{self.first}/"
+                await mirror.wait(lambda state: state[topic]["controls"]["brightness"] == 0, timeout=TIMEOUT)
+
+        asyncio.run(program())
+
+    def test_the_python_examples_run(self) -> None:
+        arguments = {"state_mirror": ["1"], "control_changes": ["1"]}
+        for path in self.examples():
+            if path.stem == "lock_end":
+                continue  # it goes on until its lock ends
+            with self.subTest(path.name), tempfile.TemporaryDirectory() as directory:
+                command = [sys.executable, str(path), *arguments.get(path.stem, [])]
+                result = subprocess.run(
+                    command, env=self.environment(), cwd=directory, capture_output=True, text=True, timeout=2 * TIMEOUT
+                )
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(result.stdout)
+
+    def examples(self) -> list[Path]:
+        paths = sorted((vectors.PROTOCOL / "python" / "examples").glob("*.py"))
+        return [path for path in paths if path.stem != "pillow" or Image is not None]
+
+    def example(self, path: Path) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-u", str(path)], env=self.environment(), cwd=self.scratch(), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def scratch(self) -> str:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return directory.name
+
+    def test_ctrl_c_ends_each_python_example_quietly(self) -> None:
+        for path in self.examples():
+            with self.subTest(path.name), ExitStack() as stack:
+                if path.stem == "lock_and_configure":  # too quick to be interrupted, unless it has to wait
+                    stack.enter_context(self.client.lock(self.first))
+                    process = self.example(path)
+                    until = time.monotonic() + TIMEOUT
+                    while not self.client.locks().waiting:
+                        self.assertLess(time.monotonic(), until)
+                else:
+                    process = self.example(path)
+                    assert process.stdout is not None
+                    self.assertTrue(process.stdout.readline())
+                process.send_signal(signal.SIGINT)
+                _, errors = process.communicate(timeout=TIMEOUT)
+                self.assertEqual(errors, "")
+                self.assertIn(process.returncode, (130, 0) if path.stem == "pillow" else (130,))
+
+    def test_an_example_says_why_its_lock_ended(self) -> None:
+        if os.geteuid() != 0:
+            self.skipTest("only an administrator takes over")
+        process = self.example(vectors.PROTOCOL / "python" / "examples" / "lock_end.py")
+        assert process.stdout is not None
+        self.assertIn("is ours", process.stdout.readline())
+        with self.client.take_over(self.first):
+            _, errors = process.communicate(timeout=TIMEOUT)
+        self.assertRegex(errors, "^lockLost: takenOver by ")
+        self.assertEqual(process.returncode, 1)
+
+    @unittest.skipIf(shutil.which("camerabus") is None, "camerabus is not in the PATH")
+    def test_a_program_within_camerabus_lock_joins_it(self) -> None:
+        program = """if True:
+            import sys
+            from camerabus import CaptureError, Client
+            with Client() as client:
+                for devices in sys.argv[1:]:
+                    try:
+                        with client.lock(*devices.split("+")) as lock:
+                            client.set(devices, brightness=0)
+                            print("joined" if lock.joined else "own", lock.fence == client.device(devices).lock.fence)
+                    except CaptureError as error:
+                        print(error.reason)
+        """
+        both = f"{self.first}+{self.second}"
+        command = ["camerabus", "lock", self.first, "--", sys.executable, "-c", program, self.first, self.second, both]
+        result = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual((result.returncode, result.stdout.split("\n")[:-1]), (0, ["joined True", "own True", "lockRequired"]), result.stderr)
+        # So does the command line itself, which would else wait for its own parent.
+        inner = ["camerabus", "lock", self.first, "--wait", "60", "--", "camerabus", "set", self.first, "brightness=0"]
+        result = subprocess.run(["camerabus", "lock", self.first, "--", *inner], env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = subprocess.run(
+            ["camerabus", "lock", self.first, "--", "camerabus", "lock", self.first, self.second, "--", "true"],
+            env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT,
+        )  # fmt: skip
+        self.assertEqual((result.returncode, result.stderr[:13]), (1, "lockRequired:"))
+        self.assertEqual([device.lock for device in self.without_lock(self.first, self.second)], [None, None])
+
+    def test_the_shell_examples_run(self) -> None:
+        if shutil.which("camerabus") is None or shutil.which("jq") is None:
+            self.skipTest("camerabus or jq is not in the PATH")
+        arguments = {"time-lapse": ["cam0", "0.2", "3"], "two-cameras": ["cam0", "cam1", "3"]}
+        for path in sorted((vectors.PROTOCOL / "shell").iterdir()):
+            with self.subTest(path.name), tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+                command = [str(path), *arguments.get(path.name, [])]
+                if path.name == "watch-state":
+                    # It goes on until it is told to stop: a change is what it is waited for with.
+                    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+                    assert process.stdout is not None
+                    stack.callback(process.stdout.close)
+                    stack.callback(process.wait, TIMEOUT)
+                    stack.callback(os.killpg, process.pid, signal.SIGTERM)
+                    self.assertRegex(process.stdout.readline(), r"^cam\d: ")
+                    continue
+                result = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=2 * TIMEOUT)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                pictures = sorted(Path(directory).glob("*.jpg"))
+                if path.name in ("snapshot", "time-lapse", "two-cameras"):
+                    self.assertTrue(pictures)
+                    self.assertTrue(all(re.match(rb"\xff\xd8", picture.read_bytes()) for picture in pictures))
+                else:
+                    self.assertTrue(result.stdout)
