@@ -68,12 +68,7 @@ struct H264Chain {
 
     private mutating func keep(_ beginning: H264Stream.Beginning, _ frame: UnsafeRawBufferPointer) {
         // Most devices repeat them with every key frame: then nothing changes.
-        var offset = 0
-        let isKnown = beginning.parameterSets.allSatisfy { range in
-            defer { offset += range.count }
-            return offset + range.count <= parameterSets.count
-                && parameterSets[offset..<offset + range.count].elementsEqual(frame[range])
-        }
+        let isKnown = beginning.parameterSets.allSatisfy { parameterSets.firstRange(of: frame[$0]) != nil }
         if isKnown { return }
         let bytes = beginning.parameterSets.reduce(0) { $0 + $1.count }
         let former = beginning.hasSequenceParameters ? [] : parameterSets
