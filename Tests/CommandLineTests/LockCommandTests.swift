@@ -9,10 +9,12 @@ import Testing
 /// `camerabus lock` as a program: what becomes of its command, of signals and of the lock.
 @Suite(.timeLimit(.minutes(5))) struct LockCommandTests {
     private let scratch: TemporaryDirectory
+    private let gate: Gate
     private let bus: FakeBus
 
     init() throws {
         scratch = try TemporaryDirectory()
+        gate = try Gate("\(scratch.path)/gate")
         bus = try FakeBus { request, respond in
             guard request.method == "device.lock" else { return false }
             respond(.result(["lock": "t0ken", "fence": 3, "devices": request.params["devices"] ?? [], "holder": [:]]))
@@ -99,9 +101,9 @@ import Testing
         #expect(result.standardError.contains("lockLost: "))
     }
 
-    /// A command that ends when a file is there, so that something can be done to its lock before.
+    /// A command that ends when the gate is opened, so that something can be done to its lock before.
     private func waiting(status: Int) -> [String] {
-        ["--", "sh", "-c", "echo on; while [ ! -e \(scratch.path)/go ]; do sleep 0.05; done; exit \(status)"]
+        ["--", "sh", "-c", "echo on; \(gate.waiting); exit \(status)"]
     }
 
     @Test(arguments: [("takenOver", 0, 1), ("takenOver", 7, 7), ("unlocked", 0, 0)])
@@ -137,7 +139,7 @@ import Testing
                 program.standardError.contains("lockLost: The lock has ended: admin (pid 77, uid 0)")
             }
         }
-        try File.replace("\(scratch.path)/go", with: [], mode: 0o600)
+        try gate.open()
         let result = try await program.end()
         #expect(result.status == expected, "\(result)")
         #expect(result.standardError.contains("another may have had it") == (cause != "unlocked"))
@@ -148,7 +150,7 @@ import Testing
         let program = try start(["cam0", "--timeout", "2"] + waiting(status: 0))
         try await eventually { program.standardOutput == "on\n" }
         bus.stop()
-        try File.replace("\(scratch.path)/go", with: [], mode: 0o600)
+        try gate.open()
         let result = try await program.end()
         #expect(result.status == 3 && result.standardError.contains("No bus answers any more."), "\(result)")
     }

@@ -197,7 +197,8 @@ import Testing
 
     @Test func `a command whose bus is gone ends with the lock's status`() async throws {
         let bus = try await BusHarness(virtual: 1)
-        let script = "camerabus call bus.shutdown >/dev/null; sleep 0.2"
+        let script =
+            "camerabus call bus.shutdown >/dev/null; while [ -e \(bus.directory.commandSocket) ]; do :; done"
         let gone = try await bus.run("camerabus", ["lock", "cam0", "--timeout", "2", "--", "sh", "-c", script])
         #expect(gone.status == 3 && gone.standardError.contains("No bus answers any more."), "\(gone)")
         try await bus.waitForEnd()

@@ -74,10 +74,10 @@ extension ProcessTests {
         {
             let bus = try await BusHarness(virtual: 1)
             let script = """
-                import json, sys, time, zmq
+                import json, signal, sys, zmq
                 s = zmq.Context().socket(zmq.DEALER); s.linger = 0; s.connect("ipc://" + sys.argv[1])
                 s.send_multipart([b"", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "device.lock", "params": {"devices": "cam0"}}).encode()])
-                s.recv_multipart(); print("locked", flush=True); sys.stdin.read(); time.sleep(1); s.close(); time.sleep(60)
+                s.recv_multipart(); print("locked", flush=True); signal.pause()
                 """
             let holder = try bus.start(bus.python, ["-c", script, bus.directory.commandSocket])
             try await eventually { holder.standardOutput == "locked\n" }
@@ -98,9 +98,11 @@ extension ProcessTests {
             let client = try RawClient(path: bus.directory.commandSocket)
             let long = try client.call("device.lock", ["devices": "cam0", "lease": 60_000])
             let short = try client.call("device.lock", ["devices": "cam1", "lease": 100])
+            // It was granted before now.
+            let end = MonotonicClock.now() + 100_000_000
             let until = MonotonicClock.now() + 60_000_000_000
             try await bus.killCoordinator()
-            try await Task.sleep(for: .milliseconds(150))
+            try await eventually { MonotonicClock.now() > end }
             try await bus.startCoordinator()
             let again = try RawClient(path: bus.directory.commandSocket)
             let locks = try again.call("device.locks")["locks"]?.array ?? []
@@ -291,19 +293,18 @@ extension ProcessTests {
 
         @Test func `camerabus lock holds on, and its command does not notice`() async throws {
             let bus = try await BusHarness(virtual: 1)
+            let gate = try Gate("\(bus.scratchPath)/gate")
             let script = """
-                echo ready; while [ ! -e "$GO" ]; do sleep 0.05; done
+                echo ready; \(gate.waiting)
                 camerabus call device.configure "{\\"lock\\":\\"$CAMERABUS_LOCK\\",\\"changes\\":[{\\"device\\":\\"cam0\\",\\"controls\\":{\\"brightness\\":9}}]}"
                 """
-            let go = "\(bus.scratchPath)/go"
-            let program = try bus.start(
-                "camerabus", ["lock", "cam0", "--", "sh", "-c", script], environment: ["GO": go])
+            let program = try bus.start("camerabus", ["lock", "cam0", "--", "sh", "-c", script])
             try await eventually { program.standardOutput.contains("ready") }
             for _ in 0..<3 {
                 try await bus.killCoordinator()
                 try await bus.startCoordinator()
             }
-            try bus.write("", to: "go")
+            try gate.open()
             let result = try await program.end()
             #expect(result.status == 0, "\(result)")
             #expect(result.standardError == "")

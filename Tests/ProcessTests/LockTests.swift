@@ -81,10 +81,10 @@ extension ProcessTests {
         @Test func `a lock ends when its process has let go of its last connection`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let script = """
-                import json, sys, time, zmq
+                import json, signal, sys, zmq
                 s = zmq.Context().socket(zmq.DEALER); s.linger = 0; s.connect("ipc://" + sys.argv[1])
                 s.send_multipart([b"", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "device.lock", "params": {"devices": "cam0"}}).encode()])
-                s.recv_multipart(); s.close(); print("closed", flush=True); sys.stdin.read(); time.sleep(60)
+                s.recv_multipart(); s.close(); print("closed", flush=True); signal.pause()
                 """
             let holder = try bus.start(bus.python, ["-c", script, bus.directory.commandSocket])
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -146,7 +146,7 @@ struct CoordinatorLossTests {
         bench.set { $0.slowness = 400 }
         bench.clearCalls()
         let number = try worker.coordinator.send(.apply(transaction: "t"), fence: 1)
-        while !bench.now.calls.contains("set gain") { usleep(1000) }
+        try bench.wait(forCall: "set gain")
         worker.killCoordinator()
         try worker.startCoordinator()
         bench.set { $0.slowness = 0 }

@@ -3,6 +3,7 @@ import CaptureSources
 import Glibc
 import LinuxIO
 import Synchronization
+import Testing
 
 /// What a test can do to a ``TestSource`` from outside, and see of it.
 final class TestBench: Sendable {
@@ -49,10 +50,28 @@ final class TestBench: Sendable {
     let told = TestEventQueue()
 
     private let state = Mutex(State())
+    /// Something was called. For one who waits at a time.
+    private let noted = try? EventDescriptor()
+
+    /// Waits until the source was called so, since ``clearCalls()``.
+    func wait(forCall call: String, seconds: Int64 = 30) throws {
+        let noted = try #require(noted)
+        let deadline = MonotonicClock.now() + seconds * 1_000_000_000
+        while !now.calls.contains(call) {
+            let left = (deadline - MonotonicClock.now()) / 1_000_000
+            guard left > 0 else { throw TimedOut(what: call) }
+            var item = pollfd(fd: noted.rawValue, events: Int16(POLLIN), revents: 0)
+            poll(&item, 1, Int32(left))
+            noted.drain()
+        }
+    }
 
     func set(_ change: @Sendable (inout State) -> Void) { state.withLock { change(&$0) } }
     var now: State { state.withLock { $0 } }
-    func note(_ call: String) { state.withLock { $0.calls.append(call) } }
+    func note(_ call: String) {
+        state.withLock { $0.calls.append(call) }
+        noted?.signal()
+    }
     func clearCalls() { state.withLock { $0.calls = [] } }
 }
 
