@@ -45,7 +45,7 @@ let package = Package(
     ],
     targets: [
         // C shims
-        library("CFFmpeg", apt: "libswscale-dev"),
+        library("CFFmpeg", apt: "libavformat-dev"),
         library("CJansson", apt: "libjansson-dev"),
         .target(name: "CLinux"),
         library("CSodium", apt: "libsodium-dev"),

@@ -25,6 +25,19 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
         return descriptor.pointee.flags & UInt64(AV_PIX_FMT_FLAG_BAYER) != 0
     }
 
+    /// Red, green and blue, in whatever order and depth, or by a palette.
+    public var isRGB: Bool {
+        guard let descriptor = av_pix_fmt_desc_get(code) else { return false }
+        let flags = UInt64(AV_PIX_FMT_FLAG_RGB) | UInt64(AV_PIX_FMT_FLAG_PAL)
+        return descriptor.pointee.flags & flags != 0 && !isBayer
+    }
+
+    /// Luma alone, of whatever depth.
+    public var isGray: Bool {
+        guard let descriptor = av_pix_fmt_desc_get(code) else { return false }
+        return descriptor.pointee.nb_components <= 2 && !isRGB && !isBayer
+    }
+
     /// How many planes a picture has.
     public var planes: Int { max(0, min(4, Int(av_pix_fmt_count_planes(code)))) }
 
@@ -51,6 +64,7 @@ public struct ImageFormat: Hashable, Sendable, CustomStringConvertible {
     public static let yuv411p = ImageFormat(AV_PIX_FMT_YUV411P)
     public static let yuv410p = ImageFormat(AV_PIX_FMT_YUV410P)
     public static let yuyv422 = ImageFormat(AV_PIX_FMT_YUYV422)
+    public static let uyvy422 = ImageFormat(AV_PIX_FMT_UYVY422)
     public static let nv12 = ImageFormat(AV_PIX_FMT_NV12)
 }
 

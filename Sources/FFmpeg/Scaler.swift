@@ -69,12 +69,10 @@ public final class Scaler {
     public let destination: ImageDescription
     private let context: OpaquePointer
 
-    private static let silence: Void = av_log_set_level(AV_LOG_QUIET)
-
     public init(from source: ImageDescription, to destination: ImageDescription, quality: ScalerQuality = .area)
         throws(ScalerError)
     {
-        _ = Self.silence
+        FFmpegLog.silence()
         let what =
             "\(source.format) \(source.width)x\(source.height) to"
             + " \(destination.format) \(destination.width)x\(destination.height)"

@@ -1,0 +1,134 @@
+import CFFmpeg
+
+/// Writes decoded pictures to memory of a given layout: line by line where they are as wanted, else by a ``Scaler``.
+final class PictureCopier {
+    private var scaler: Scaler?
+    /// What the scaler makes: it writes whole blocks, beyond what it was given room for.
+    private var made: UnsafeMutablePointer<AVFrame>?
+    /// A picture that is stored bottom up, turned.
+    private var turned: UnsafeMutablePointer<AVFrame>?
+
+    init() {}
+
+    deinit {
+        av_frame_free(&made)
+        av_frame_free(&turned)
+    }
+
+    static func range(_ format: AVPixelFormat, _ told: AVColorRange) -> ColorRange {
+        switch format {
+        case AV_PIX_FMT_YUVJ420P, AV_PIX_FMT_YUVJ422P, AV_PIX_FMT_YUVJ444P, AV_PIX_FMT_YUVJ440P, AV_PIX_FMT_YUVJ411P:
+            .full
+        default: told == AVCOL_RANGE_JPEG ? .full : .limited
+        }
+    }
+
+    func copy(
+        _ frame: UnsafeMutablePointer<AVFrame>, as wanted: ImageDescription, to planes: ImagePlanes
+    ) throws(MediaError) {
+        let picture = frame.pointee
+        let format = ImageFormat(AVPixelFormat(picture.format))
+        let range = Self.range(format.code, picture.color_range)
+        let source = ImageDescription(format, width: Int(picture.width), height: Int(picture.height), range: range)
+        let hasRange = wanted.format != .bgr24 && wanted.format != .rgb24 && wanted.format != .gray8
+        if format == wanted.format, source.width == wanted.width, source.height == wanted.height,
+            !hasRange || range == wanted.range
+        {
+            return try lines(frame, wanted, planes)
+        }
+        let upright = try uprightPicture(frame, source)
+        if scaler?.source != source || scaler?.destination != wanted {
+            do throws(ScalerError) {
+                scaler = try Scaler(from: source, to: wanted)
+            } catch {
+                throw MediaError(error.operation, message: error.message)
+            }
+            made = try buffer(wanted, replacing: &made)
+        }
+        guard let scaler, let made else { throw MediaError("av_frame_get_buffer", cffmpeg_no_memory()) }
+        do throws(ScalerError) {
+            try scaler.scale(Self.planes(upright), to: Self.planes(made))
+        } catch {
+            throw MediaError(error.operation, message: error.message)
+        }
+        try lines(made, wanted, planes)
+    }
+
+    private func buffer(
+        _ description: ImageDescription, replacing old: inout UnsafeMutablePointer<AVFrame>?
+    ) throws(MediaError) -> UnsafeMutablePointer<AVFrame>? {
+        av_frame_free(&old)
+        guard let frame = av_frame_alloc() else { throw MediaError("av_frame_alloc", cffmpeg_no_memory()) }
+        frame.pointee.format = description.format.code.rawValue
+        frame.pointee.width = Int32(clamping: description.width)
+        frame.pointee.height = Int32(clamping: description.height)
+        let result = av_frame_get_buffer(frame, 0)
+        guard result >= 0 else {
+            var freed: UnsafeMutablePointer<AVFrame>? = frame
+            av_frame_free(&freed)
+            throw MediaError("av_frame_get_buffer", result)
+        }
+        return frame
+    }
+
+    // The scaler takes strides above zero only.
+    private func uprightPicture(
+        _ frame: UnsafeMutablePointer<AVFrame>, _ description: ImageDescription
+    ) throws(MediaError) -> UnsafeMutablePointer<AVFrame> {
+        let count = description.format.planes
+        guard (0..<count).contains(where: { Self.stride(frame, $0) < 0 }) else { return frame }
+        if turned?.pointee.width != frame.pointee.width || turned?.pointee.height != frame.pointee.height
+            || turned?.pointee.format != frame.pointee.format
+        {
+            turned = try buffer(description, replacing: &turned)
+        }
+        guard let turned else { throw MediaError("av_frame_get_buffer", cffmpeg_no_memory()) }
+        try lines(frame, description, Self.planes(turned))
+        return turned
+    }
+
+    private func lines(
+        _ frame: UnsafeMutablePointer<AVFrame>, _ description: ImageDescription, _ planes: ImagePlanes
+    ) throws(MediaError) {
+        for plane in 0..<description.format.planes {
+            let bytes = description.format.lineBytes(plane: plane, width: description.width)
+            guard let from = Self.base(frame, plane), let to = planes[plane], bytes > 0, to.stride >= bytes else {
+                throw MediaError("copyPicture", message: "plane \(plane) is missing or too narrow")
+            }
+            let stride = Self.stride(frame, plane)
+            for line in 0..<description.format.lines(plane: plane, height: description.height) {
+                (to.base + line * to.stride).copyMemory(from: from + line * stride, byteCount: bytes)
+            }
+        }
+    }
+
+    private static func planes(_ frame: UnsafeMutablePointer<AVFrame>) -> ImagePlanes {
+        var planes = ImagePlanes()
+        for plane in 0..<4 {
+            if let base = base(frame, plane) { planes[plane] = (base, stride(frame, plane)) }
+        }
+        return planes
+    }
+
+    private static func base(_ frame: UnsafeMutablePointer<AVFrame>, _ plane: Int) -> UnsafeMutableRawPointer? {
+        let data = frame.pointee.data
+        let pointer: UnsafeMutablePointer<UInt8>? =
+            switch plane {
+            case 0: data.0
+            case 1: data.1
+            case 2: data.2
+            default: data.3
+            }
+        return pointer.map(UnsafeMutableRawPointer.init)
+    }
+
+    private static func stride(_ frame: UnsafeMutablePointer<AVFrame>, _ plane: Int) -> Int {
+        let strides = frame.pointee.linesize
+        return switch plane {
+        case 0: Int(strides.0)
+        case 1: Int(strides.1)
+        case 2: Int(strides.2)
+        default: Int(strides.3)
+        }
+    }
+}
