@@ -54,8 +54,10 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case who
     /// `device.rename`.
     case names
-    /// `fault.inject`.
+    /// `fault.inject`, `fault.script` and what belongs to it.
     case faults
     /// Frames in shared memory: `media/<device>.ring`, and `buffer/` topics.
     case rings
+    /// `source.create`: clients' own frames as devices.
+    case sources
 }

@@ -3,7 +3,7 @@ public import JSON
 /// Every method that this bus knows. Published by `bus.methods`; requests are checked against it before anything looks at them.
 public enum MethodTable {
     /// In the order in which the specification has them.
-    public static let all: [Method] = bus + devices + locks + configuration + faults
+    public static let all: [Method] = bus + devices + locks + configuration + faults + sources
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
@@ -224,24 +224,5 @@ extension MethodTable {
                 .optional("lock", .reference("LockToken")),
             ]),
             result: .reference("ConfigureResult"), feature: .configure, errors: setErrors),
-    ]
-
-    private static let faults = [
-        Method(
-            "fault.inject", "Makes a virtual device misbehave.",
-            params: .object([
-                .required("device", .reference("DeviceID")),
-                .required("fault", .choice(["stall", "crash", "busy", "slow", "refuse", "meddle", "none"])),
-                .optional(
-                    "milliseconds",
-                    Schema.reference("Milliseconds").described(
-                        "How long: of a stall (absent: for good), or of each slow call.")),
-                .optional(
-                    "control",
-                    .string(minLength: 1, maxLength: 128).described(
-                        "The control that meddle sets, or that refuse is for (absent: whatever is changed next).")),
-                .optional("value", Schema.reference("ControlValue").described("What meddle sets it to.")),
-            ]),
-            admin: true, feature: .faults, errors: [.deviceNotFound, .workerCrashed])
     ]
 }

@@ -81,6 +81,8 @@ extension RuntimeDirectory {
     public func mediaSocket(_ device: String) -> String { "\(media)/\(device).sock" }
     /// SOCK_SEQPACKET: a device's rings in shared memory.
     public func ringSocket(_ device: String) -> String { "\(media)/\(device).ring" }
+    /// SOCK_STREAM: where the frames of a client's own device go.
+    public func sourceSocket(_ device: String) -> String { "\(media)/\(device).push" }
     /// What only the coordinator and its workers see; mode 0700.
     public var internalDirectory: String { "\(path)/internal" }
     /// Where workers report to the coordinator.
@@ -91,6 +93,9 @@ extension RuntimeDirectory {
     public var coordinatorLock: String { "\(path)/camerabusd.lock" }
     /// What outlives the coordinator: locks, fence counter.
     public var stateFile: String { "\(internalDirectory)/state.json" }
+
+    /// What outlives the coordinator of clients' own devices.
+    public var sourcesFile: String { "\(internalDirectory)/sources.json" }
 
     /// As libzmq wants it.
     public static func endpoint(_ path: String) -> String { "ipc://\(path)" }

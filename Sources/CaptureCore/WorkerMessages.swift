@@ -28,7 +28,7 @@ public struct WorkerOrder: Hashable, Sendable {
         case who
         /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
         case plugged(CameraFacts, isNew: Bool)
-        /// Makes a virtual device misbehave: {fault, milliseconds?}.
+        /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list} answers {script}, {cancel} ends it.
         case fault(JSONValue)
         /// Ends the process in order.
         case stop

@@ -15,17 +15,15 @@ public final class VirtualCamera: VideoSource {
     private var controlTable: VirtualControls
     private let state: VirtualSensorState
     private var sensor: VirtualSensor?
-    private var isBusy = false
-    private var delay = 0
-    private var refusal: Refusal?
+    private var faults = VirtualFaults()
+    /// What was opened has been pulled out since: it is of no use any more, whatever is plugged in now.
+    private var isDead = false
+    /// The queue of the running stream.
+    private var queue: VirtualQueue?
+    /// The controls as they come from the factory.
+    private let pristine: VirtualControls
     private var hasPriority = false
     private var told: VirtualEventQueue?
-
-    /// A refusal that is to come (``VirtualFault/refuse(control:)``).
-    private enum Refusal: Equatable {
-        case anything
-        case control(String)
-    }
 
     /// - Parameter index: the camera's number from 0. The first looks back, the second to the front and has no focus, further ones
     ///   are external.
@@ -41,6 +39,7 @@ public final class VirtualCamera: VideoSource {
             uniqueID: "virtual-\(index)", localizedName: "Virtual Camera \(index)", type: .virtual,
             position: position, driver: "virtual", bus: "virtual:\(index)")
         controlTable = VirtualControls(hasFocus: position != .front)
+        pristine = controlTable
         state = VirtualSensorState(VirtualLook(controlTable))
     }
 
@@ -49,6 +48,7 @@ public final class VirtualCamera: VideoSource {
     // MARK: Opening
 
     public func open() throws(SourceError) -> DeviceDescription {
+        guard !faults.isUnplugged, !isDead else { throw VirtualFaults.gone("open", device: identity.bus) }
         configure()
         isOpen = true
         return DeviceDescription(
@@ -60,17 +60,14 @@ public final class VirtualCamera: VideoSource {
         hasPriority = false
         told = nil
         isOpen = false
+        isDead = false
     }
 
     /// Every configuring call begins here: it takes as long as a slow driver would.
-    private func configure() {
-        guard delay > 0 else { return }
-        let end = MonotonicClock.now() + Int64(delay) * 1_000_000
-        var time = timespec(tv_sec: Int(end / 1_000_000_000), tv_nsec: Int(end % 1_000_000_000))
-        while clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nil) == EINTR {}
-    }
+    private func configure() { faults.wait() }
 
     private func requireOpen(_ operation: String) throws(SourceError) {
+        guard !isDead else { throw VirtualFaults.gone(operation, device: identity.bus) }
         guard isOpen else {
             throw SourceError(.failed, operation: operation, message: "\(identity.bus): not open")
         }
@@ -83,13 +80,8 @@ public final class VirtualCamera: VideoSource {
         }
     }
 
-    // As some cameras do with what they have taken in `VIDIOC_TRY_FMT`, or within a control's range.
     private func refuseIfTold(_ operation: String, control: String? = nil) throws(SourceError) {
-        guard let refusal, refusal == .anything || refusal == control.map(Refusal.control) else { return }
-        self.refusal = nil
-        throw SourceError(
-            .refused, operation: operation, errno: EINVAL,
-            message: "\(identity.bus): the camera has been told to refuse it", control: control)
+        try faults.refuseIfTold(operation, control: control, device: identity.bus)
     }
 
     // MARK: Format and rate
@@ -192,11 +184,7 @@ public final class VirtualCamera: VideoSource {
         try requireOpen(operation)
         configure()
         endSensor()
-        if isBusy {
-            isBusy = false
-            throw SourceError(
-                .inUse, operation: operation, errno: EBUSY, message: "\(identity.bus): another program streams it")
-        }
+        try faults.checkStart(operation, device: identity.bus)
         guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
             throw SourceError(
                 .refused, operation: operation, errno: EINVAL,
@@ -204,6 +192,7 @@ public final class VirtualCamera: VideoSource {
         }
         let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
         sensor = try VirtualSensor(queue, selection, duration, index: index, state: state)
+        self.queue = queue
         return VirtualStream(queue, layout, duration)
     }
 
@@ -221,6 +210,7 @@ public final class VirtualCamera: VideoSource {
     private func endSensor() {
         sensor?.end()
         sensor = nil
+        queue = nil
     }
 
     // MARK: Faults
@@ -228,30 +218,54 @@ public final class VirtualCamera: VideoSource {
     public func injectFault(_ fault: VirtualFault) throws(SourceError) {
         switch fault {
         case .stall(let milliseconds):
-            let now = MonotonicClock.now()
-            let until = milliseconds.map { now + Int64(clamped($0)) * 1_000_000 } ?? Int64.max
+            let until = milliseconds.map(VirtualFaults.end) ?? Int64.max
             state.update { $0.stalledUntil = until }
         case .crash: kill(getpid(), SIGKILL)
-        case .busy: isBusy = true
-        case .slow(let milliseconds): delay = clamped(milliseconds)
+        case .busy(let milliseconds): faults.beBusy(milliseconds: milliseconds)
+        case .slow(let milliseconds): faults.beSlow(milliseconds: milliseconds)
         case .refuse(let control):
             if let control, controlTable.values[control] == nil {
                 throw SourceError(
                     .refused, operation: "fault", errno: EINVAL,
                     message: "\(identity.bus): there is no control \(control)", control: control)
             }
-            refusal = control.map(Refusal.control) ?? .anything
+            faults.refuse(control)
         case .meddle(let control, let value): try meddle(control, value)
+        case .unplug: unplug()
+        case .replug: replug()
+        case .corrupt(let frames): state.update { $0.corruptLeft = max(0, frames) }
+        case .noSpace(let milliseconds): faults.haveNoSpace(milliseconds: milliseconds)
+        case .rate(let percent): state.update { $0.pace.percent = percent }
+        case .drift(let partsPerMillion): state.update { $0.pace.partsPerMillion = partsPerMillion }
         case .none:
             // Not before now: what the stall cost stays lost, also where the sensor's thread is late.
             let now = MonotonicClock.now()
-            state.update { $0.stalledUntil = min($0.stalledUntil, now) }
-            isBusy = false
-            delay = 0
-            refusal = nil
+            state.update {
+                $0.stalledUntil = min($0.stalledUntil, now)
+                $0.corruptLeft = 0
+                $0.pace = VirtualPace()
+            }
+            replug()
+            faults = VirtualFaults()
         }
     }
 
-    /// At most a day.
-    private func clamped(_ milliseconds: Int) -> Int { min(max(0, milliseconds), 86_400_000) }
+    private func unplug() {
+        guard !faults.isUnplugged else { return }
+        faults.unplug()
+        isDead = isOpen
+        queue?.fail(VirtualFaults.gone("VIDIOC_DQBUF", device: identity.bus))
+        told?.fail(VirtualFaults.gone("VIDIOC_DQEVENT", device: identity.bus))
+        endSensor()
+    }
+
+    // Without power it has forgotten what was set.
+    private func replug() {
+        guard faults.isUnplugged else { return }
+        faults.replug()
+        controlTable = pristine
+        (selection, duration) = (VirtualFormats.initial, VirtualFormats.initialDuration)
+        let look = VirtualLook(controlTable)
+        state.update { $0.look = look }
+    }
 }

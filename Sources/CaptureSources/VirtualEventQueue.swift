@@ -5,6 +5,7 @@ import Synchronization
 final class VirtualEventQueue: DeviceEventQueue, Sendable {
     private let ready: EventDescriptor
     private let waiting = Mutex<[ControlEvent]>([])
+    private let failure = Mutex<SourceError?>(nil)
 
     init() throws(SourceError) {
         do { ready = try EventDescriptor() } catch {
@@ -32,8 +33,15 @@ final class VirtualEventQueue: DeviceEventQueue, Sendable {
         }
     }
 
+    /// The device is gone. The descriptor stays readable.
+    func fail(_ error: SourceError) {
+        failure.withLock { $0 = error }
+        ready.signal()
+    }
+
     func next() throws(SourceError) -> DeviceEvent? {
-        waiting.withLock { waiting in
+        if let failure = failure.withLock({ $0 }) { throw failure }
+        return waiting.withLock { waiting in
             guard !waiting.isEmpty else {
                 ready.drain()
                 return nil

@@ -20,6 +20,8 @@ final class VirtualQueue: @unchecked Sendable {
         /// Both in the order in which they came; they never grow beyond the number of slots.
         var queued: [Int]
         var filled: [Int]
+        /// Why the device has no more to give.
+        var failure: SourceError?
     }
 
     /// What the memory gives out at once is queued.
@@ -42,12 +44,16 @@ final class VirtualQueue: @unchecked Sendable {
 
     // MARK: The loop's side
 
-    func dequeue() -> FrameSlot? {
+    func dequeue() throws(SourceError) -> FrameSlot? {
         if let slot = takeFilled() { return slot }
+        if let failure = state.withLock({ $0.failure }) { throw failure }
         // Neither side has the lock while it calls the kernel, so that none waits for the other there: what was filled
         // before the signal went is found by the second look.
         ready.drain()
-        return takeFilled()
+        if let slot = takeFilled() { return slot }
+        // Told between the two looks.
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+        return nil
     }
 
     private func takeFilled() -> FrameSlot? {
@@ -92,6 +98,12 @@ final class VirtualQueue: @unchecked Sendable {
             return state.filled.count == 1
         }
         if isFirst { ready.signal() }
+    }
+
+    /// There will be no more frames: said after those that are filled. The descriptor stays readable.
+    func fail(_ failure: SourceError) {
+        state.withLock { if $0.failure == nil { $0.failure = failure } }
+        ready.signal()
     }
 
     /// Gives a slot back that could not be filled.

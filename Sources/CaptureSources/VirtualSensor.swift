@@ -11,6 +11,9 @@ final class VirtualSensorState: Sendable {
         var stalledUntil: Int64 = 0
         /// How often a key frame was asked for.
         var keyframeRequests: UInt64 = 0
+        var pace = VirtualPace()
+        /// The next so many frames are to come damaged.
+        var corruptLeft = 0
     }
 
     private let value: Mutex<Value>
@@ -22,10 +25,19 @@ final class VirtualSensorState: Sendable {
     func update(_ change: (inout Value) -> Void) {
         value.withLock { change(&$0) }
     }
+
+    /// Whether the frame that has just been taken is to be damaged.
+    func takeCorruption() -> Bool {
+        value.withLock { value in
+            guard value.corruptLeft > 0 else { return false }
+            value.corruptLeft -= 1
+            return true
+        }
+    }
 }
 
 /// The part of a virtual camera that takes pictures: a thread that wakes at each frame's time, draws it into the next queued slot,
-/// and wakes the loop. Times follow from the start and the frame's number, so that they never drift.
+/// and wakes the loop. Times follow from the start and the frame's number, so that they never drift unless they are told to.
 final class VirtualSensor {
     private let stop: EventDescriptor
     private let thread: NamedThread
@@ -43,8 +55,8 @@ final class VirtualSensor {
         do {
             let stop = try EventDescriptor()
             let run = Run(
-                queue: queue, painter: painter, duration: duration, state: state, stop: stop,
-                timer: try TimerDescriptor())
+                queue: queue, painter: painter, duration: duration, isCompressed: selection.pixelFormat.isCompressed,
+                state: state, stop: stop, timer: try TimerDescriptor())
             thread = try NamedThread(name: "sensor-\(index)") { run.loop() }
             self.stop = stop
         } catch {
@@ -64,27 +76,34 @@ final class VirtualSensor {
         let queue: VirtualQueue
         let painter: VirtualPainter
         let duration: FrameDuration
+        let isCompressed: Bool
         let state: VirtualSensorState
         let stop: EventDescriptor
         let timer: TimerDescriptor
 
         init(
-            queue: VirtualQueue, painter: VirtualPainter, duration: FrameDuration, state: VirtualSensorState,
-            stop: EventDescriptor, timer: TimerDescriptor
+            queue: VirtualQueue, painter: VirtualPainter, duration: FrameDuration, isCompressed: Bool,
+            state: VirtualSensorState, stop: EventDescriptor, timer: TimerDescriptor
         ) {
             self.queue = queue
             self.painter = painter
             self.duration = duration
+            self.isCompressed = isCompressed
             self.state = state
             self.stop = stop
             self.timer = timer
         }
 
+        // Where the present pace began: a frame's number, and its time.
+        private var origin: (sequence: Int64, time: Int64) = (-1, 0)
+        private var pace = VirtualPace()
+
         func loop() {
-            let start = MonotonicClock.now()
+            origin.time = MonotonicClock.now()
+            pace = state.current.pace
             var sequence: Int64 = 0
             while true {
-                timer.arm(at: time(sequence, start))
+                timer.arm(at: time(sequence))
                 var waits = [2 of pollfd](repeating: pollfd(fd: stop.rawValue, events: Int16(POLLIN), revents: 0))
                 waits[1].fd = timer.rawValue
                 let result = withUnsafeMutablePointer(to: &waits) {
@@ -96,27 +115,26 @@ final class VirtualSensor {
                 let now = MonotonicClock.now()
                 // Frames whose time came while this thread had no processor are not lost, as long as there are slots for
                 // them: a camera doesn't wait for its reader.
-                let newest = max(sequence, count(now - start) - 1)
+                let newest = max(sequence, origin.sequence + pace.frames(in: now - origin.time, duration))
                 sequence = max(sequence, newest - Int64(max(1, queue.queuedCount)) + 1)
                 while sequence <= newest {
-                    capture(sequence, time(sequence, start))
+                    capture(sequence, time(sequence))
                     sequence += 1
                 }
+                changePace(after: newest)
             }
         }
 
         /// The first frame's time comes one duration after the start.
-        private func time(_ sequence: Int64, _ start: Int64) -> Int64 {
-            let offset =
-                Int128(sequence + 1) * Int128(duration.numerator) * 1_000_000_000 / Int128(duration.denominator)
-            return start + Int64(clamping: offset)
+        private func time(_ sequence: Int64) -> Int64 {
+            origin.time + pace.time(of: sequence - origin.sequence, duration)
         }
 
-        /// How many frames' times lie within so many nanoseconds.
-        private func count(_ nanoseconds: Int64) -> Int64 {
-            let frames =
-                Int128(nanoseconds) * Int128(duration.denominator) / (Int128(duration.numerator) * 1_000_000_000)
-            return Int64(clamping: frames)
+        private func changePace(after sequence: Int64) {
+            let present = state.current.pace
+            guard present != pace else { return }
+            origin = (sequence, time(sequence))
+            pace = present
         }
 
         private func capture(_ sequence: Int64, _ time: Int64) {
@@ -126,10 +144,17 @@ final class VirtualSensor {
             slot.monotonicTime = time
             slot.isCorrupt = false
             if painter.paint(slot, state) {
+                if self.state.takeCorruption() { damage(slot) }
                 queue.fill(slot)
             } else {
                 queue.release(slot)
             }
+        }
+
+        // What the driver marks it leaves there, and of what is compressed it has got a part only.
+        private func damage(_ slot: FrameSlot) {
+            slot.isCorrupt = true
+            if isCompressed { for region in slot.bytesUsed.indices { slot.bytesUsed[region] /= 2 } }
         }
     }
 }

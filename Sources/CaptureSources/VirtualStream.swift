@@ -19,7 +19,7 @@ public final class VirtualStream: FrameStream {
         frameDuration = duration
     }
 
-    public func dequeue() throws(SourceError) -> FrameSlot? { queue.dequeue() }
+    public func dequeue() throws(SourceError) -> FrameSlot? { try queue.dequeue() }
 
     public func enqueue(_ slot: FrameSlot) throws(SourceError) {
         guard queue.enqueue(slot) else {

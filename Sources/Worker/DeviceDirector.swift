@@ -108,6 +108,9 @@ final class DeviceDirector {
         }
     }
 
+    /// The device may have come or gone, which nobody has told but a look at it.
+    func look() { perform(life.plugged(at: MonotonicClock.now())) }
+
     /// Closes the device for good, then calls the body.
     func end(then body: @escaping () -> Void) {
         whenEnded = body

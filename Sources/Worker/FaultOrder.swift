@@ -4,19 +4,13 @@ import CaptureSources
 import JSON
 
 extension VirtualFault {
-    /// Reads {fault, milliseconds?, control?, value?}.
+    /// Reads {fault, milliseconds?, control?, value?, frames?, percent?, partsPerMillion?}.
     init(json: JSONValue) throws(BusError) {
-        var milliseconds: Int?
-        if let value = json["milliseconds"], !value.isNull {
-            guard let number = value.integer, (0...3_600_000).contains(number) else {
-                throw .invalidParams("milliseconds", "must be 0 to 3600000")
-            }
-            milliseconds = Int(number)
-        }
+        let milliseconds = try Self.integer("milliseconds", json, 0...3_600_000)
         switch json["fault"]?.string {
         case "stall": self = .stall(milliseconds: milliseconds)
         case "crash": self = .crash
-        case "busy": self = .busy
+        case "busy": self = .busy(milliseconds: milliseconds)
         case "slow":
             guard let milliseconds else { throw .invalidParams("milliseconds", "is needed for slow") }
             self = .slow(milliseconds: milliseconds)
@@ -24,8 +18,32 @@ extension VirtualFault {
         case "meddle":
             guard let control = json["control"]?.string else { throw .invalidParams("control", "is needed for meddle") }
             self = .meddle(control: control, value: try ControlValue(json: json["value"] ?? .null, path: "value"))
+        case "unplug": self = .unplug
+        case "replug": self = .replug
+        case "corrupt": self = .corrupt(frames: try Self.integer("frames", json, 1...1_000_000) ?? 1)
+        case "noSpace": self = .noSpace(milliseconds: milliseconds)
+        case "rate":
+            guard let percent = try Self.integer("percent", json, 1...1000) else {
+                throw .invalidParams("percent", "is needed for rate")
+            }
+            self = .rate(percent: percent)
+        case "drift":
+            guard let parts = try Self.integer("partsPerMillion", json, -100_000...100_000) else {
+                throw .invalidParams("partsPerMillion", "is needed for drift")
+            }
+            self = .drift(partsPerMillion: parts)
         case "none": self = .none
-        default: throw .invalidParams("fault", "must be one of stall, crash, busy, slow, refuse, meddle, none")
+        default: throw .invalidParams("fault", "must be one of \(MethodTable.faultNames.joined(separator: ", "))")
         }
+    }
+
+    private static func integer(
+        _ name: String, _ json: JSONValue, _ range: ClosedRange<Int64>
+    ) throws(BusError) -> Int? {
+        guard let value = json[name], !value.isNull else { return nil }
+        guard let number = value.integer, range.contains(number) else {
+            throw .invalidParams(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return Int(number)
     }
 }

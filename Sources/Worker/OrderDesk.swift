@@ -49,6 +49,8 @@ final class OrderDesk {
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
+    /// Makes the device misbehave, and calls its last argument once.
+    var onFault: ((JSONValue, @escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
     /// Looks who uses the device, and calls its argument once.
@@ -236,7 +238,9 @@ final class OrderDesk {
             transactions[id] = nil
             finish(.success([:]))
         case .readControls: readControls(finish)
-        case .fault(let json): inject(try VirtualFault(json: json), finish)
+        case .fault(let json):
+            guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
+            onFault(json, finish)
         case .lock, .unlock, .stop, .who, .plugged: finish(.success([:]))
         }
     }
@@ -331,15 +335,6 @@ final class OrderDesk {
                         "asOf": .integer(snapshot.asOf),
                     ]
                 })
-        }
-    }
-
-    private func inject(_ fault: VirtualFault, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
-        let device = device
-        thread.perform { keeper throws(SourceError) in
-            try keeper.source.injectFault(fault)
-        } then: { result in
-            finish(result.map { [:] }.mapError { BusError($0, device: device) })
         }
     }
 

@@ -25,6 +25,7 @@ public final class Worker {
     private let director: DeviceDirector
     private let link: CoordinatorLink
     private let desk: OrderDesk
+    private let faults: FaultDesk
     private let users: DeviceUsers
     /// Where the device was found at the start.
     private let node: String?
@@ -115,6 +116,7 @@ public final class Worker {
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
                 silenceLimitMilliseconds: options.silenceLimitMilliseconds,
                 logger: logger)
+            faults = FaultDesk(device: options.device, loop, thread, logger: logger)
             link = try CoordinatorLink(
                 context, loop, path: directory.workersSocket,
                 hello: { link, inDoubt in
@@ -146,6 +148,7 @@ public final class Worker {
         }
         scheduleTick(at: MonotonicClock.now() + 1_000_000_000)
         director.begin()
+        if let script = options.faults { runFaults(script) }
         do {
             try loop.run()
         } catch {
@@ -156,6 +159,15 @@ public final class Worker {
         // A thread that sits in a driver ends with the process.
         if !thread.isAtWork { thread.end() }
         return ending ?? .failed
+    }
+
+    // What a script of another version says must not keep the camera from working.
+    private func runFaults(_ script: JSONValue) {
+        do {
+            try faults.run(script)
+        } catch {
+            logger.error("the script of faults is left out", metadata: ["problem": "\(error.message)"])
+        }
     }
 
     // MARK: Connections between the parts
@@ -204,6 +216,9 @@ public final class Worker {
         }
         desk.onPlugged = { [weak self] facts, isNew in self?.director.plugged(facts, isNew: isNew) }
         desk.onStop = { [weak self] in self?.end(.inOrder) }
+        desk.onFault = { [weak self] in self?.faults.handle($0, $1) }
+        faults.isGone = { [weak self] in self?.director.error?.reason == .deviceDisconnected }
+        faults.onPresence = { [weak self] in self?.director.look() }
         link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
         desk.onWho = { [weak self] in self?.tellUsers($0) }
         link.onOrder = { [weak self] order in self?.received(order) }

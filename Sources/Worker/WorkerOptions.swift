@@ -25,6 +25,8 @@ public struct WorkerOptions: Sendable {
     public var lockMemoryMilliseconds: Int64 = 5000
     /// What an earlier process of this device had committed, as it told it (`committed` of its status); nil: nothing.
     public var configuration: JSONValue?
+    /// A script of faults ([{at, fault, …}]) that begins with the process; nil: none.
+    public var faults: JSONValue?
 
     public init(device: String, runtimeDirectory: String) {
         self.device = device

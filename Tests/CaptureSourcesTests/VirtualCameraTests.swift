@@ -131,11 +131,11 @@ import Testing
 
     @Test func isBusyOnce() throws {
         let camera = try openCamera()
-        try camera.injectFault(.busy)
+        try camera.injectFault(.busy(milliseconds: nil))
         let error = #expect(throws: SourceError.self) { try camera.startStreaming() }
         #expect(error?.kind == .inUse)
         _ = try camera.startStreaming()
-        try camera.injectFault(.busy)
+        try camera.injectFault(.busy(milliseconds: nil))
         try camera.injectFault(.none)
         _ = try camera.startStreaming()
         camera.close()

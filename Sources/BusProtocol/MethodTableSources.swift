@@ -1,0 +1,35 @@
+extension MethodTable {
+    /// Pixel formats that clients' own frames can have.
+    static let sourceFormats = ["BGR3", "RGB3", "GREY", "YUYV", "UYVY", "NV12", "YU12", "MJPG"]
+
+    static let sources = [
+        Method(
+            "source.create", "Makes a device of the caller's own frames, which goes with the caller's process.",
+            params: .object([
+                .required("name", .string(minLength: 1, maxLength: 64).described("What people call it.")),
+                .required(
+                    "format",
+                    .object([
+                        .required("pixelFormat", .choice(sourceFormats)),
+                        .required("width", .integer(min: 1, max: 16384)),
+                        .required("height", .integer(min: 1, max: 16384)),
+                    ])),
+                .optional(
+                    "frameRate",
+                    .anyOf([.number(min: 0.000001, max: 1_000_000), .reference("FrameDuration")]).described(
+                        "Frames a second, or exactly as frame duration; absent: they come when they come.")),
+            ]),
+            result: .object(
+                [
+                    .required("device", .reference("DeviceID")), .required("uniqueID", .string()),
+                    .required("path", .string().described("Of the Unix socket that the frames go to.")),
+                    .required(
+                        "bytes", .integer(min: 1).described("That a frame has; of compressed ones, at most.")),
+                ], additional: true),
+            feature: .sources, errors: [.deviceBusy, .workerCrashed]),
+        Method(
+            "source.delete", "Takes a device away that was made by source.create.",
+            params: .object([.required("device", .reference("DeviceID"))]), feature: .sources,
+            errors: [.deviceNotFound]),
+    ]
+}
