@@ -13,9 +13,14 @@ public enum DeviceNames {
         public var alias: String?
         /// The one that was made for it before.
         public var made: String?
+        /// Somebody called it so who may not take other devices' ids: it gets what they leave.
+        public var isGuest: Bool
 
-        public init(uniqueID: String, name: String, preferred: String? = nil, alias: String? = nil, made: String? = nil)
-        {
+        public init(
+            uniqueID: String, name: String, preferred: String? = nil, alias: String? = nil, made: String? = nil,
+            isGuest: Bool = false
+        ) {
+            self.isGuest = isGuest
             self.uniqueID = uniqueID
             self.name = name
             self.preferred = preferred
@@ -44,7 +49,7 @@ public enum DeviceNames {
             owners[id] = device.uniqueID
             return id
         }
-        let devices = devices.sorted { $0.uniqueID < $1.uniqueID }
+        let devices = devices.sorted { ($0.isGuest ? 1 : 0, $0.uniqueID) < ($1.isGuest ? 1 : 0, $1.uniqueID) }
         var names: [String: Name] = [:]
         for device in devices {
             let alias = configured[device.uniqueID] ?? take(device.alias, device)
@@ -78,7 +83,7 @@ public enum DeviceNames {
     public static func collisions(_ devices: [Device], configured: [String: String]) -> [Collision] {
         let names = assign(devices, configured: configured)
         return devices.sorted { $0.uniqueID < $1.uniqueID }.compactMap { device in
-            guard configured[device.uniqueID] == nil, let wanted = device.alias ?? device.preferred,
+            guard configured[device.uniqueID] == nil, !device.isGuest, let wanted = device.alias ?? device.preferred,
                 let given = names[device.uniqueID]?.id, given != wanted,
                 let owner = owner(of: wanted, devices, configured: configured), owner != device.uniqueID
             else { return nil }

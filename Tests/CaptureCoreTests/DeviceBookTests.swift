@@ -84,6 +84,20 @@ struct DeviceBookTests {
         #expect(DeviceNames.owner(of: "hd-webcam-1", [named], configured: [:]) == "x")
     }
 
+    @Test("whoever calls itself what another device is called gets another id, whenever that one comes")
+    func guests() {
+        func guest(_ name: String) -> DeviceNames.Device {
+            DeviceNames.Device(uniqueID: "a-guest", name: name, preferred: name, made: name, isGuest: true)
+        }
+        #expect(DeviceNames.assign([guest("cam0")], configured: [:])["a-guest"]?.id == "cam0")
+        let camera = DeviceNames.Device(uniqueID: "virtual-0", name: "Virtual Camera 0", preferred: "cam0")
+        let names = DeviceNames.assign([guest("cam0"), camera, device("x", made: "yard")], configured: [:])
+        #expect(names["virtual-0"]?.id == "cam0" && names["a-guest"]?.id.hasPrefix("cam0-") == true)
+        let others = DeviceNames.assign([guest("yard"), device("x", made: "yard")], configured: [:])
+        #expect(others["x"]?.id == "yard" && others["a-guest"]?.id.hasPrefix("yard-") == true)
+        #expect(DeviceNames.collisions([guest("cam0"), camera], configured: [:]).isEmpty)
+    }
+
     @Test("ids stay with their devices whoever comes and goes, as long as the book holds them", arguments: 0..<30)
     func stable(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

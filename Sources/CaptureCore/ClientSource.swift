@@ -1,0 +1,74 @@
+public import JSON
+
+/// A device whose frames a client makes (`source.create`).
+public struct ClientSource: Hashable, Sendable {
+    /// What people call it; its `uniqueID` comes from it, so that a program that is started again has the same device.
+    public var name: String
+    public var format: FormatSelection
+    /// nil: the frames come when they come.
+    public var frameDuration: FrameDuration?
+    /// Whose process alone may send frames, as the kernel names it.
+    public var owner: LockHolder
+
+    public init(name: String, format: FormatSelection, frameDuration: FrameDuration?, owner: LockHolder) {
+        self.name = name
+        self.format = format
+        self.frameDuration = frameDuration
+        self.owner = owner
+    }
+
+    /// What frames of a client can be.
+    public static let pixelFormats: [PixelFormat] = [
+        .bgr24, .rgb24, .grey, .yuyv, .uyvy, .nv12, .i420, .motionJPEG,
+    ]
+
+    /// Bytes of a frame.
+    public static let maximumFrameBytes = 128 << 20
+
+    /// How its frames lie in memory; nil for one that is too large, or of another format.
+    public var layout: FrameLayout? {
+        guard Self.pixelFormats.contains(format.pixelFormat),
+            let layout = FrameLayout.packed(format.pixelFormat, format.dimensions),
+            layout.totalBytes <= Self.maximumFrameBytes
+        else { return nil }
+        return layout
+    }
+
+    public var uniqueID: String { Slug.joined(["client", name], limit: 120) }
+
+    public var identity: DeviceIdentity {
+        DeviceIdentity(
+            uniqueID: uniqueID, localizedName: name, type: .virtual, position: .unspecified, driver: "client",
+            bus: "client:\(owner.pid)")
+    }
+
+    public var json: JSONValue {
+        .members([
+            "name": .string(name), "pixelFormat": .string(format.pixelFormat.name),
+            "width": JSONValue(format.dimensions.width), "height": JSONValue(format.dimensions.height),
+            "frameDuration": frameDuration.map { .string($0.description) }, "uid": JSONValue(owner.uid),
+            "gid": JSONValue(owner.gid), "pid": JSONValue(owner.pid),
+            "startTime": owner.startTime.map { .string(String($0)) }, "process": .string(owner.name),
+        ])
+    }
+
+    public init?(json: JSONValue) {
+        guard let name = json["name"]?.string,
+            let pixelFormat = json["pixelFormat"]?.string.flatMap({ PixelFormat($0) }),
+            let width = json["width"]?.integer, let height = json["height"]?.integer,
+            let uid = json["uid"]?.integer.flatMap({ UInt32(exactly: $0) }),
+            let gid = json["gid"]?.integer.flatMap({ UInt32(exactly: $0) }),
+            let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) }),
+            (1...65535).contains(width), (1...65535).contains(height)
+        else { return nil }
+        self.init(
+            name: name,
+            format: FormatSelection(
+                pixelFormat: pixelFormat, dimensions: Dimensions(width: Int(width), height: Int(height))),
+            frameDuration: json["frameDuration"]?.string.flatMap { FrameDuration($0) },
+            owner: LockHolder(
+                uid: uid, gid: gid, pid: pid, startTime: json["startTime"]?.string.flatMap { UInt64($0) },
+                name: json["process"]?.string ?? "unknown"))
+        guard layout != nil else { return nil }
+    }
+}

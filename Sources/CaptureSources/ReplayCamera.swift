@@ -1,0 +1,173 @@
+public import CaptureCore
+import Glibc
+import LinuxIO
+import Synchronization
+
+/// A recorded movie, or a folder of pictures, as a camera: in real time, again and again or once.
+///
+/// Motion JPEG is passed on as it is stored, H.264 where that format is chosen; everything else is decoded. It begins anew with each
+/// stream. Where it is played once, its end is a camera's that has been unplugged: it comes back when another file is there, or
+/// when it is plugged in again by ``VirtualFault/replug``.
+public final class ReplayCamera: VideoSource {
+    public let identity: DeviceIdentity
+
+    private let path: String
+    private let loops: Bool
+    private let rate: FrameDuration?
+    private var material: ReplayMaterial?
+    private var selection: FormatSelection?
+    private var player: ReplayPlayer?
+    private let state = ReplayState()
+
+    /// - Parameters:
+    ///   - path: of a movie, or of a folder with pictures, which are taken in the order of their names.
+    ///   - loops: from the beginning again at the end.
+    ///   - frameDuration: of pictures (nil: ten a second), and of movies that don't say theirs (nil: 25 a second).
+    public init(_ identity: DeviceIdentity, path: String, loops: Bool, frameDuration: FrameDuration? = nil) {
+        self.identity = identity
+        self.path = path
+        self.loops = loops
+        rate = frameDuration
+    }
+
+    deinit { player?.end() }
+
+    // MARK: Opening
+
+    public func open() throws(SourceError) -> DeviceDescription {
+        let material = try ReplayMaterial(path, rate: rate)
+        guard state.ended != material.signature else { throw Self.ended(path) }
+        let formats = material.formats
+        self.material = material
+        let isKnown = formats.contains {
+            $0.pixelFormat == selection?.pixelFormat && $0.dimensions == selection?.dimensions
+        }
+        // Of H.264 no other renditions can be had: who wants it chooses it.
+        if !isKnown, let first = formats.first(where: { $0.pixelFormat != .h264 }) ?? formats.first {
+            selection = FormatSelection(pixelFormat: first.pixelFormat, dimensions: first.dimensions)
+        }
+        return DeviceDescription(identity: identity, formats: formats, controls: [])
+    }
+
+    public func close() {
+        endPlayer()
+        material = nil
+    }
+
+    private static func ended(_ path: String) -> SourceError {
+        SourceError(.disconnected, operation: "replay", errno: ENODEV, message: "\(path) has been played to its end")
+    }
+
+    private func opened(_ operation: String) throws(SourceError) -> (ReplayMaterial, FormatSelection) {
+        guard let material, let selection else {
+            throw SourceError(.failed, operation: operation, message: "\(identity.bus): not open")
+        }
+        return (material, selection)
+    }
+
+    // MARK: Format and rate
+
+    public func activeFormat() throws(SourceError) -> FormatSelection { try opened("VIDIOC_G_FMT").1 }
+
+    public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
+        let (material, _) = try opened("VIDIOC_TRY_FMT")
+        let formats = material.formats
+        guard let format = formats.first(where: { $0.pixelFormat == selection.pixelFormat }) ?? formats.first else {
+            throw SourceError(.refused, operation: "VIDIOC_TRY_FMT", errno: EINVAL, message: "\(path) has no format")
+        }
+        return FormatSelection(pixelFormat: format.pixelFormat, dimensions: format.dimensions)
+    }
+
+    public func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
+        let given = try tryFormat(selection)
+        guard player == nil else {
+            throw SourceError(
+                .inUse, operation: "VIDIOC_S_FMT", errno: EBUSY, message: "\(identity.bus): not while it streams")
+        }
+        self.selection = given
+        return given
+    }
+
+    public func frameDuration() throws(SourceError) -> FrameDuration? { try opened("VIDIOC_G_PARM").0.frameDuration }
+
+    public func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration {
+        try opened("VIDIOC_S_PARM").0.frameDuration
+    }
+
+    // MARK: What it has not
+
+    public func controls() throws(SourceError) -> [CaptureControl] { [] }
+
+    public func controlValues() throws(SourceError) -> [String: ControlValue] { [:] }
+
+    public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
+        throw SourceError(
+            .refused, operation: "VIDIOC_S_EXT_CTRLS", errno: EINVAL, message: "\(identity.bus) has no controls",
+            control: name)
+    }
+
+    public func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority { .unsupported }
+
+    public func events() throws(SourceError) -> (any DeviceEventQueue)? { nil }
+
+    public func requestKeyframe() throws(SourceError) {}
+
+    // MARK: Streaming
+
+    public func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
+        let (material, selection) = try opened("VIDIOC_STREAMON")
+        endPlayer()
+        guard let layout = FrameLayout.packed(selection.pixelFormat, selection.dimensions) else {
+            throw SourceError(
+                .refused, operation: "VIDIOC_STREAMON", errno: EINVAL,
+                message: "\(identity.bus): \(selection.pixelFormat.name) has no layout")
+        }
+        let reel = try material.reel(selection)
+        let queue = try VirtualQueue(try allocate(layout, layout.totalBytes))
+        let (state, path) = (state, path)
+        let again: () throws(SourceError) -> any ReplayReel = { () throws(SourceError) in
+            // Whoever takes the file away, or replaces it, is heard at the next pass.
+            guard try ReplayMaterial.look(path).0 == material.signature else {
+                throw SourceError(
+                    .failed, operation: "replay", message: "\(path) is another one now; it is opened anew")
+            }
+            return try material.reel(selection)
+        }
+        player = try ReplayPlayer(
+            queue, layout, material.frameDuration, reel: reel, again: loops ? again : nil,
+            onEnd: {
+                state.ended = material.signature
+                return Self.ended(path)
+            })
+        return VirtualStream(queue, layout, material.frameDuration)
+    }
+
+    public func stopStreaming() throws(SourceError) { endPlayer() }
+
+    private func endPlayer() {
+        player?.end()
+        player = nil
+    }
+
+    // MARK: Faults
+
+    public func injectFault(_ fault: VirtualFault) throws(SourceError) {
+        guard fault == .replug || fault == .none else {
+            throw SourceError(
+                .refused, operation: "fault", errno: EINVAL,
+                message: "\(identity.bus): a replay can be plugged in again (replug), and no more")
+        }
+        state.ended = nil
+    }
+}
+
+/// What the player's thread tells the device thread.
+private final class ReplayState: Sendable {
+    private let signature = Mutex<ReplayMaterial.Signature?>(nil)
+
+    /// The material that has been played to its end.
+    var ended: ReplayMaterial.Signature? {
+        get { signature.withLock { $0 } }
+        set { signature.withLock { $0 = newValue } }
+    }
+}

@@ -1,0 +1,179 @@
+import CaptureCore
+import FFmpeg
+import Glibc
+import LinuxIO
+
+/// What a replay camera plays: a movie, or a folder of pictures. Looked at anew at each opening.
+struct ReplayMaterial {
+    /// How the file, or the folder, was when it was looked at: another one under its path is another material.
+    struct Signature: Hashable {
+        let device: UInt64
+        let inode: UInt64
+        let size: Int64
+        let changed: Int64
+    }
+
+    let path: String
+    let signature: Signature
+    /// In a folder: its pictures, in the order of their names.
+    let pictures: [String]
+    let isFolder: Bool
+    let track: VideoTrack
+    let frameDuration: FrameDuration
+
+    /// Pictures of a folder.
+    static let maximumPictures = 100_000
+    private static let extensions: Set = ["jpg", "jpeg", "png", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pnm"]
+
+    /// - Parameter rate: of pictures, and of movies that don't say theirs.
+    /// - Throws: `disconnected` where nothing is there that could be played, `notPermitted`.
+    init(_ path: String, rate: FrameDuration?) throws(SourceError) {
+        self.path = path
+        let (signature, isFolder) = try Self.look(path)
+        self.signature = signature
+        self.isFolder = isFolder
+        pictures = isFolder ? try Self.pictures(in: path) : []
+        let first = pictures.first ?? path
+        do throws(MediaError) {
+            let reader = try MovieReader(
+                first, delivers: .pictures, frameRate: rate.map { "\($0.denominator)/\($0.numerator)" })
+            track = reader.track
+        } catch {
+            throw Self.unusable(first, error)
+        }
+        let ownRate = isFolder ? nil : track.frameRate.flatMap { FrameDuration($0.denominator, $0.numerator) }
+        frameDuration = Self.plausible(ownRate) ?? rate ?? FrameDuration(framesPerSecond: isFolder ? 10 : 25)
+    }
+
+    // Some files tell the ticks of their clock.
+    private static func plausible(_ duration: FrameDuration?) -> FrameDuration? {
+        duration.flatMap { (0.001...3600).contains($0.seconds) ? $0 : nil }
+    }
+
+    static func look(_ path: String) throws(SourceError) -> (Signature, isFolder: Bool) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { throw missing(path, errno) }
+        let kind = status.st_mode & S_IFMT
+        // A pipe or a device could hold up whoever opens it.
+        guard kind == S_IFREG || kind == S_IFDIR else {
+            throw SourceError(
+                .disconnected, operation: "open", errno: EINVAL, message: "\(path) is neither a file nor a folder")
+        }
+        guard access(path, R_OK) == 0 else { throw missing(path, errno) }
+        let signature = Signature(
+            device: UInt64(status.st_dev), inode: UInt64(status.st_ino), size: Int64(status.st_size),
+            changed: Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec))
+        return (signature, kind == S_IFDIR)
+    }
+
+    private static func missing(_ path: String, _ code: Int32) -> SourceError {
+        SourceError(
+            code == EACCES || code == EPERM ? .notPermitted : .disconnected, operation: "open", errno: code,
+            message: "\(path): \(String(cString: strerror(code)))")
+    }
+
+    static func unusable(_ path: String, _ error: MediaError) -> SourceError {
+        SourceError(.disconnected, operation: "replay", message: "\(path) can't be played: \(error)")
+    }
+
+    private static func pictures(in folder: String) throws(SourceError) -> [String] {
+        guard let directory = opendir(folder) else { throw missing(folder, errno) }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory), names.count < maximumPictures {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard !name.hasPrefix("."), let dot = name.lastIndex(of: "."),
+                extensions.contains(name[name.index(after: dot)...].lowercased())
+            else { continue }
+            names.append(name)
+        }
+        guard !names.isEmpty else {
+            throw SourceError(.disconnected, operation: "replay", message: "\(folder) has no pictures")
+        }
+        return names.sorted { isBefore($0, $1) }.map { "\(folder)/\($0)" }
+    }
+
+    /// `f2.jpg` before `f10.jpg`: digits count as numbers.
+    static func isBefore(_ left: String, _ right: String) -> Bool {
+        var (a, b) = (Array(left.utf8)[...], Array(right.utf8)[...])
+        func number(_ text: inout ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+            let digits = text.prefix { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
+            text = text.dropFirst(digits.count)
+            return digits.drop { $0 == UInt8(ascii: "0") }
+        }
+        while let first = a.first, let second = b.first {
+            let digits = UInt8(ascii: "0")...UInt8(ascii: "9")
+            if digits.contains(first), digits.contains(second) {
+                let (one, other) = (number(&a), number(&b))
+                if one.count != other.count { return one.count < other.count }
+                if one != other { return one.lexicographicallyPrecedes(other) }
+            } else {
+                if first != second { return first < second }
+                a = a.dropFirst()
+                b = b.dropFirst()
+            }
+        }
+        // What differs in leading zeros only keeps an order, too.
+        return a.isEmpty && b.isEmpty ? left < right : a.isEmpty
+    }
+
+    // MARK: Formats
+
+    /// The formats that it can be played in, the one that costs least first: as stored, then decoded.
+    var formats: [CaptureFormat] {
+        let size = Dimensions(width: track.width, height: track.height)
+        var choices: [(PixelFormat, String)] = []
+        switch track.codec {
+        case .motionJPEG where !isFolder || isJPEGThroughout: choices.append((.motionJPEG, "Motion-JPEG"))
+        case .h264: choices.append((.h264, "H.264"))
+        default: break
+        }
+        choices.append(decoded)
+        return choices.enumerated().map { index, choice in
+            CaptureFormat(
+                id: "f\(index)", pixelFormat: choice.0, dimensions: size,
+                frameRates: [FrameRateRange(discrete: frameDuration)], title: choice.1)
+        }
+    }
+
+    private var isJPEGThroughout: Bool {
+        pictures.allSatisfy { $0.lowercased().hasSuffix(".jpg") || $0.lowercased().hasSuffix(".jpeg") }
+    }
+
+    /// What decoded pictures become: what they are where that is a camera's format, else the nearest.
+    private var decoded: (PixelFormat, String) {
+        guard let format = track.format else { return (.nv12, "Y/UV 4:2:0") }
+        if track.range == .limited {
+            switch format {
+            case .yuv420p: return (.i420, "Planar YUV 4:2:0")
+            case .yuyv422: return (.yuyv, "YUYV 4:2:2")
+            case .uyvy422: return (.uyvy, "UYVY 4:2:2")
+            default: break
+            }
+        }
+        if format == .rgb24 { return (.rgb24, "24-bit RGB 8-8-8") }
+        if format.isRGB { return (.bgr24, "24-bit BGR 8-8-8") }
+        return format.isGray ? (.grey, "8-bit Greyscale") : (.nv12, "Y/UV 4:2:0")
+    }
+
+    /// What a format's pictures are to FFmpeg; nil for one that is stored so.
+    static func image(_ selection: FormatSelection) -> ImageDescription? {
+        let format: ImageFormat
+        switch selection.pixelFormat {
+        case .i420: format = .yuv420p
+        case .yuyv: format = .yuyv422
+        case .uyvy: format = .uyvy422
+        case .nv12: format = .nv12
+        case .bgr24: format = .bgr24
+        case .rgb24: format = .rgb24
+        case .grey: format = .gray8
+        default: return nil
+        }
+        let isFull = [.bgr24, .rgb24, .grey].contains(selection.pixelFormat)
+        return ImageDescription(
+            format, width: selection.dimensions.width, height: selection.dimensions.height,
+            range: isFull ? .full : .limited)
+    }
+}

@@ -1,0 +1,148 @@
+import CaptureCore
+import Glibc
+import LinuxIO
+
+/// Plays a material into a queue in its own time: a thread that reads, and decodes, one frame ahead, waits for its time, writes it into
+/// the next queued slot and wakes the loop.
+///
+/// A machine that can't decode as fast as the material runs plays it slower. Frames are lost, and counted, only where there is no slot.
+final class ReplayPlayer {
+    private let stop: EventDescriptor
+    private let thread: NamedThread
+
+    /// Nanoseconds that a frame may be late before the times of those that follow are put off.
+    private static let patience: Int64 = 1_000_000_000
+    /// A gap in a material's clock that is no gap between frames, nanoseconds; and in frames.
+    private static let longestGap: Int64 = 2_000_000_000
+    private static let gapFrames: Int64 = 4
+
+    /// - Parameters:
+    ///   - reel: the first pass.
+    ///   - again: begins another pass; nil: there is one only.
+    ///   - onEnd: told on the player's thread that the last frame's time is over, before the queue fails with it.
+    init(
+        _ queue: VirtualQueue, _ layout: FrameLayout, _ duration: FrameDuration, reel: any ReplayReel,
+        again: (() throws(SourceError) -> any ReplayReel)?, onEnd: @escaping () -> SourceError
+    ) throws(SourceError) {
+        do throws(SystemError) {
+            let stop = try EventDescriptor()
+            let run = Run(
+                queue: queue, layout: layout, nominal: max(1_000_000, duration.nanoseconds), stop: stop,
+                timer: try TimerDescriptor(), reel: reel, again: again, onEnd: onEnd)
+            thread = try NamedThread(name: "replay") { run.play() }
+            self.stop = stop
+        } catch {
+            throw SourceError(
+                .noResources, operation: "VIDIOC_STREAMON", errno: error.code, message: error.description)
+        }
+    }
+
+    /// Ends the thread and waits for it. To be called once.
+    func end() {
+        stop.signal()
+        thread.join()
+    }
+
+    /// What the thread works with, and nobody else from then on.
+    private final class Run: @unchecked Sendable {
+        private let queue: VirtualQueue
+        private let layout: FrameLayout
+        private let nominal: Int64
+        private let stop: EventDescriptor
+        private let timer: TimerDescriptor
+        private var reel: any ReplayReel
+        private let again: (() throws(SourceError) -> any ReplayReel)?
+        private let onEnd: () -> SourceError
+
+        /// The first frame of the pass is due then.
+        private var passStart: Int64 = 0
+        /// Of the frame before in the pass, from its start; nil: there was none.
+        private var lastTime: Int64?
+        private var lastStamp: Int64?
+        private var sequence: UInt64 = 0
+
+        init(
+            queue: VirtualQueue, layout: FrameLayout, nominal: Int64, stop: EventDescriptor, timer: TimerDescriptor,
+            reel: any ReplayReel, again: (() throws(SourceError) -> any ReplayReel)?, onEnd: @escaping () -> SourceError
+        ) {
+            self.queue = queue
+            self.layout = layout
+            self.nominal = nominal
+            self.stop = stop
+            self.timer = timer
+            self.reel = reel
+            self.again = again
+            self.onEnd = onEnd
+        }
+
+        func play() {
+            // As a camera's, the first frame's time comes one duration after the start.
+            passStart = MonotonicClock.now() + nominal
+            do throws(SourceError) {
+                while true {
+                    while let frame = try reel.next() {
+                        let time = passStart + place(frame)
+                        guard wait(until: time) else { return }
+                        capture(frame, time)
+                    }
+                    guard let lastTime else {
+                        throw SourceError(.disconnected, operation: "replay", message: "it has not one whole frame")
+                    }
+                    let end = passStart + lastTime + nominal
+                    guard let again else {
+                        guard wait(until: end) else { return }
+                        throw onEnd()
+                    }
+                    reel = try again()
+                    (passStart, self.lastTime, lastStamp) = (end, nil, nil)
+                }
+            } catch {
+                queue.fail(error)
+            }
+        }
+
+        /// When the frame is due, from the start of its pass. Clocks that stand, jump or run backwards are put right.
+        private func place(_ frame: ReplayFrame) -> Int64 {
+            var time: Int64 = 0
+            if let lastTime {
+                var step = nominal
+                if let stamp = frame.time, let lastStamp {
+                    let (difference, isTooLarge) = stamp.subtractingReportingOverflow(lastStamp)
+                    let longest = max(ReplayPlayer.longestGap, nominal &* ReplayPlayer.gapFrames)
+                    if !isTooLarge, difference > 0, difference <= longest { step = difference }
+                }
+                time = lastTime + step
+            }
+            lastTime = time
+            lastStamp = frame.time
+            return time
+        }
+
+        /// False when the stream is to end.
+        private func wait(until time: Int64) -> Bool {
+            let late = MonotonicClock.now() - time
+            if late > ReplayPlayer.patience { passStart += late }
+            timer.arm(at: time)
+            while true {
+                var waits = [2 of pollfd](repeating: pollfd(fd: stop.rawValue, events: Int16(POLLIN), revents: 0))
+                waits[1].fd = timer.rawValue
+                let result = withUnsafeMutablePointer(to: &waits) {
+                    poll(UnsafeMutableRawPointer($0).assumingMemoryBound(to: pollfd.self), 2, -1)
+                }
+                if result < 0 { continue }
+                if waits[0].revents != 0 { return false }
+                if timer.drain() > 0 { return true }
+            }
+        }
+
+        private func capture(_ frame: ReplayFrame, _ time: Int64) {
+            defer { sequence += 1 }
+            guard let slot = queue.take() else { return }
+            slot.captureSequence = sequence
+            slot.monotonicTime = time
+            slot.bytesUsed[0] = 0
+            slot.isCorrupt = !reel.write(to: slot, layout) || frame.isDamaged
+            queue.fill(slot)
+        }
+    }
+}

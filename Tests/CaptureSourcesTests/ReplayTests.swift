@@ -1,0 +1,314 @@
+import CameraBusTesting
+import CaptureCore
+import CaptureSources
+import Glibc
+import LinuxIO
+import Testing
+
+/// Movies and pictures as cameras, of files that ffmpeg makes here, judged by what ffmpeg says of the same files.
+@Suite(.serialized, .timeLimit(.minutes(5))) struct ReplayTests {
+    private let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private func ffmpeg(_ arguments: [String]) async throws -> [UInt8] {
+        let program = try RunningProgram(
+            "ffmpeg", ["-nostdin", "-v", "error", "-y"] + arguments, environment: CurrentProcess.environment(),
+            scratch: folder)
+        let result = try await program.end()
+        guard result.status == 0 else { throw TestingError("ffmpeg \(arguments): \(result)") }
+        return result.standardOutputBytes
+    }
+
+    /// Makes a movie of a moving test picture.
+    private func movie(
+        _ name: String, _ options: [String], frames: Int = 6, size: String = "96x64", rate: String = "50"
+    ) async throws -> String {
+        let path = "\(folder.path)/\(name)"
+        let source = ["-f", "lavfi", "-i", "testsrc=size=\(size):rate=\(rate)", "-frames:v", "\(frames)"]
+        _ = try await ffmpeg(source + options + [path])
+        return path
+    }
+
+    private func camera(_ path: String, loops: Bool = false, fps: Int? = nil) -> ReplayCamera {
+        let description = ReplayDescription(name: "a replay", path: path)
+        return ReplayCamera(
+            description.identity, path: path, loops: loops,
+            frameDuration: fps.map { FrameDuration(framesPerSecond: $0) })
+    }
+
+    private struct Frame {
+        var bytes: [UInt8]
+        var sequence: UInt64
+        var time: Int64
+        var isCorrupt: Bool
+    }
+
+    /// Plays to the end, or so many frames, all of which find a slot.
+    private func play(_ camera: ReplayCamera, most: Int = .max) throws -> (frames: [Frame], end: SourceError?) {
+        let stream = try camera.startStreaming()
+        defer { try? camera.stopStreaming() }
+        var frames: [Frame] = []
+        do {
+            while frames.count < most {
+                let slot = try nextFrame(stream)
+                frames.append(
+                    Frame(
+                        bytes: Array(payload(slot)), sequence: slot.captureSequence, time: slot.monotonicTime,
+                        isCorrupt: slot.isCorrupt))
+                try stream.enqueue(slot)
+            }
+        } catch let error as SourceError {
+            return (frames, error)
+        }
+        return (frames, nil)
+    }
+
+    // MARK: What comes out
+
+    @Test(
+        "pictures are those that ffmpeg decodes",
+        arguments: [
+            ("a.y4m", ["-pix_fmt", "yuv420p"], "YU12", "yuv420p"),
+            ("a.avi", ["-c:v", "rawvideo", "-pix_fmt", "bgr24"], "BGR3", "bgr24"),
+            ("b.avi", ["-c:v", "rawvideo", "-pix_fmt", "yuyv422"], "YUYV", "yuyv422"),
+            ("g.mkv", ["-c:v", "ffv1", "-pix_fmt", "gray"], "GREY", "gray"),
+            ("m.mp4", ["-c:v", "mpeg4", "-pix_fmt", "yuv420p"], "YU12", "yuv420p"),
+            ("f.mkv", ["-c:v", "ffv1", "-pix_fmt", "yuv444p"], "NV12", "nv12"),
+        ])
+    func decoded(_ name: String, _ options: [String], _ pixelFormat: String, _ ffmpegName: String) async throws {
+        let path = try await movie(name, options)
+        let camera = camera(path)
+        let description = try camera.open()
+        #expect(description.formats.map(\.pixelFormat.name) == [pixelFormat])
+        #expect(description.formats[0].dimensions == Dimensions(width: 96, height: 64))
+        #expect(try camera.frameDuration() == FrameDuration(framesPerSecond: 50))
+        let (frames, end) = try play(camera)
+        #expect(end?.kind == .disconnected)
+        #expect(frames.map(\.sequence) == Array(0..<6))
+        #expect(!frames.contains { $0.isCorrupt })
+        let expected = try await ffmpeg([
+            "-i", path, "-f", "rawvideo", "-pix_fmt", ffmpegName, "-sws_flags", "area", "-",
+        ])
+        let bytes = frames.flatMap(\.bytes)
+        #expect(bytes.count == expected.count)
+        // What is converted may be rounded otherwise.
+        let isConverted = ffmpegName == "nv12"
+        let worst = zip(bytes, expected).map { abs(Int($0) - Int($1)) }.max() ?? 0
+        #expect(worst <= (isConverted ? 4 : 0))
+    }
+
+    @Test("Motion JPEG and H.264 are passed on as they are stored")
+    func passThrough() async throws {
+        let jpeg = try await movie("a.avi", ["-c:v", "mjpeg", "-q:v", "3"])
+        let one = camera(jpeg)
+        #expect(try one.open().formats.map(\.pixelFormat.name) == ["MJPG", "NV12"])
+        let pictures = try play(one).frames
+        #expect(pictures.count == 6)
+        #expect(pictures.flatMap(\.bytes) == (try await ffmpeg(["-i", jpeg, "-c", "copy", "-f", "mjpeg", "-"])))
+
+        let coded = try await movie("a.mp4", ["-c:v", "libx264", "-bf", "0", "-g", "3", "-pix_fmt", "yuv420p"])
+        let other = camera(coded)
+        #expect(try other.open().formats.map(\.pixelFormat.name) == ["H264", "YU12"])
+        let size = Dimensions(width: 96, height: 64)
+        #expect(try other.activeFormat() == FormatSelection(pixelFormat: .i420, dimensions: size))
+        _ = try other.setFormat(FormatSelection(pixelFormat: .h264, dimensions: size))
+        let frames = try play(other).frames
+        #expect(frames.count == 6)
+        let stored = try await ffmpeg(["-i", coded, "-c", "copy", "-bsf:v", "h264_mp4toannexb", "-f", "h264", "-"])
+        #expect(frames.flatMap(\.bytes) == stored)
+    }
+
+    @Test("what is passed on can be had decoded")
+    func decodedInstead() async throws {
+        let path = try await movie("a.mp4", ["-c:v", "libx264", "-bf", "2", "-pix_fmt", "yuv420p"])
+        let camera = camera(path)
+        _ = try camera.open()
+        let wish = FormatSelection(pixelFormat: .i420, dimensions: Dimensions(width: 1, height: 1))
+        let given = try camera.setFormat(wish)
+        #expect(given == FormatSelection(pixelFormat: .i420, dimensions: Dimensions(width: 96, height: 64)))
+        let expected = try await ffmpeg(["-i", path, "-f", "rawvideo", "-pix_fmt", "yuv420p", "-"])
+        #expect(try play(camera).frames.flatMap(\.bytes) == expected)
+    }
+
+    @Test("pictures of a folder come in the order of their numbers")
+    func folder() async throws {
+        let names = ["p-%d.png", "p-%d.jpg"]
+        for (name, format) in zip(names, ["BGR3", "MJPG"]) {
+            let path = "\(folder.path)/\(format)"
+            mkdir(path, 0o700)
+            _ = try await ffmpeg([
+                "-f", "lavfi", "-i", "testsrc=size=64x48:rate=10", "-frames:v", "11", "\(path)/\(name)",
+            ])
+            try File.replace("\(path)/notes.txt", with: Array("no picture".utf8), mode: 0o600)
+            let camera = camera(path, fps: 100)
+            let formats = try camera.open().formats
+            #expect(formats.first?.pixelFormat.name == (format == "BGR3" ? "RGB3" : format))
+            let frames = try play(camera).frames
+            #expect(frames.count == 11)
+            #expect(!frames.contains { $0.isCorrupt })
+            if format == "MJPG" {
+                for (index, frame) in frames.enumerated() {
+                    #expect(frame.bytes == (try File.read("\(path)/p-\(index + 1).jpg", limit: 1 << 20)))
+                }
+            } else {
+                let expected = try await ffmpeg(["-i", "\(path)/\(name)", "-f", "rawvideo", "-pix_fmt", "rgb24", "-"])
+                #expect(frames.flatMap(\.bytes) == expected)
+            }
+        }
+    }
+
+    // MARK: When it comes
+
+    @Test("frames have the times of the file")
+    func times() async throws {
+        let even = try await movie("e.mkv", ["-c:v", "ffv1"], frames: 5, rate: "40")
+        let camera = camera(even)
+        _ = try camera.open()
+        let start = MonotonicClock.now()
+        let frames = try play(camera).frames
+        let first = try #require(frames.first?.time)
+        #expect(first >= start)
+        #expect(frames.map { ($0.time - first) / 1_000_000 } == [0, 25, 50, 75, 100])
+        #expect(MonotonicClock.now() - start >= 125_000_000)
+        // A frame that stays for four times as long.
+        let uneven = "\(folder.path)/u.mkv"
+        let filter = "setpts=if(gte(N\\,2)\\,(N+3)*25\\,N*25)/1000/TB"
+        _ = try await ffmpeg(["-i", even, "-vf", filter, "-vsync", "passthrough", "-c:v", "ffv1", uneven])
+        let other = self.camera(uneven)
+        _ = try other.open()
+        let played = try play(other).frames
+        let begin = try #require(played.first?.time)
+        #expect(played.map { ($0.time - begin + 500_000) / 1_000_000 } == [0, 25, 125, 150, 175])
+    }
+
+    @Test("it begins again without a gap where it is to")
+    func loops() async throws {
+        let path = try await movie("a.y4m", ["-pix_fmt", "yuv420p"], frames: 3)
+        let camera = camera(path, loops: true)
+        _ = try camera.open()
+        let (frames, end) = try play(camera, most: 8)
+        #expect(end == nil)
+        #expect(frames.map(\.sequence) == Array(0..<8))
+        #expect(frames[0].bytes == frames[3].bytes && frames[1].bytes == frames[7].bytes)
+        #expect(frames[0].bytes != frames[1].bytes)
+        #expect(zip(frames, frames.dropFirst()).allSatisfy { $1.time - $0.time == 20_000_000 })
+        try camera.stopStreaming()
+    }
+
+    @Test("one that has ended is gone until it is plugged in again, or another file is there")
+    func ends() async throws {
+        let path = try await movie("a.y4m", ["-pix_fmt", "yuv420p"], frames: 2)
+        let camera = camera(path)
+        _ = try camera.open()
+        #expect(try play(camera).end?.kind == .disconnected)
+        camera.close()
+        #expect(throws: SourceError.self) { try camera.open() }
+        try camera.injectFault(.replug)
+        _ = try camera.open()
+        #expect(try play(camera).frames.count == 2)
+        camera.close()
+        #expect(throws: SourceError.self) { try camera.open() }
+        _ = try await movie("a.y4m", ["-pix_fmt", "yuv420p"], frames: 4)
+        _ = try camera.open()
+        #expect(try play(camera).frames.count == 4)
+    }
+
+    // MARK: What can go wrong
+
+    private func failure(_ path: String) throws -> SourceError {
+        do { _ = try camera(path).open() } catch { return error }
+        throw TestingError("\(path) was opened")
+    }
+
+    @Test("what is no movie is told, with its path")
+    func unusable() async throws {
+        let missing = try failure("\(folder.path)/missing.mp4")
+        #expect(missing.kind == .disconnected && missing.errno == ENOENT)
+        #expect(missing.message.contains("missing.mp4"))
+        let text = "\(folder.path)/text.mp4"
+        try File.replace(text, with: Array(repeating: 65, count: 10_000), mode: 0o600)
+        #expect(try failure(text).kind == .disconnected)
+        let empty = "\(folder.path)/empty.y4m"
+        try File.replace(empty, with: [], mode: 0o600)
+        #expect(try failure(empty).kind == .disconnected)
+        mkdir("\(folder.path)/nothing", 0o700)
+        #expect(try failure("\(folder.path)/nothing").message.contains("no pictures"))
+        // Nobody is there to write to it: who opened it would wait for ever.
+        mkfifo("\(folder.path)/pipe.mp4", 0o600)
+        #expect(try failure("\(folder.path)/pipe.mp4").errno == EINVAL)
+        let sound = "\(folder.path)/sound.wav"
+        _ = try await ffmpeg(["-f", "lavfi", "-i", "sine=duration=1", sound])
+        #expect(try failure(sound).kind == .disconnected)
+        // A playlist that leads elsewhere.
+        let list = "\(folder.path)/list.m3u8"
+        try File.replace(
+            list, with: Array("#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n".utf8), mode: 0o600)
+        #expect(try failure(list).kind == .disconnected)
+    }
+
+    @Test("a file that is cut off or overwritten in the middle plays what is whole")
+    func damaged() async throws {
+        let path = try await movie("a.mkv", ["-c:v", "mjpeg", "-q:v", "3"], frames: 20)
+        var bytes = try File.read(path, limit: 1 << 24)
+        bytes.removeLast(bytes.count / 3)
+        for index in bytes.count / 2..<bytes.count / 2 + 600 { bytes[index] = 0x55 }
+        try File.replace(path, with: bytes, mode: 0o600)
+        for pixelFormat in [PixelFormat.motionJPEG, .nv12] {
+            let camera = camera(path)
+            _ = try camera.open()
+            _ = try camera.setFormat(
+                FormatSelection(pixelFormat: pixelFormat, dimensions: Dimensions(width: 96, height: 64)))
+            let (frames, end) = try play(camera)
+            #expect((5..<20).contains(frames.count))
+            #expect(end?.kind == .disconnected)
+        }
+    }
+
+    @Test("a file that vanishes is told when it should begin again")
+    func vanishes() async throws {
+        let path = try await movie("a.y4m", ["-pix_fmt", "yuv420p"], frames: 3)
+        let camera = camera(path, loops: true)
+        _ = try camera.open()
+        let stream = try camera.startStreaming()
+        try stream.enqueue(nextFrame(stream))
+        File.remove(path)
+        var told: SourceError?
+        do {
+            for _ in 0..<100 { try stream.enqueue(nextFrame(stream)) }
+        } catch {
+            told = error as? SourceError
+        }
+        #expect(told?.kind == .disconnected && told?.errno == ENOENT)
+        camera.close()
+        #expect(throws: SourceError.self) { try camera.open() }
+    }
+
+    @Test("pictures that can't be read, or are of another size, are damaged frames")
+    func damagedPictures() async throws {
+        let path = "\(folder.path)/pictures"
+        mkdir(path, 0o700)
+        let source = "testsrc=size=64x48:rate=10"
+        _ = try await ffmpeg(["-f", "lavfi", "-i", source, "-frames:v", "4", "\(path)/p-%d.jpg"])
+        _ = try await ffmpeg(["-f", "lavfi", "-i", "testsrc=size=32x32", "-frames:v", "1", "\(path)/p-2.jpg"])
+        try File.replace("\(path)/p-3.jpg", with: [1, 2, 3], mode: 0o600)
+        let camera = camera(path, fps: 100)
+        _ = try camera.open()
+        #expect(try play(camera).frames.map(\.isCorrupt) == [false, true, true, false])
+        // Decoded, one of another size is made to fit.
+        _ = try camera.setFormat(FormatSelection(pixelFormat: .nv12, dimensions: Dimensions(width: 64, height: 48)))
+        try camera.injectFault(.replug)
+        #expect(try play(camera).frames.map(\.isCorrupt) == [false, false, true, false])
+    }
+
+    @Test("a name has the same uniqueID always, whatever file stands for it")
+    func identity() {
+        let one = ReplayDescription(name: "The Street", path: "/a/b.mp4")
+        #expect(one.uniqueID == "replay-The-Street")
+        #expect(one.uniqueID == ReplayDescription(name: "The Street", path: "/c.mkv").uniqueID)
+        #expect(ReplayDescription.name(of: "/a/b.c/street.cam.mp4") == "street.cam")
+        #expect(ReplayDescription.name(of: "/a/pictures/") == "pictures")
+        #expect(ReplayDescription.name(of: "/.hidden") == ".hidden")
+        #expect(ReplayDescription(json: one.json) == one)
+    }
+}
