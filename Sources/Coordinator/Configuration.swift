@@ -1,5 +1,6 @@
 import BusProtocol
 public import CaptureCore
+public import JSON
 import TOMLKit
 
 /// What `deploy/camerabus.toml` says, every key of which is documented there.
@@ -31,6 +32,11 @@ public struct Configuration: Hashable, Sendable {
     public var idleCloseMilliseconds = 2000
     /// `worker.silence_limit_ms`: how long a stream may go without a frame; 0: for ever.
     public var silenceLimitMilliseconds = 5000
+
+    /// `[[replay]]`: movies and pictures that are cameras.
+    public var replays: [ReplayDescription] = []
+    /// `[faults]`: scripts of faults, by the id or `uniqueID` of a virtual camera.
+    public var faults: [String: JSONValue] = [:]
 
     public init() {}
 
@@ -91,6 +97,14 @@ public struct Configuration: Hashable, Sendable {
             silenceLimitMilliseconds =
                 try worker.integer("silence_limit_ms", 0...3_600_000) ?? silenceLimitMilliseconds
         }
+        try reader.sections("replay") { entry throws(ParseError) in
+            replays.append(try Self.replay(&entry, after: replays))
+        }
+        try reader.section("faults") { faults throws(ParseError) in
+            for device in faults.names {
+                if let script = try faults.json(device) { self.faults[device] = try Self.faultScript(device, script) }
+            }
+        }
         try reader.finish()
     }
 
@@ -98,7 +112,7 @@ public struct Configuration: Hashable, Sendable {
 }
 
 /// Reads a table's keys by name and type, and then tells of those that nobody asked for.
-private struct TableReader {
+struct TableReader {
     private let table: TOMLTable
     private let path: String
     private var unread: Set<String>
@@ -120,6 +134,37 @@ private struct TableReader {
         var reader = TableReader(section, path: "\(path)\(name).")
         try read(&reader)
         try reader.finish()
+    }
+
+    /// An array of tables, `[[name]]`.
+    mutating func sections(
+        _ name: String, _ read: (inout TableReader) throws(Configuration.ParseError) -> Void
+    ) throws(Configuration.ParseError) {
+        guard take(name) else { return }
+        guard let array = table[name]?.array else { throw wrong(name, "must be sections, [[\(name)]]") }
+        for item in array {
+            guard let section = item.table else { throw wrong(name, "must be sections, [[\(name)]]") }
+            var reader = TableReader(section, path: "\(path)\(name).")
+            try read(&reader)
+            try reader.finish()
+        }
+    }
+
+    mutating func number(_ name: String, _ range: ClosedRange<Double>) throws(Configuration.ParseError) -> Double? {
+        guard take(name) else { return nil }
+        guard let value = table[name]?.double ?? table[name]?.int.map(Double.init), range.contains(value) else {
+            throw wrong(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    /// A value of any kind.
+    mutating func json(_ name: String) throws(Configuration.ParseError) -> JSONValue? {
+        guard take(name) else { return nil }
+        guard let all = try? JSONValue(parsing: table.convert(to: .json)), let value = all[name] else {
+            throw wrong(name, "can't be read")
+        }
+        return value
     }
 
     mutating func string(_ name: String, oneOf words: [String]? = nil) throws(Configuration.ParseError) -> String? {

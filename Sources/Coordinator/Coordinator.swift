@@ -1,6 +1,6 @@
 import BusProtocol
 import BusServer
-import CaptureCore
+public import CaptureCore
 import Glibc
 import JSON
 import LinuxIO
@@ -17,6 +17,8 @@ public final class Coordinator {
         /// Where aliases and settings are kept over reboots; nil: the configuration's, or the usual place.
         public var stateDirectory: String?
         public var virtualCameras: Int?
+        /// Beside those of the configuration.
+        public var replays: [ReplayDescription] = []
         public var usesHardware = true
         /// The worker's program; nil: `camerabus-worker` beside this one.
         public var workerProgram: String?
@@ -45,6 +47,7 @@ public final class Coordinator {
     let fleet: DeviceFleet
     let books: BookKeeper
     let roster: DeviceRoster
+    let sources: SourceDesk
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -165,6 +168,7 @@ public final class Coordinator {
             discovery = Discovery(loop, program: program, logger: logger)
             hotplug = HotplugWatch(loop, logger: logger)
             roster = DeviceRoster(books)
+            sources = SourceDesk(loop, path: directory.sourcesFile, logger: logger)
         } catch let error as StartError {
             throw error
         } catch {
@@ -194,6 +198,7 @@ public final class Coordinator {
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
             if !isStopping { publish(worker) }
         }
+        sources.onChange = { [weak self] in self?.setDevices() }
         books.onProblems = { [weak self] in self?.tellProblems() }
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
@@ -277,11 +282,19 @@ public final class Coordinator {
         if case .nobody = LockFile.holder(of: lockPath) { false } else { true }
     }
 
+    /// Those of the command line go first; of two that are called the same, the first is played.
+    private var replays: [ReplayDescription] {
+        let own = Set(options.replays.map(\.uniqueID))
+        return options.replays + configuration.replays.filter { !own.contains($0.uniqueID) }
+    }
+
     /// What the configuration and the command line say of devices.
     var wishes: DeviceRoster.Wishes {
         let count = options.virtualCameras ?? configuration.virtualCameras ?? (usesDefaultCameras == true ? 2 : 0)
         return DeviceRoster.Wishes(
-            aliases: configuration.aliases, positions: configuration.positions, virtualCameras: count)
+            aliases: configuration.aliases, positions: configuration.positions, virtualCameras: count,
+            others: replays.map(ManagedDevice.replay)
+                + sources.sources.keys.sorted().compactMap { sources.sources[$0].map(ManagedDevice.client) })
     }
 
     /// Has the fleet know the devices that there are now, under the ids that they have now.
@@ -291,7 +304,7 @@ public final class Coordinator {
         let isComplete = roster.hasSearched || !options.usesHardware || !configuration.usesHardware
         // Decided once: a camera that comes or goes later takes no other away, and brings none.
         if usesDefaultCameras == nil, isComplete {
-            usesDefaultCameras = roster.isEmpty && options.configurationPath == nil
+            usesDefaultCameras = roster.isEmpty && options.configurationPath == nil && options.replays.isEmpty
         }
         roster.dropExcess { [fleet, locks] uniqueID in
             guard let worker = fleet.worker(of: uniqueID) else { return false }
@@ -423,6 +436,7 @@ public final class Coordinator {
                 return
             }
             locks.holderEnded(pid: peer.pid, startTime: startTime, cause: .connectionLost)
+            sources.ended(pid: peer.pid, startTime: startTime)
         }
     }
 

@@ -91,7 +91,9 @@ final class DeviceFleet {
                 remove(id, worker)
                 continue
             }
-            if wish.id != id {
+            if wish.source.needsNewWorker(after: device.source) {
+                remove(id, worker)
+            } else if wish.id != id {
                 renamed.append((worker, wish))
             } else {
                 let wasRemoved = device.identity.node.map(removed.contains) ?? false
@@ -166,6 +168,7 @@ final class DeviceFleet {
         if workers[worker.device.id] == nil || workers[worker.device.id] === worker {
             File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id))
             File.remove(launch.runtimeDirectory.ringSocket(worker.device.id))
+            File.remove(launch.runtimeDirectory.sourceSocket(worker.device.id))
         }
         leaving.removeAll { $0 === worker }
         for waiting in workers.values { startIfFree(waiting) }

@@ -4,7 +4,7 @@ import CaptureCore
 import JSON
 import LinuxIO
 
-/// `device.list`, `get`, `formats`, `controls`, and `fault.inject`
+/// `device.list`, `get`, `formats`, `controls`
 extension Coordinator {
     func list(_ call: Call, _ respond: @escaping Responder) {
         let (media, type, position) = (call.string("media"), call.string("type"), call.string("position"))
@@ -37,33 +37,6 @@ extension Coordinator {
             worker.whenReady(withinMilliseconds: Self.patience) {
                 guard worker.isRunning else { return respond(.failure(Self.notReady(worker))) }
                 worker.readControls(respond)
-            }
-        }
-    }
-
-    func injectFault(_ call: Call, _ respond: @escaping Responder) {
-        withWorker(call, respond) { worker in
-            guard case .virtual = worker.device.source else {
-                return respond(
-                    .failure(
-                        .invalidParams(
-                            "device", "\(worker.device.id) is real; only virtual devices have faults on demand")))
-            }
-            worker.whenReady(withinMilliseconds: Self.patience) {
-                let fault = JSONValue.members([
-                    "fault": call.params["fault"], "milliseconds": call.params["milliseconds"],
-                    "control": call.params["control"], "value": call.params["value"],
-                ])
-                worker.order(.fault(fault)) { result in
-                    // A worker that crashes as it was told can't say that it did.
-                    if call.string("fault") == "crash", case .failure(let error) = result,
-                        error.reason == .workerCrashed
-                    {
-                        respond(.success([:]))
-                    } else {
-                        respond(result.map { _ in [:] })
-                    }
-                }
             }
         }
     }

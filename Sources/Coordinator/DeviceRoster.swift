@@ -20,6 +20,11 @@ final class DeviceRoster {
         /// By device id or `uniqueID`.
         var positions: [String: DevicePosition]
         var virtualCameras: Int
+        /// Made of something else than a test picture.
+        var others: [ManagedDevice.Made] = []
+
+        /// All devices that are made.
+        var made: [ManagedDevice.Made] { (0..<virtualCameras).map(ManagedDevice.virtual) + others }
     }
 
     init(_ books: BookKeeper) { self.books = books }
@@ -83,14 +88,14 @@ final class DeviceRoster {
 
     /// All devices, each with an id of its own.
     func devices(_ wishes: Wishes) -> [ManagedDevice] {
-        let virtual = (0..<wishes.virtualCameras).map { ManagedDevice.virtualIdentity($0) }
+        let made = wishes.made
         let names = names(wishes)
         books.change { book in
             for (uniqueID, name) in names where name.made != nil {
-                let title = virtual.first { $0.uniqueID == uniqueID }?.localizedName ?? ""
+                let title = made.first { $0.identity.uniqueID == uniqueID }?.identity.localizedName ?? ""
                 book.update(uniqueID, name: title, at: BookKeeper.now) { $0.made = name.made }
             }
-            book.prune(keeping: Set(present.keys).union(absent).union(virtual.map(\.uniqueID)))
+            book.prune(keeping: Set(present.keys).union(absent).union(made.map(\.identity.uniqueID)))
         }
         func device(_ identity: DeviceIdentity, _ source: ManagedDevice.Source, isPlugged: Bool) -> ManagedDevice? {
             guard let id = names[identity.uniqueID]?.id else { return nil }
@@ -108,8 +113,7 @@ final class DeviceRoster {
                 device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: false)
             }
         }
-        let made = virtual.enumerated().map { number, identity in device(identity, .virtual(number), isPlugged: true) }
-        return (cameras + remembered + made).compactMap { $0 }
+        return (cameras + remembered + made.map { device($0.identity, $0.source, isPlugged: true) }).compactMap { $0 }
     }
 
     /// Who has, or is promised, this device id: a `uniqueID`.
@@ -132,16 +136,15 @@ final class DeviceRoster {
     }
 
     private func candidates(_ wishes: Wishes) -> [DeviceNames.Device] {
-        let numbers = Dictionary(
-            (0..<wishes.virtualCameras).map { (ManagedDevice.virtualIdentity($0).uniqueID, $0) }
-        ) { first, _ in first }
-        let uniqueIDs = Set(books.book.entries.keys).union(present.keys).union(numbers.keys)
+        let made = Dictionary(wishes.made.map { ($0.identity.uniqueID, $0) }) { first, _ in first }
+        let uniqueIDs = Set(books.book.entries.keys).union(present.keys).union(made.keys)
         return uniqueIDs.map { uniqueID in
             let entry = books.book[uniqueID]
             return DeviceNames.Device(
                 uniqueID: uniqueID,
-                name: numbers[uniqueID].map { ManagedDevice.virtualIdentity($0).localizedName } ?? entry?.name ?? "",
-                preferred: numbers[uniqueID].map { "cam\($0)" }, alias: entry?.alias, made: entry?.made)
+                name: made[uniqueID]?.identity.localizedName ?? entry?.name ?? "",
+                preferred: made[uniqueID]?.preferredID, alias: entry?.alias, made: entry?.made,
+                isGuest: ["client-", "replay-"].contains(where: uniqueID.hasPrefix))
         }
     }
 }

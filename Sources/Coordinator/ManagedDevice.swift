@@ -7,6 +7,26 @@ struct ManagedDevice: Hashable {
         case virtual(Int)
         /// A camera, as it was seen last.
         case camera(CameraFacts)
+        /// A movie, or pictures.
+        case replay(ReplayDescription)
+        /// A client's own frames.
+        case client(ClientSource)
+
+        /// It fails on demand.
+        var hasFaults: Bool {
+            switch self {
+            case .virtual, .replay: true
+            case .camera, .client: false
+            }
+        }
+
+        /// Another camera comes in the place of one by itself; of everything else a worker has what it was started with.
+        func needsNewWorker(after former: Source) -> Bool {
+            switch (former, self) {
+            case (.camera, .camera): false
+            default: former != self
+            }
+        }
     }
 
     /// The id in topics, socket names and requests: the alias if there is one.
@@ -14,6 +34,28 @@ struct ManagedDevice: Hashable {
     let identity: DeviceIdentity
     let source: Source
     let isPlugged: Bool
+
+    /// A device that is made by this machine's software, as long as it is wanted.
+    struct Made: Hashable {
+        let identity: DeviceIdentity
+        let source: Source
+        /// The id that it has by its kind, if free.
+        let preferredID: String?
+    }
+
+    static func virtual(_ number: Int) -> Made {
+        Made(identity: virtualIdentity(number), source: .virtual(number), preferredID: "cam\(number)")
+    }
+
+    static func replay(_ replay: ReplayDescription) -> Made {
+        let id = Slug.name(replay.name, limit: 32)
+        return Made(identity: replay.identity, source: .replay(replay), preferredID: id.isEmpty ? nil : id)
+    }
+
+    static func client(_ source: ClientSource) -> Made {
+        let id = Slug.name(source.name, limit: 32)
+        return Made(identity: source.identity, source: .client(source), preferredID: id.isEmpty ? nil : id)
+    }
 
     /// The device of that number among the virtual cameras.
     static func virtualIdentity(_ number: Int) -> DeviceIdentity {

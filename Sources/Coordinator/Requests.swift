@@ -109,7 +109,10 @@ extension Coordinator {
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
 
-    private static let services: [String: Service] = [
+    private static let services = coreServices.merging(faultServices) { first, _ in first }
+        .merging(sourceServices) { first, _ in first }
+
+    private static let coreServices: [String: Service] = [
         "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success([:])) } }, "bus.cancel": { $0.cancel },
         "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
         "bus.methods": { _ in { $1(.success(MethodTable.json)) } },
@@ -118,6 +121,6 @@ extension Coordinator {
         "device.who": { $0.who }, "device.lock": { $0.lock },
         "device.unlock": { $0.unlock }, "device.renew": { $0.renew }, "device.takeOver": { $0.takeOver },
         "device.locks": { $0.listLocks },
-        "device.configure": { $0.configure }, "device.set": { $0.set }, "fault.inject": { $0.injectFault },
+        "device.configure": { $0.configure }, "device.set": { $0.set },
     ]
 }

@@ -13,7 +13,8 @@ extension Coordinator {
                 logLevel: configuration.logLevel, renditions: configuration.renditions,
                 idleCloseMilliseconds: configuration.idleCloseMilliseconds,
                 silenceLimitMilliseconds: configuration.silenceLimitMilliseconds,
-                connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections)
+                connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections,
+                faults: configuration.faults)
         }
 
         static func readConfiguration(_ path: String?) throws(StartError) -> Configuration {

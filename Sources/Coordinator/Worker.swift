@@ -23,6 +23,8 @@ final class Worker {
         var silenceLimitMilliseconds: Int
         var connectionsPerUser: Int
         var connections: Int
+        /// Scripts of faults, by the id or `uniqueID` of a virtual camera.
+        var faults: [String: JSONValue]
     }
 
     private struct Order {
@@ -195,11 +197,16 @@ final class Worker {
         }
     }
 
+    // A client sends frames when it has some.
+    private var silenceLimitMilliseconds: Int {
+        if case .client = device.source { 0 } else { launch.silenceLimitMilliseconds }
+    }
+
     private var arguments: [String] {
         var arguments = [
             "--device", device.id, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
             "--renditions", "\(launch.renditions)", "--idle-close-ms", "\(launch.idleCloseMilliseconds)",
-            "--silence-limit-ms", "\(launch.silenceLimitMilliseconds)",
+            "--silence-limit-ms", "\(silenceLimitMilliseconds)",
             "--connections-per-user", "\(launch.connectionsPerUser)", "--connections", "\(launch.connections)",
         ]
         if let group = launch.group { arguments += ["--group", group] }
@@ -207,6 +214,16 @@ final class Worker {
         case .virtual(let number): arguments += ["--virtual", "\(number)"]
         case .camera(let facts):
             arguments += ["--camera", facts.json.description, "--unique-id", device.identity.uniqueID]
+        case .replay(let replay): arguments += ["--replay", replay.json.description]
+        case .client(let source):
+            arguments += [
+                "--client", source.json.description, "--push", launch.runtimeDirectory.sourceSocket(device.id),
+            ]
+        }
+        if case .virtual = device.source,
+            let script = launch.faults[device.id] ?? launch.faults[device.identity.uniqueID]
+        {
+            arguments += ["--faults", script.description]
         }
         if let committed { arguments += ["--configuration", committed.description] }
         return arguments

@@ -30,6 +30,18 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("Be the virtual camera of that number.", valueName: "number"))
     var virtual: Int?
 
+    @Option(help: ArgumentHelp("Play this movie, or these pictures: {name, path, loop}.", valueName: "json"))
+    var replay: String?
+
+    @Option(help: ArgumentHelp("Show the frames that this client sends, as source.create has it.", valueName: "json"))
+    var client: String?
+
+    @Option(help: ArgumentHelp("The socket that the client sends them to.", valueName: "path"))
+    var push: String?
+
+    @Option(help: ArgumentHelp("Misbehave at these times: [{at, fault, …}].", valueName: "json"))
+    var faults: String?
+
     @Option(help: ArgumentHelp("Own this camera, as --list tells of it.", valueName: "json"))
     var camera: String?
 
@@ -65,9 +77,15 @@ struct CameraBusWorker: ParsableCommand {
     func validate() throws {
         guard !list else { return }
         guard device != nil, runtimeDir != nil else { throw ValidationError("--device and --runtime-dir are needed") }
-        guard (virtual == nil) == (camera != nil), (camera == nil) == (uniqueId == nil) else {
-            throw ValidationError("either --virtual, or --camera and --unique-id are needed")
+        let sources = [virtual != nil, camera != nil, replay != nil, client != nil].count { $0 }
+        guard sources == 1, (camera == nil) == (uniqueId == nil) else {
+            throw ValidationError(
+                "one of --virtual, --replay, --client with --push, and --camera with --unique-id is needed")
         }
+        if client != nil, clientSource == nil || push == nil {
+            throw ValidationError("--client takes what source.create makes, with --push")
+        }
+        if replay != nil, replayDescription == nil { throw ValidationError("--replay takes {name, path, loop}") }
         if camera != nil, facts == nil { throw ValidationError("--camera takes what --list prints of one") }
         if let virtual, !(0..<64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 63") }
         guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
@@ -85,7 +103,7 @@ struct CameraBusWorker: ParsableCommand {
         if list { return printCameras(logger) }
         ProcessMemory.keepFreed(bytes: 256 << 20)
         do {
-            let worker = try Worker(try options(), source: source, logger: logger)
+            let worker = try Worker(try options(), source: try source(), logger: logger)
             throw ExitCode(worker.run(signals: signals).rawValue)
         } catch let error as WorkerError {
             // A coordinator that took over was not told yet who has the device: nothing is lost.
@@ -107,12 +125,37 @@ struct CameraBusWorker: ParsableCommand {
         } catch {
             throw WorkerError.usage("--configuration is no JSON: \(error)")
         }
+        do {
+            options.faults = try faults.map { try JSONValue(parsing: $0) }
+        } catch {
+            throw WorkerError.usage("--faults is no JSON: \(error)")
+        }
         return options
     }
 
-    private var source: any VideoSource {
+    private func source() throws -> any VideoSource {
         if let facts, let uniqueId { return PluggedCamera(uniqueID: uniqueId, facts: facts) }
+        if let replay = replayDescription {
+            return ReplayCamera(
+                replay.identity, path: replay.path, loops: replay.loops, frameDuration: replay.frameDuration)
+        }
+        if let source = clientSource, let push {
+            let group = group.flatMap { CurrentProcess.groupID(named: $0) }
+            do {
+                return try ClientCamera(source, path: push, mode: group == nil ? 0o600 : 0o660, group: group)
+            } catch {
+                throw WorkerError.failed("\(error)")
+            }
+        }
         return VirtualCamera(index: virtual ?? 0)
+    }
+
+    private var clientSource: ClientSource? {
+        client.flatMap { try? JSONValue(parsing: $0) }.flatMap(ClientSource.init(json:))
+    }
+
+    private var replayDescription: ReplayDescription? {
+        replay.flatMap { try? JSONValue(parsing: $0) }.flatMap(ReplayDescription.init(json:))
     }
 
     private var facts: CameraFacts? { camera.flatMap { try? JSONValue(parsing: $0) }.flatMap(CameraFacts.init(json:)) }

@@ -32,6 +32,7 @@ struct Camerabus: AsyncParsableCommand {
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
             NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
+            FaultCommand.self,
             CompletionsCommand.self,
         ])
 }

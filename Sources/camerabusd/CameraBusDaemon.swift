@@ -37,6 +37,14 @@ struct CameraBusDaemon: ParsableCommand {
             valueName: "count"))
     var virtual: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            """
+            Play a movie, or a folder of pictures, as a camera, again and again; may be given more than once. The configuration can say \
+            more of it.
+            """, valueName: "[name=]path"), completion: .file())
+    var replay: [String] = []
+
     @Flag(help: "Don't look for cameras of this machine.")
     var noHardware = false
 
@@ -58,6 +66,7 @@ struct CameraBusDaemon: ParsableCommand {
 
     func validate() throws {
         if let virtual, !(0...64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 64") }
+        do { _ = try Configuration.replays(replay) } catch { throw ValidationError(error.description) }
     }
 
     func run() throws {
@@ -67,6 +76,7 @@ struct CameraBusDaemon: ParsableCommand {
         options.runtimeDirectory = runtimeDir
         options.stateDirectory = stateDir
         options.virtualCameras = virtual
+        options.replays = try Configuration.replays(replay)
         options.usesHardware = !noHardware
         options.workerProgram = worker
         let logger = Logger(label: "camerabusd")

@@ -39,7 +39,9 @@ import Testing
             ["format", "cam0", "640"], ["frames", "cam0", "cam1"], ["frames", "cam0", "cam1", "jpeg"],
             ["set", "cam0", "brightness", "10"], ["set", "cam0", "=1"], ["watch", "nonsense"],
             ["watch", "state/devices"], ["--json"], ["--timeout", "5"], ["lock", "cam0", "--lease", "0"],
-            ["devices", "--timeout", "-1"], ["lock", "cam0", "--"],
+            ["devices", "--timeout", "-1"], ["lock", "cam0", "--"], ["fault", "cam0"], ["fault", "cam0", "explode"],
+            ["fault", "cam0", "stall", "--list"], ["fault", "cam0", "--list", "--cancel"],
+            ["fault", "cam0", "--cancel", "--ms", "5"], ["fault", "cam0", "stall", "--ms", "soon"],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()

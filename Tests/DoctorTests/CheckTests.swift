@@ -172,6 +172,18 @@ import Testing
         Fault("device-disconnected", "c920-1") {
             changed { $0.bus.devices = [device("c920-1", ["connected": false])] }
         },
+        Fault("replay-ended", "played to its end") {
+            changed {
+                $0.bus.devices = [
+                    device(
+                        "street",
+                        [
+                            "connected": false, "driver": "replay",
+                            "error": ["reason": "deviceDisconnected", "message": "it has been played to its end"],
+                        ])
+                ]
+            }
+        },
         Fault("device-in-use", "camerabus who c920-1") {
             changed { $0.bus.devices = [device("c920-1", ["error": ["reason": "deviceInUse", "message": "busy"]])] }
         },

@@ -10,9 +10,19 @@ struct DeviceErrorCheck: Check {
         return .of(findings, healthy: "none")
     }
 
+    private func replay(_ id: String, _ device: JSONValue) -> Finding {
+        let message = device["error"]?["message"]?.string ?? "\(id) is not there."
+        return Finding(
+            "replay-ended", id, meaning: message, remedy: "camerabus fault \(id.shellWord) replug",
+            advice:
+                "A replay that is played once ends so, and begins anew by this command. A file that is missing or damaged is named above; it "
+                + "is looked for again by itself, and 'ffprobe' says what is in it.")
+    }
+
     private func finding(_ device: JSONValue) -> Finding? {
         let id = device["id"]?.string ?? "?"
         if device["connected"] == false {
+            if device["driver"] == "replay" { return replay(id, device) }
             return Finding(
                 "device-disconnected", id, meaning: "\(id) is not plugged in, or has dropped out.",
                 remedy: "sudo dmesg | tail",

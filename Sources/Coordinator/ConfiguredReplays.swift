@@ -1,0 +1,58 @@
+public import CaptureCore
+import Glibc
+
+extension Configuration {
+    /// `[[replay]]`: what becomes of one entry.
+    ///
+    /// - Parameter others: those before it.
+    static func replay(
+        _ entry: inout TableReader, after others: [ReplayDescription]
+    ) throws(ParseError) -> ReplayDescription {
+        guard let path = try entry.string("path"), path.hasPrefix("/"), path.utf8.count <= 4095 else {
+            throw ParseError(
+                description: "replay.path: the absolute path of a movie or of a folder with pictures is needed")
+        }
+        let name = try entry.string("name") ?? ReplayDescription.name(of: path)
+        let loops = try entry.boolean("loop") ?? true
+        var duration: FrameDuration?
+        if let rate = try entry.number("fps", 0.01...1000) { duration = FrameDuration(framesPerSecond: rate) }
+        return try checked(ReplayDescription(name: name, path: path, loops: loops, frameDuration: duration), others)
+    }
+
+    static func checked(
+        _ replay: ReplayDescription, _ others: [ReplayDescription]
+    ) throws(ParseError) -> ReplayDescription {
+        guard !Slug.name(replay.name, limit: 32).isEmpty, replay.name.utf8.count <= 100 else {
+            throw ParseError(
+                description: "replay.name: '\(replay.name)' is no name: 1 to 100 bytes, with a letter or digit")
+        }
+        guard others.count < 64 else { throw ParseError(description: "replay: there are more than 64") }
+        if others.contains(where: { $0.uniqueID == replay.uniqueID }) {
+            throw ParseError(description: "replay: two are called '\(replay.name)'; give one another name")
+        }
+        return replay
+    }
+
+    /// Reads replays from the command line, `PATH` or `NAME=PATH`, which are played again and again.
+    public static func replays(_ arguments: [String]) throws(ParseError) -> [ReplayDescription] {
+        var replays: [ReplayDescription] = []
+        for argument in arguments {
+            var (name, path): (String?, String) = (nil, argument)
+            // A path may have the sign, too: then there is no name before a slash.
+            if let sign = argument.firstIndex(of: "="), !argument[..<sign].contains("/") {
+                name = String(argument[..<sign])
+                path = String(argument[argument.index(after: sign)...])
+            }
+            guard !path.isEmpty else { throw ParseError(description: "--replay: '\(argument)' has no path") }
+            let replay = ReplayDescription(name: name ?? ReplayDescription.name(of: path), path: absolute(path))
+            replays.append(try checked(replay, replays))
+        }
+        return replays
+    }
+
+    private static func absolute(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+        defer { free(folder) }
+        return "\(String(cString: folder))/\(path)"
+    }
+}

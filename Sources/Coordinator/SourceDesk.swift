@@ -1,0 +1,92 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+
+/// Which devices clients make of their own frames. Each goes with its process; all outlive the coordinator.
+final class SourceDesk {
+    /// By `uniqueID`.
+    private(set) var sources: [String: ClientSource] = [:]
+
+    private let holders: HolderWatch
+    private let path: String
+    private let logger: Logger
+
+    /// Told when sources have gone with their process.
+    var onChange: (() -> Void)?
+
+    static let maximumPerUser = 16
+    static let maximum = 64
+
+    /// Takes over the sources of the coordinator before this one, as far as their processes live.
+    ///
+    /// - Parameter path: of the file that they are kept in.
+    init(_ loop: Loop, path: String, logger: Logger) {
+        self.path = path
+        self.logger = logger
+        holders = HolderWatch(loop)
+        holders.onEnd = { [weak self] pid, startTime in self?.ended(pid: pid, startTime: startTime) }
+        let bytes = (try? File.readOwn(path, limit: 1 << 20)) ?? []
+        let kept = bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }?["sources"]?.array ?? []
+        for source in kept.compactMap(ClientSource.init(json:)) where watch(source) {
+            sources[source.uniqueID] = source
+        }
+        if kept.count != sources.count { save() }
+    }
+
+    private func watch(_ source: ClientSource) -> Bool {
+        guard let startTime = source.owner.startTime, source.owner.pid != 0 else { return false }
+        return holders.retain(pid: source.owner.pid, startTime: startTime)
+    }
+
+    func add(_ source: ClientSource) throws(BusError) {
+        if let other = sources[source.uniqueID] {
+            throw BusError(
+                .deviceBusy, "\(other.owner.name) (pid \(other.owner.pid)) has a source called '\(other.name)'.",
+                ["holder": other.owner.json, "queue": 0])
+        }
+        let own = sources.values.count { $0.owner.uid == source.owner.uid }
+        guard own < Self.maximumPerUser, sources.count < Self.maximum else {
+            throw BusError(
+                .limitExceeded, "There are too many sources; delete some with source.delete.",
+                [
+                    "limit": own < Self.maximumPerUser ? "sources" : "sourcesPerUser",
+                    "maximum": JSONValue(own < Self.maximumPerUser ? Self.maximum : Self.maximumPerUser),
+                ])
+        }
+        guard watch(source) else {
+            throw BusError(
+                .unauthorized, "A source goes with its process, and this one can't be seen from here.",
+                ["status": "denied", "needed": "a process in the bus's own namespace"])
+        }
+        sources[source.uniqueID] = source
+        save()
+    }
+
+    func remove(_ uniqueID: String) {
+        guard let source = sources.removeValue(forKey: uniqueID) else { return }
+        if let startTime = source.owner.startTime { holders.release(pid: source.owner.pid, startTime: startTime) }
+        save()
+    }
+
+    /// The process has ended, or has let go of the bus.
+    func ended(pid: Int32, startTime: UInt64) {
+        let gone = sources.filter { $0.value.owner.pid == pid && $0.value.owner.startTime == startTime }.map(\.key)
+        guard !gone.isEmpty else { return }
+        for uniqueID in gone { remove(uniqueID) }
+        onChange?()
+    }
+
+    private func save() {
+        let json: JSONValue = [
+            "sources": .array(sources.keys.sorted().compactMap { sources[$0]?.json })
+        ]
+        do {
+            try File.replace(path, with: json.serialized + [UInt8(ascii: "\n")], mode: 0o600)
+        } catch {
+            logger.error("clients' sources will not outlive the coordinator", metadata: ["error": "\(error)"])
+        }
+    }
+}

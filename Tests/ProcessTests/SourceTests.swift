@@ -1,0 +1,201 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+extension ProcessTests {
+    /// Devices that are no cameras: movies, and frames of clients.
+    @Suite(.timeLimit(.minutes(5))) struct Sources {
+        private static let format: JSONValue = ["pixelFormat": "GREY", "width": 64, "height": 48]
+
+        private func ffmpeg(_ bus: BusHarness, _ arguments: [String]) async throws {
+            let result = try await bus.run("ffmpeg", ["-nostdin", "-v", "error", "-y"] + arguments)
+            try #require(result.status == 0, "\(result)")
+        }
+
+        private func isGone(_ client: RawClient, _ device: String) throws -> Bool {
+            try client.refusal("device.get", ["device": .string(device)])?.reason == .deviceNotFound
+        }
+
+        @Test func `a movie is a camera, from the command line and from the configuration`() async throws {
+            // The files come after the bus: what is not there yet is waited for.
+            let folder = try TemporaryDirectory()
+            let movie = "\(folder.path)/The Street.avi"
+            let bus = try await BusHarness(
+                virtual: nil,
+                configuration: """
+                    [devices]
+                    hardware = false
+                    [[replay]]
+                    name = "Yard"
+                    path = "\(folder.path)/yard"
+                    loop = false
+                    fps = 20
+                    """, arguments: ["--replay", movie])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            #expect(try Set(bus.devices()) == ["the-street", "yard"])
+            let missing = try client.call("device.get", ["device": "the-street"])["device"]
+            #expect(missing?["uniqueID"] == "replay-The-Street" && missing?["connected"] == false)
+            #expect(missing?["error"]?["reason"] == "deviceDisconnected")
+
+            try await ffmpeg(
+                bus, ["-f", "lavfi", "-i", "testsrc=size=64x48:rate=25", "-frames:v", "5", "-c:v", "mjpeg", movie])
+            mkdir("\(folder.path)/yard", 0o700)
+            try await ffmpeg(
+                bus, ["-f", "lavfi", "-i", "testsrc=size=64x48", "-frames:v", "9", "\(folder.path)/yard/%d.png"])
+            for device in ["the-street", "yard"] {
+                try await bus.wait(for: "state/device/\(device)/") { $0?["connected"] == true }
+            }
+            let street = try FrameReader(bus, "the-street", "jpeg")
+            var sequences: [Int64] = []
+            for _ in 0..<8 {
+                let frame = try street.next()
+                #expect(frame.header["format"] == "MJPG" && frame.header["width"] == 64)
+                sequences.append(frame.header["captureSequence"]?.integer ?? -1)
+            }
+            #expect(sequences == sequences.sorted() && (sequences.last ?? 0) >= 7)
+
+            // Played once: gone, and there again when it is plugged in.
+            for _ in 0..<2 {
+                let yard = try FrameReader(bus, "yard", "gray")
+                let frame = try yard.next()
+                #expect(frame.header["width"] == 64)
+                try await bus.wait(for: "state/device/yard/") { $0?["connected"] == false }
+                try client.call("fault.inject", ["device": "yard", "fault": "replug"])
+                try await bus.wait(for: "state/device/yard/") { $0?["connected"] == true }
+            }
+            #expect(try client.refusal("fault.inject", ["device": "yard", "fault": "stall"]) != nil)
+            try await bus.stop()
+        }
+
+        @Test func `faults of the configuration begin with the camera, and events tell of it`() async throws {
+            let bus = try await BusHarness(
+                virtual: nil,
+                configuration: """
+                    [devices]
+                    hardware = false
+                    virtual = 1
+                    [faults]
+                    cam0 = [{ at = 3000, fault = "replug" }, { at = 500, fault = "unplug" }]
+                    """)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == false }
+            let script = try client.call("fault.list", ["device": "cam0"])["script"]
+            #expect(script?["steps"]?.array?.compactMap { $0["at"]?.integer } == [500, 3000])
+            try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == true }
+            try client.call("fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 200])
+            try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == false }
+            try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == true }
+            try await bus.stop()
+        }
+
+        @Test func `the command line has cameras fail, at once and by a script`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            func fault(_ arguments: String..., input: String? = nil) async throws -> ProgramResult {
+                try await bus.run("camerabus", ["fault", "cam0"] + arguments, input: input.map { Array($0.utf8) })
+            }
+            let unplugged = try await fault("unplug")
+            #expect(unplugged.status == 0 && unplugged.standardOutput == "")
+            try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == false }
+            #expect(try await fault("none").status == 0)
+            try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == true }
+            #expect(try await fault("drift", "--ppm", "-200").status == 0)
+            let wrong = try await fault("rate", "--percent", "5000")
+            #expect(wrong.status == 1 && wrong.standardError.hasPrefix("invalidParams: "))
+
+            #expect(try await fault("--list").standardError == "There is no script.\n")
+            let steps = #"[{"at": 3600000, "fault": "stall", "milliseconds": 5}, {"at": 0, "fault": "none"}]"#
+            #expect(try await fault("--script", "-", input: steps).status == 0)
+            let list = try await fault("--list").standardOutput.split(separator: "\n")
+            #expect(list.count == 3)
+            #expect(list[2].split(separator: " ") == ["3600000", "stall", "waiting"])
+            #expect(try await fault("--cancel").standardError == "")
+            #expect(try await fault("--cancel").standardError == "No step was waiting.\n")
+            #expect(try await fault("--script", "-", input: "{}").status == 2)
+            try await bus.stop()
+        }
+
+        @Test func `a source is its process's alone`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let made = try client.call("source.create", ["name": "mine", "format": Self.format])
+            let path = try #require(made["path"]?.string)
+            #expect(path == bus.directory.sourceSocket("mine"))
+            #expect(try client.call("device.get", ["device": "mine"])["device"]?["connected"] == true)
+            let program = """
+                import socket, sys
+                s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.settimeout(20)
+                try: print(s.recv(4096).decode())
+                except ConnectionResetError: print("unauthorized")
+                """
+            #expect(try await bus.run("python3", ["-c", program, path]).standardOutput.contains("unauthorized"))
+            // Another source of that name, by anybody.
+            #expect(
+                try client.refusal("source.create", ["name": "mine", "format": Self.format])?.reason == .deviceBusy)
+            for number in 0..<15 {
+                try client.call("source.create", ["name": .string("more \(number)"), "format": Self.format])
+            }
+            let refusal = try client.refusal("source.create", ["name": "too many", "format": Self.format])
+            #expect(refusal?.reason == .limitExceeded && refusal?.data["limit"] == "sourcesPerUser")
+            try client.call("source.delete", ["device": "mine"])
+            #expect(try isGone(client, "mine"))
+            #expect(access(path, F_OK) != 0)
+            try await bus.stop()
+        }
+
+        private static let writer = """
+            import sys, time
+            from camerabus import Client
+            with Client(name="writer") as client:
+                source = client.create_source("theirs", 64, 48, "gray", fps=50)
+                print(source.device, flush=True)
+                for number in range(1_000_000):
+                    source.send(bytes([number % 256]) * 3072)
+                    time.sleep(0.02)
+            """
+
+        @Test func `a source goes with its process, and outlives the bus's`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let running = try bus.start(
+                "python3", ["-c", Self.writer], environment: ["PYTHONPATH": Programs.pythonPath])
+            try await bus.wait(for: "state/device/theirs/") { $0?["connected"] == true }
+            let reader = try FrameReader(bus, "theirs", "native")
+            let frame = try reader.next()
+            #expect(frame.header["format"] == "GREY" && frame.payload.count == 3072)
+
+            // Its worker.
+            let worker = try #require(try bus.workerPID("theirs"))
+            kill(worker, SIGKILL)
+            let stream = frame.header["stream"]
+            while try reader.next().header["stream"] == stream {}
+            // The coordinator: the frames go on.
+            let before = try reader.next()
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            #expect(try bus.devices().contains("theirs"))
+            let after = try reader.next()
+            #expect(after.header["stream"] == before.header["stream"])
+            #expect(try bus.workerPID("theirs") != nil)
+
+            running.process.send(SIGKILL)
+            try await bus.wait(for: "state/device/theirs/") { $0 == nil }
+            try await bus.stop()
+        }
+
+        @Test func `sources of processes that ended without the bus are not taken up again`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let running = try bus.start(
+                "python3", ["-c", Self.writer], environment: ["PYTHONPATH": Programs.pythonPath])
+            try await bus.wait(for: "state/device/theirs/") { $0?["connected"] == true }
+            try await bus.killCoordinator()
+            running.process.send(SIGKILL)
+            _ = try await running.end()
+            try await bus.startCoordinator()
+            #expect(try bus.devices() == ["cam0"])
+            try await bus.stop()
+        }
+    }
+}
