@@ -63,6 +63,7 @@ from .errors import (
 from .finding import find_bus
 from .frame import Frame
 from .ring import RingConnection, RingFrame
+from .sources import AsyncSource, Source
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -101,6 +102,7 @@ __all__ = [
     "AsyncFrames",
     "AsyncLock",
     "AsyncMirror",
+    "AsyncSource",
     "AsyncWatch",
     "Attachment",
     "BusEnded",
@@ -168,6 +170,7 @@ __all__ = [
     "SessionNotRunning",
     "ShuttingDown",
     "Sizes",
+    "Source",
     "Subscriber",
     "Timestamp",
     "Unauthorized",
