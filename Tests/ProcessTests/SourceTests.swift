@@ -1,3 +1,4 @@
+import BusClient
 import BusProtocol
 import CameraBusTesting
 import Glibc
@@ -69,6 +70,49 @@ extension ProcessTests {
             }
             #expect(try client.refusal("fault.inject", ["device": "yard", "fault": "stall"]) != nil)
             try await bus.stop()
+        }
+
+        @Test func `another file takes a movie's place when the configuration is read again`() async throws {
+            let folder = try TemporaryDirectory()
+            func configuration(_ file: String) -> String {
+                """
+                [devices]
+                hardware = false
+                [[replay]]
+                name = "street"
+                path = "\(folder.path)/\(file)"
+                """
+            }
+            let bus = try await BusHarness(virtual: nil, configuration: configuration("small.y4m"))
+            for (file, size) in [("small.y4m", "64x48"), ("large.y4m", "128x96")] {
+                try await ffmpeg(
+                    bus, ["-f", "lavfi", "-i", "testsrc=size=\(size)", "-frames:v", "5", "\(folder.path)/\(file)"])
+            }
+            try await bus.wait(for: "state/device/street/") { $0?["connected"] == true }
+            #expect(try FrameReader(bus, "street", "native").next().header["width"] == 64)
+            try bus.write(configuration("large.y4m"), to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await bus.wait(for: "state/device/street/") { $0?["activeFormat"]?["width"] == 128 }
+            #expect(try FrameReader(bus, "street", "native").next().header["width"] == 128)
+            try await bus.stop()
+        }
+
+        @Test(arguments: [
+            ("[[replay]]", "replay.path"), ("[[replay]]\npath = \"a.mp4\"", "replay.path"),
+            ("[[replay]]\npath = \"/a.mp4\"\nlopp = true", "replay.lopp"),
+            ("[[replay]]\npath = \"/a.mp4\"\nfps = 0", "replay.fps"),
+            ("[[replay]]\npath = \"/a.mp4\"\n[[replay]]\npath = \"/b/a.mkv\"", "'a'"),
+            ("[replay]\npath = \"/a.mp4\"", "[[replay]]"), ("[faults]\ncam0 = 5", "faults.cam0"),
+            ("[faults]\ncam0 = [{ at = 1, fault = \"explode\" }]", "faults.cam0[0].fault"),
+        ])
+        func `what makes no sense is named at the start`(_ text: String, _ name: String) async throws {
+            let folder = try TemporaryDirectory()
+            try File.replace("\(folder.path)/wrong.toml", with: Array(text.utf8), mode: 0o600)
+            let daemon = try RunningProgram(
+                "camerabusd", ["--config", "\(folder.path)/wrong.toml", "--runtime-dir", "\(folder.path)/bus"],
+                environment: CurrentProcess.environment(), scratch: folder)
+            let result = try await daemon.end()
+            #expect(result.status == 1 && result.standardError.contains(name), "\(result)")
         }
 
         @Test func `faults of the configuration begin with the camera, and events tell of it`() async throws {
@@ -143,6 +187,25 @@ extension ProcessTests {
             try client.call("source.delete", ["device": "mine"])
             #expect(try isGone(client, "mine"))
             #expect(access(path, F_OK) != 0)
+            try await bus.stop()
+        }
+
+        @Test func `a Swift program's frames are a device`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try await bus.connect()
+            let source = try await client.createSource("A filter", pixelFormat: "GREY", width: 64, height: 48)
+            #expect(source.device == "a-filter" && source.frameBytes == 3072)
+            let reader = try FrameReader(bus, source.device, "native")
+            try await bus.wait(for: "state/device/a-filter/") { $0?["isStreaming"] == true }
+            let pixels = (0..<3072).map { UInt8(truncatingIfNeeded: $0) }
+            let time = MonotonicClock.now()
+            #expect(try pixels.withUnsafeBytes { try source.send($0, taken: time) })
+            let frame = try reader.next()
+            #expect(frame.payload.withUnsafeBytes { Array($0) } == pixels)
+            #expect(frame.header["timestamp"]?["monotonic"]?.integer == time)
+            #expect(throws: ClientError.self) { try pixels[1...].withUnsafeBytes { try source.send($0) } }
+            try await client.deleteSource(source.device)
+            #expect(source.dropped == 0)
             try await bus.stop()
         }
 

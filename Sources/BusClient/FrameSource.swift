@@ -1,0 +1,113 @@
+import BusProtocol
+import Glibc
+import JSON
+import LinuxIO
+
+/// A device of this program's own frames (`source.create`), for filters: seen by others as every camera is. It goes when it is
+/// deleted, or with the process.
+///
+/// Its calls block, for two seconds at most: it is for a thread of your own, one at a time.
+public final class FrameSource {
+    /// The device's id.
+    public let device: String
+    /// The same whenever a source of that name is made.
+    public let uniqueID: String
+    /// That each frame has; a compressed one, at most.
+    public let frameBytes: Int
+    /// Frames that could not be sent, because the device's process was just not there.
+    public private(set) var dropped: UInt64 = 0
+
+    private let path: String
+    private let isCompressed: Bool
+    private var socket: StreamSocket?
+    private var nextAttempt: Int64 = 0
+
+    /// Nanoseconds from one attempt to connect to the next.
+    private static let retry: Int64 = 500_000_000
+    /// Nanoseconds in which a frame must be taken.
+    private static let patience: Int64 = 2_000_000_000
+
+    fileprivate init(_ answer: JSONValue, isCompressed: Bool) throws(ClientError) {
+        guard let device = answer["device"]?.string, let uniqueID = answer["uniqueID"]?.string,
+            let path = answer["path"]?.string, let bytes = answer["bytes"]?.integer, bytes > 0
+        else { throw .unreadable("source.create did not say where the frames go") }
+        (self.device, self.uniqueID, self.path) = (device, uniqueID, path)
+        frameBytes = Int(bytes)
+        self.isCompressed = isCompressed
+    }
+
+    /// Sends a frame.
+    ///
+    /// - Parameters:
+    ///   - pixels: the planes without padding between lines, or a JPEG picture.
+    ///   - time: when it was taken, nanoseconds of CLOCK_MONOTONIC: that of the frame that it was made of; 0: now.
+    /// - Returns: false when the device's process is just not there, which is started again by itself: the frame is lost.
+    /// - Throws: ``ClientError/refused(_:)`` when the frame has the wrong size, or is not taken from this process.
+    @discardableResult
+    public func send(_ pixels: UnsafeRawBufferPointer, taken time: Int64 = 0) throws(ClientError) -> Bool {
+        guard pixels.count <= frameBytes, pixels.count >= (isCompressed ? 1 : frameBytes) else {
+            throw .refused(
+                .invalidParams("pixels", "a frame of \(device) has \(frameBytes) bytes, not \(pixels.count)"))
+        }
+        guard let socket = connection() else {
+            dropped += 1
+            return false
+        }
+        let head = Array("CBF1".utf8) + Self.bytes(UInt32(pixels.count)) + Self.bytes(time)
+        let deadline = MonotonicClock.now() + Self.patience
+        var failure: SystemError?
+        head.withUnsafeBytes { head in
+            do throws(SystemError) {
+                try socket.send(head, by: deadline)
+                try socket.send(pixels, by: deadline)
+            } catch {
+                failure = error
+            }
+        }
+        guard failure != nil else { return true }
+        dropped += 1
+        self.socket = nil
+        let told = socket.received(maximumBytes: 4096).withUnsafeBytes { try? JSONValue(parsing: $0) }
+        guard let reason = told?["reason"]?.string.flatMap(BusError.Reason.init) else { return false }
+        throw .refused(BusError(reason, told?["message"]?.string ?? "", ["device": .string(device)]))
+    }
+
+    private func connection() -> StreamSocket? {
+        if let socket { return socket }
+        let now = MonotonicClock.now()
+        guard now >= nextAttempt else { return nil }
+        nextAttempt = now + Self.retry
+        socket = try? StreamSocket(connectingTo: path)
+        return socket
+    }
+
+    private static func bytes(_ number: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: number.littleEndian) { Array($0) }
+    }
+}
+
+extension Client {
+    /// Makes a device of this program's own frames.
+    ///
+    /// - Parameters:
+    ///   - name: what people call it; a source of the same name has the same id and settings always.
+    ///   - pixelFormat: `BGR3`, `RGB3`, `GREY`, `YUYV`, `UYVY`, `NV12`, `YU12` or `MJPG`.
+    ///   - framesPerSecond: what it tells of its rate; nil: nothing.
+    public func createSource(
+        _ name: String, pixelFormat: String, width: Int, height: Int, framesPerSecond: Double? = nil,
+        timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> FrameSource {
+        var params: [String: JSONValue] = [
+            "name": .string(name),
+            "format": ["pixelFormat": .string(pixelFormat), "width": JSONValue(width), "height": JSONValue(height)],
+        ]
+        if let framesPerSecond { params["frameRate"] = .number(framesPerSecond) }
+        let answer = try await call("source.create", .object(params), timeout: timeout)
+        return try FrameSource(answer, isCompressed: pixelFormat == "MJPG")
+    }
+
+    /// Takes a device away that ``createSource(_:pixelFormat:width:height:framesPerSecond:timeout:)`` made.
+    public func deleteSource(_ device: String, timeout: Duration = defaultTimeout) async throws(ClientError) {
+        _ = try await call("source.delete", ["device": .string(device)], timeout: timeout)
+    }
+}
