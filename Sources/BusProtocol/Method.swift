@@ -58,4 +58,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case faults
     /// Frames in shared memory: `media/<device>.ring`, and `buffer/` topics.
     case rings
+    /// `profile.*`.
+    case profiles
+    /// `rig.*`, rigs wherever devices are taken, and `set/` topics.
+    case rigs
 }
