@@ -20,6 +20,8 @@ public final class Coordinator {
         public var usesHardware = true
         /// The worker's program; nil: `camerabus-worker` beside this one.
         public var workerProgram: String?
+        /// The matcher's program; nil: `camerabus-matcher` beside this one.
+        public var matcherProgram: String?
 
         public init() {}
     }
@@ -45,6 +47,9 @@ public final class Coordinator {
     let fleet: DeviceFleet
     let books: BookKeeper
     let roster: DeviceRoster
+    let profiles: BookFile<ProfileBook>
+    let rigs: RigDesk
+    private let matchers: MatcherFleet
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -165,6 +170,11 @@ public final class Coordinator {
             discovery = Discovery(loop, program: program, logger: logger)
             hotplug = HotplugWatch(loop, logger: logger)
             roster = DeviceRoster(books)
+            profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
+            rigs = RigDesk(
+                BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
+            matchers = MatcherFleet(
+                loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
             throw error
         } catch {
@@ -195,6 +205,11 @@ public final class Coordinator {
             if !isStopping { publish(worker) }
         }
         books.onProblems = { [weak self] in self?.tellProblems() }
+        rigs.setConfigured(configuration.rigs)
+        rigs.onChange = { [weak self] names in
+            guard let self, !isStopping else { return }
+            matchers.setRigs(names)
+        }
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
@@ -214,6 +229,8 @@ public final class Coordinator {
             throw StartError(description: "\(error)")
         }
         books.close()
+        profiles.close()
+        rigs.close()
         if let failure { throw failure }
         logger.info("stopped")
     }
@@ -300,6 +317,7 @@ public final class Coordinator {
         fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
         if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
+        rigs.publish()
         if isComplete { lookForProblems() }
         publishBus()
         openCommands()
@@ -322,7 +340,8 @@ public final class Coordinator {
         }
         problems += roster.collisions(wishes).map(Problem.idTaken)
         if let refusal { problems.append(refusal) }
-        problems += books.problems
+        problems += books.problems + rigs.problems { fleet.workers[$0] != nil }
+        if let problem = profiles.problem { problems.append(problem) }
         for problem in problems where !before.contains(problem) {
             logger.warning("\(problem.message)", metadata: ["reason": "\(problem.reason.rawValue)"])
         }
@@ -395,6 +414,7 @@ public final class Coordinator {
         let (uniqueID, isConnected) = (worker.device.identity.uniqueID, worker.isConnected)
         let before = connected.updateValue(isConnected, forKey: uniqueID)
         // What is there at the start has not come just now.
+        if before != isConnected { rigs.refresh() }
         guard before != isConnected, before != nil || (hasToldReady && isConnected) else { return }
         events.event(
             "event/device/\(worker.device.id)", isConnected ? "connected" : "disconnected",
@@ -451,6 +471,7 @@ public final class Coordinator {
             fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
+            rigs.setConfigured(configuration.rigs)
             // The handler's level, where it has one for all.
             var logger = logger
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
@@ -474,8 +495,8 @@ public final class Coordinator {
         events.end()
         // The last replies get a moment to leave.
         try? commands?.server.socket.set(.linger, 200)
-        fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [discovery, loop] in
-            discovery.stop { loop.stop() }
+        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [fleet, discovery, loop] in
+            fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { discovery.stop { loop.stop() } }
         }
     }
 }
