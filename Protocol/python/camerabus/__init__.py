@@ -51,8 +51,10 @@ from .errors import (
     PhotoFormatUnavailable,
     PhotoSettingsReused,
     PresetUnsupported,
+    ProfileNotFound,
     ProtocolError,
     RecordingInProgress,
+    RigNotFound,
     SessionNotFound,
     SessionNotRunning,
     ShuttingDown,
@@ -62,7 +64,9 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
+from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingConnection, RingFrame
+from .sets import AsyncFrameSets, FrameSet, FrameSets
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -98,6 +102,7 @@ __all__ = [
     "ActiveFormat",
     "Adjustment",
     "AsyncClient",
+    "AsyncFrameSets",
     "AsyncFrames",
     "AsyncLock",
     "AsyncMirror",
@@ -126,6 +131,7 @@ __all__ = [
     "DeviceInUse",
     "DeviceLock",
     "DeviceNotFound",
+    "DeviceSettings",
     "DiskFull",
     "Event",
     "Format",
@@ -133,6 +139,8 @@ __all__ = [
     "Frame",
     "FrameRateRange",
     "FrameRateUnsupported",
+    "FrameSet",
+    "FrameSets",
     "Frames",
     "Hello",
     "Holder",
@@ -159,11 +167,17 @@ __all__ = [
     "Plane",
     "PresetUnsupported",
     "Process",
+    "Profile",
+    "ProfileNotFound",
     "ProtocolError",
     "RecordingInProgress",
     "Reply",
+    "Rig",
+    "RigDevice",
+    "RigNotFound",
     "RingConnection",
     "RingFrame",
+    "SavedFormat",
     "SessionNotFound",
     "SessionNotRunning",
     "ShuttingDown",
