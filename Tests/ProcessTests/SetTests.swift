@@ -20,6 +20,8 @@ extension ProcessTests {
         private struct Checker {
             let devices: [String]
             private var given: Set<Name> = []
+            /// The last message, and the last set.
+            private var before: FrameSetHeader?
             private var last: FrameSetHeader?
             private(set) var whole = 0
             private(set) var missing: [String: Int] = [:]
@@ -39,15 +41,16 @@ extension ProcessTests {
                     #expect(abs(part.offset) <= header.tolerance, "\(part)")
                     #expect(frame.device == part.device)
                 }
-                if last?.stream == header.stream {
-                    #expect(header.sequence == (last?.sequence ?? 0) + 1 + set.lost)
+                if let before, before.stream == header.stream {
+                    #expect(header.sequence == before.sequence + 1 + set.lost)
                 }
+                before = header
                 guard !header.isLate else { return }
                 #expect(header.parts.map(\.device) == devices)
                 #expect(header.parts.first?.offset == 0)
                 let times = set.frames.map(\.header.monotonic)
                 #expect(header.spread == (times.max() ?? 0) - (times.min() ?? 0))
-                if let last, last.stream == header.stream, !last.isLate {
+                if let last, last.stream == header.stream {
                     #expect(header.monotonic > last.monotonic && header.number > last.number)
                 }
                 last = header
