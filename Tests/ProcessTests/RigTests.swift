@@ -98,6 +98,25 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `the configuration's rigs are read again`() async throws {
+            func configuration(_ rigs: String) -> String { "[devices]\nvirtual = 2\nhardware = false\n\(rigs)" }
+            let bus = try await BusHarness(
+                virtual: nil, configuration: configuration("[[rig]]\nname = \"a\"\ndevices = [\"cam0\"]"))
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("rig.set", ["name": "b", "devices": "cam1"])
+            try bus.write(
+                configuration("[[rig]]\nname = \"b\"\ndevices = [\"cam0\", \"cam1\"]"), to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await bus.wait(for: "state/rig/b/") { $0?["configured"] == true }
+            #expect(try client.call("rig.list")["rigs"]?.array?.count == 1)
+            // What stands there goes before what a client made, which is there again when it doesn't.
+            try bus.write(configuration(""), to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await bus.wait(for: "state/rig/b/") { $0?["configured"] == false }
+            #expect(try client.call("rig.list")["rigs"]?[0]?["devices"]?.array?.count == 1)
+            try await bus.stop()
+        }
+
         @Test(
             "a rig that makes no sense is refused with the configuration",
             arguments: [

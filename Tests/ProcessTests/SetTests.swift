@@ -177,6 +177,32 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a matcher that dies costs its own sets a moment`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let client = try await bus.connect()
+            _ = try await client.setRig("desk", devices: ["cam0", "cam1"])
+            _ = try await client.setRig("other", devices: ["cam1", "cam0"])
+            let sets = try await client.frameSets("desk", "gray:64x0", newest: 64)
+            let others = try await client.frameSets("other", "gray:64x0", newest: 1024)
+            let stream = try await Deadline.usual.limit("a set") { try await sets.next().header.stream }
+            let first = try await Deadline.usual.limit("a set of the other") { try await others.next().header.stream }
+            guard case .somebody(let matcher?) = LockFile.holder(of: bus.directory.matcherLock("desk")) else {
+                throw TestingError("The rig has no matcher.")
+            }
+            matcher.send(SIGKILL)
+            try await Deadline.usual.limit("sets of another matcher") {
+                while try await sets.next().header.stream == stream {}
+            }
+            try await Deadline.usual.limit("sets of the other rig") {
+                for _ in 0..<5 {
+                    let stream = try await others.next().header.stream
+                    #expect(stream == first)
+                }
+            }
+            await client.close()
+            try await bus.stop()
+        }
+
         private func message(_ client: RawClient) throws -> JSONValue {
             let frames = try client.receive()
             return try JSONValue(parsing: try #require(frames.dropFirst().first).bytes)
