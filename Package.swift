@@ -32,6 +32,7 @@ let package = Package(
     products: [
         .executable(name: "camerabus", targets: ["camerabus"]),
         .executable(name: "camerabusd", targets: ["camerabusd"]),
+        .executable(name: "camerabus-matcher", targets: ["camerabus-matcher"]),
         .executable(name: "camerabus-worker", targets: ["camerabus-worker"]),
         .library(name: "BusClient", targets: ["BusClient"]),
     ],
@@ -95,6 +96,7 @@ let package = Package(
 
         // Executables: parse, build, run.
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
+        program("camerabus-matcher", ["LinuxIO", "Worker", arguments, logging]),
         program(
             "camerabus-worker",
             ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),

@@ -37,6 +37,9 @@ extension Client {
         guard let token = defaultLock else { return nil }
         let result = try await repeatedCall("device.renew", ["lock": .string(token)], timeout: timeout)
         let covered = result["devices"]?.array?.compactMap(\.string) ?? devices
+        var devices = devices
+        // What is no device of the lock may be a rig of devices that are.
+        if !Set(devices).isSubset(of: covered) { devices = try await expandingRigs(devices, timeout: timeout) }
         let missing = devices.filter { !covered.contains($0) }
         guard missing.isEmpty else {
             if missing.count == devices.count { return nil }

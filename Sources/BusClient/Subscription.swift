@@ -81,7 +81,7 @@ final class Subscription {
     var sources: [PollSet.Source] { isPaused ? [] : [.socket(socket)] }
 
     func work() {
-        while !isPaused, let message = try? socket.receive(maximumFrames: 64) { take(message) }
+        while !isPaused, let message = try? socket.receive(maximumFrames: 80) { take(message) }
     }
 
     /// There is room again.

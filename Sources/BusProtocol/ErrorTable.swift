@@ -33,7 +33,7 @@ extension BusError {
     }
 
     /// Every reason, in the order of the specification.
-    public static let meanings: [Meaning] = jsonRPC + devices + locks + configuration + common + reserved
+    public static let meanings: [Meaning] = jsonRPC + devices + locks + configuration + groups + common + reserved
 
     private static let jsonRPC = [
         Meaning(.parseError, "The request is no JSON (RFC 8259), or nested too deeply."),
@@ -100,6 +100,11 @@ extension BusError {
         Meaning(
             .controlBusy, "The control can't be set in the present mode, or while it is at work.",
             [.required("control", Schema.string().orNull)]),
+    ]
+
+    private static let groups = [
+        Meaning(.profileNotFound, "No profile has this name.", [.required("profile", .string())]),
+        Meaning(.rigNotFound, "No rig has this name.", [.required("rig", .string())]),
     ]
 
     private static let common = [

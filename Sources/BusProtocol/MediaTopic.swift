@@ -5,11 +5,14 @@ public struct MediaTopic: Hashable, Sendable {
         case frame
         /// Header with a reference into the shared-memory ring.
         case buffer
+        /// Frames of a rig's devices that were taken at the same time: header and one payload each. On the rig's own socket.
+        case set
         /// Header and PCM. Reserved: nothing is published there yet.
         case audio
     }
 
     public var kind: Kind
+    /// For `set`: the rig's name.
     public var device: String
     /// The rendition as the subscriber spelled it, well-formed or not: the answer's topic repeats it byte for byte.
     public var renditionText: String

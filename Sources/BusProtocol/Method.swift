@@ -60,4 +60,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case rings
     /// `source.create`: clients' own frames as devices.
     case sources
+    /// `profile.*`.
+    case profiles
+    /// `rig.*`, rigs wherever devices are taken, and `set/` topics.
+    case rigs
 }

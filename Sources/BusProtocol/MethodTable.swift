@@ -3,7 +3,8 @@ public import JSON
 /// Every method that this bus knows. Published by `bus.methods`; requests are checked against it before anything looks at them.
 public enum MethodTable {
     /// In the order in which the specification has them.
-    public static let all: [Method] = bus + devices + locks + configuration + faults + sources
+    public static let all: [Method] =
+        bus + devices + locks + configuration + profiles + rigs + faults + sources
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
@@ -198,7 +199,7 @@ extension MethodTable {
     private static let setErrors: [BusError.Reason] =
         [.deviceNotFound, .deviceBusy, .lockRequired, .lockLost] + controlErrors
 
-    private static let controlErrors: [BusError.Reason] = [
+    static let controlErrors: [BusError.Reason] = [
         .controlUnsupported, .controlOutOfRange, .controlReadOnly, .controlBusy, .deviceDisconnected, .deviceInUse,
         .workerCrashed,
     ]

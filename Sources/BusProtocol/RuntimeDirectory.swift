@@ -89,6 +89,8 @@ extension RuntimeDirectory {
     public var workersSocket: String { "\(internalDirectory)/workers.sock" }
     /// Held with flock(2) by a device's worker for as long as it lives.
     public func deviceLock(_ device: String) -> String { "\(internalDirectory)/\(device).lock" }
+    /// Held with flock(2) by a rig's matcher for as long as it lives.
+    public func matcherLock(_ rig: String) -> String { "\(internalDirectory)/\(rig).set.lock" }
     /// Held with flock(2) by the coordinator for as long as it lives.
     public var coordinatorLock: String { "\(path)/camerabusd.lock" }
     /// What outlives the coordinator: locks, fence counter.

@@ -1,8 +1,10 @@
 extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
-    public static let definitions = coreDefinitions.merging(faultDefinitions) { first, _ in first }
+    public static let definitions = [commonDefinitions, profileDefinitions, faultDefinitions].reduce(into: [:]) {
+        $0.merge($1) { first, _ in first }
+    }
 
-    private static let coreDefinitions: [String: Schema] = [
+    private static let commonDefinitions: [String: Schema] = [
         // What clients send
         "DeviceID": .string(minLength: 1, maxLength: 128)
             .described(
@@ -10,7 +12,7 @@ extension Schema {
             ),
         "Devices": .anyOf([
             .array(of: .reference("DeviceID"), min: 1, max: BusLimits.maxDevicesPerLock), .reference("DeviceID"),
-        ]).described("One or more devices, each once; a bare string is one."),
+        ]).described("One or more devices, each once; a bare string is one. The name of a rig stands for its devices."),
         "LockToken": .string(minLength: 1, maxLength: 128)
             .described("The secret that device.lock answered with. Whoever shows it may use the lock."),
         "Milliseconds": .number(min: 0, max: 86_400_000).described("A time in milliseconds."),

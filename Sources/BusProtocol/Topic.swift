@@ -19,6 +19,7 @@ public enum Topic: Hashable, Sendable {
         case bus
         case device(String)
         case lock(String)
+        case rig(String)
     }
 
     public enum EventTopic: Hashable, Sendable {
@@ -72,6 +73,7 @@ public enum Topic: Hashable, Sendable {
         switch kind {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
+        case "rig": return .rig(String(id))
         default: return nil
         }
     }
@@ -99,6 +101,7 @@ extension Topic {
         case .state(.bus): "state/bus/"
         case .state(.device(let id)): "state/device/\(id)/"
         case .state(.lock(let id)): "state/lock/\(id)/"
+        case .state(.rig(let name)): "state/rig/\(name)/"
         case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"

@@ -28,6 +28,7 @@ public enum TopicTable {
         Entry(topic: "state/bus/", socket: "events", summary: "The bus itself.", header: state("Bus")),
         Entry(topic: "state/device/<id>/", socket: "events", summary: "A device.", header: state("Device")),
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
+        Entry(topic: "state/rig/<name>/", socket: "events", summary: "A rig.", header: state("Rig")),
         Entry(topic: "event/bus/", socket: "events", summary: "The bus's last word.", header: event),
         Entry(
             topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.",
@@ -47,6 +48,10 @@ public enum TopicTable {
         Entry(
             topic: "buffer/<device>/<rendition>/", socket: "media",
             summary: "Where in shared memory a picture lies, or why there is none.", header: .anyOf([buffer, failure])),
+        Entry(
+            topic: "set/<name>/<rendition>/", socket: "media",
+            summary: "Pictures of a rig's devices of one time, each a payload, or why there are none.",
+            header: .anyOf([frameSet, failure]), hasPayload: true),
     ]
 
     /// The entry of a topic; nil for one that this version doesn't publish.
@@ -58,12 +63,14 @@ public enum TopicTable {
         case .state(.bus): name = "state/bus/"
         case .state(.device): name = "state/device/<id>/"
         case .state(.lock): name = "state/lock/<id>/"
+        case .state(.rig): name = "state/rig/<name>/"
         case .event(.bus): name = "event/bus/"
         case .event(.device): name = "event/device/<id>/"
         case .event(.lock): name = "event/lock/<id>/"
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"
         case .ack: name = "ack/<nonce>/"
+        case .media(let media) where media.kind == .set: name = "set/<name>/<rendition>/"
         case .media(let media): name = "\(media.kind.rawValue)/<device>/<rendition>/"
         }
         let sockets = isMedia ? ["media", "all"] : ["events", "all"]
@@ -129,9 +136,9 @@ extension TopicTable {
             .required("monotonic", .reference("Nanoseconds")),
         ], additional: true)
 
-    private static let count = Schema.integer(min: 0)
+    static let count = Schema.integer(min: 0)
 
-    private static let picture: [Schema.Property] = [
+    static let picture: [Schema.Property] = [
         .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
         .required("rendition", .string(minLength: 1)), .required("stream", .string(minLength: 1)),
         .required("sequence", count), .required("captureSequence", count), .required("generation", count),

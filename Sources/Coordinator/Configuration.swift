@@ -26,6 +26,8 @@ public struct Configuration: Hashable, Sendable {
     public var positions: [String: DevicePosition] = [:]
     /// `[aliases]`: device id by `uniqueID`.
     public var aliases: [String: String] = [:]
+    /// `[[rig]]`: named groups of devices, by name.
+    public var rigs: [String: Rig] = [:]
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
@@ -89,6 +91,12 @@ public struct Configuration: Hashable, Sendable {
                 self.aliases[uniqueID] = alias
             }
         }
+        try reader.tables("rig") { rig throws(ParseError) in
+            let (name, rig) = try Self.rig(&rig)
+            guard rigs.updateValue(rig, forKey: name) == nil else {
+                throw ParseError(description: "rig: there are two of the name '\(name)'")
+            }
+        }
         try reader.section("limits") { limits throws(ParseError) in
             renditions = try limits.integer("renditions", 1...64) ?? renditions
         }
@@ -97,7 +105,7 @@ public struct Configuration: Hashable, Sendable {
             silenceLimitMilliseconds =
                 try worker.integer("silence_limit_ms", 0...3_600_000) ?? silenceLimitMilliseconds
         }
-        try reader.sections("replay") { entry throws(ParseError) in
+        try reader.tables("replay") { entry throws(ParseError) in
             replays.append(try Self.replay(&entry, after: replays))
         }
         try reader.section("faults") { faults throws(ParseError) in
@@ -106,6 +114,21 @@ public struct Configuration: Hashable, Sendable {
             }
         }
         try reader.finish()
+    }
+
+    private static func rig(_ reader: inout TableReader) throws(ParseError) -> (name: String, Rig) {
+        guard let name = try reader.string("name"), DeviceID.isValid(name) else {
+            throw ParseError(description: "rig.name must be there, of 1 to 32 of the characters a-z, 0-9 and '-'")
+        }
+        let devices = try reader.strings("devices") ?? []
+        guard (1...RigBook.maximumDevices).contains(devices.count), Set(devices).count == devices.count else {
+            throw ParseError(
+                description:
+                    "rig.devices of '\(name)' must be 1 to \(RigBook.maximumDevices) device ids or uniqueIDs, each once"
+            )
+        }
+        let tolerance = try reader.integer("tolerance_ms", 0...Int(RigBook.maximumTolerance / 1_000_000))
+        return (name, Rig(devices: devices, tolerance: tolerance.map { Int64($0) * 1_000_000 }))
     }
 
     static let logLevels = ["trace", "debug", "info", "notice", "warning", "error", "critical"]
@@ -136,14 +159,14 @@ struct TableReader {
         try reader.finish()
     }
 
-    /// An array of tables, `[[name]]`.
-    mutating func sections(
+    /// `[[name]]`, as often as it is there.
+    mutating func tables(
         _ name: String, _ read: (inout TableReader) throws(Configuration.ParseError) -> Void
     ) throws(Configuration.ParseError) {
         guard take(name) else { return }
-        guard let array = table[name]?.array else { throw wrong(name, "must be sections, [[\(name)]]") }
+        guard let array = table[name]?.array else { throw wrong(name, "must be written as [[\(name)]]") }
         for item in array {
-            guard let section = item.table else { throw wrong(name, "must be sections, [[\(name)]]") }
+            guard let section = item.table else { throw wrong(name, "must be written as [[\(name)]]") }
             var reader = TableReader(section, path: "\(path)\(name).")
             try read(&reader)
             try reader.finish()

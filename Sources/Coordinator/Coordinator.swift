@@ -22,6 +22,8 @@ public final class Coordinator {
         public var usesHardware = true
         /// The worker's program; nil: `camerabus-worker` beside this one.
         public var workerProgram: String?
+        /// The matcher's program; nil: `camerabus-matcher` beside this one.
+        public var matcherProgram: String?
 
         public init() {}
     }
@@ -48,6 +50,9 @@ public final class Coordinator {
     let books: BookKeeper
     let roster: DeviceRoster
     let sources: SourceDesk
+    let profiles: BookFile<ProfileBook>
+    let rigs: RigDesk
+    private let matchers: MatcherFleet
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -169,6 +174,11 @@ public final class Coordinator {
             hotplug = HotplugWatch(loop, logger: logger)
             roster = DeviceRoster(books)
             sources = SourceDesk(loop, path: directory.sourcesFile, logger: logger)
+            profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
+            rigs = RigDesk(
+                BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
+            matchers = MatcherFleet(
+                loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
             throw error
         } catch {
@@ -200,6 +210,11 @@ public final class Coordinator {
         }
         sources.onChange = { [weak self] in self?.setDevices() }
         books.onProblems = { [weak self] in self?.tellProblems() }
+        rigs.setConfigured(configuration.rigs)
+        rigs.onChange = { [weak self] names in
+            guard let self, !isStopping else { return }
+            matchers.setRigs(names)
+        }
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
@@ -219,6 +234,8 @@ public final class Coordinator {
             throw StartError(description: "\(error)")
         }
         books.close()
+        profiles.close()
+        rigs.close()
         if let failure { throw failure }
         logger.info("stopped")
     }
@@ -311,6 +328,7 @@ public final class Coordinator {
         fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
         if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
+        rigs.publish()
         if isComplete { lookForProblems() }
         publishBus()
         openCommands()
@@ -333,7 +351,8 @@ public final class Coordinator {
         }
         problems += roster.collisions(wishes).map(Problem.idTaken)
         if let refusal { problems.append(refusal) }
-        problems += books.problems
+        problems += books.problems + rigs.problems { fleet.workers[$0] != nil }
+        if let problem = profiles.problem { problems.append(problem) }
         for problem in problems where !before.contains(problem) {
             logger.warning("\(problem.message)", metadata: ["reason": "\(problem.reason.rawValue)"])
         }
@@ -406,6 +425,7 @@ public final class Coordinator {
         let (uniqueID, isConnected) = (worker.device.identity.uniqueID, worker.isConnected)
         let before = connected.updateValue(isConnected, forKey: uniqueID)
         // What is there at the start has not come just now.
+        if before != isConnected { rigs.refresh() }
         guard before != isConnected, before != nil || (hasToldReady && isConnected) else { return }
         events.event(
             "event/device/\(worker.device.id)", isConnected ? "connected" : "disconnected",
@@ -463,6 +483,7 @@ public final class Coordinator {
             fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
+            rigs.setConfigured(configuration.rigs)
             // The handler's level, where it has one for all.
             var logger = logger
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
@@ -486,8 +507,8 @@ public final class Coordinator {
         events.end()
         // The last replies get a moment to leave.
         try? commands?.server.socket.set(.linger, 200)
-        fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [discovery, loop] in
-            discovery.stop { loop.stop() }
+        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [fleet, discovery, loop] in
+            fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { discovery.stop { loop.stop() } }
         }
     }
 }

@@ -63,7 +63,7 @@ extension Coordinator {
         }
     }
 
-    private static func notReady(_ worker: Worker) -> BusError {
+    static func notReady(_ worker: Worker) -> BusError {
         guard worker.device.isPlugged else {
             return BusError(
                 .deviceDisconnected, disconnected(worker.device)["message"]?.string ?? "",

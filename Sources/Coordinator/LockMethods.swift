@@ -65,14 +65,16 @@ extension Coordinator {
                 isDryRun: call.params["dryRun"]?.bool ?? false, fence: 0)
             for (index, change) in changes.enumerated() {
                 let path = "changes[\(index)]"
-                let device = try ConfigurationChange.parse(change, path: path).device
-                guard fleet.workers[device] != nil else {
-                    throw BusError.deviceNotFound(device, known: fleet.deviceIDs)
+                let name = try ConfigurationChange.parse(change, path: path).device
+                for device in try devices(named: name) {
+                    guard !batch.changes.contains(where: { $0.device == device }) else {
+                        throw BusError.invalidParams(
+                            "\(path).device", "\(device) is named twice; put its changes together")
+                    }
+                    var members = change.object ?? [:]
+                    members["device"] = .string(device)
+                    batch.changes.append((device, .object(members), path))
                 }
-                guard !batch.changes.contains(where: { $0.device == device }) else {
-                    throw BusError.invalidParams("\(path).device", "\(device) is named twice; put its changes together")
-                }
-                batch.changes.append((device, change, path))
             }
             batch.fence = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device)).fence
             carryOut(batch, respond)
@@ -85,22 +87,27 @@ extension Coordinator {
         withWorker(call, respond) { [weak self] worker in
             guard let self else { return }
             let change = JSONValue.members(["device": call.params["device"], "controls": call.params["controls"]])
-            var batch = ConfigurationDesk.Batch(
+            let batch = ConfigurationDesk.Batch(
                 changes: [(worker.device.id, change, "")], mode: .exact, isDryRun: false, fence: 0)
-            if let token = call.string("lock") {
-                do throws(BusError) {
-                    batch.fence = try locks.authorize(token: token, devices: [worker.device.id]).fence
-                    carryOut(batch, respond)
-                } catch {
-                    respond(.failure(error))
-                }
-            } else {
-                setUnderOwnLock(call, batch, respond)
-            }
+            carryOut(batch, token: call.string("lock"), call, respond)
         }
     }
 
-    private func setUnderOwnLock(_ call: Call, _ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
+    /// Carries out a batch under the lock that the token proves, or under one for just this call.
+    func carryOut(
+        _ batch: ConfigurationDesk.Batch, token: String?, _ call: Call, _ respond: @escaping Responder
+    ) {
+        guard let token else { return carryOutUnderOwnLock(call, batch, respond) }
+        do throws(BusError) {
+            var batch = batch
+            batch.fence = try locks.authorize(token: token, devices: batch.changes.map(\.device)).fence
+            carryOut(batch, respond)
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    private func carryOutUnderOwnLock(_ call: Call, _ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
         let wish = LockDesk.Wish(
             devices: batch.changes.map(\.device), holder: holder(call.caller), isTransient: true)
         locks.request(wish) { [weak self] result in
@@ -130,17 +137,6 @@ extension Coordinator {
     }
 
     // MARK: The parts
-
-    private func devices(_ call: Call) throws(BusError) -> [String] {
-        let devices = call.strings("devices")
-        for (index, device) in devices.enumerated() {
-            guard fleet.workers[device] != nil else { throw .deviceNotFound(device, known: fleet.deviceIDs) }
-            guard !devices[..<index].contains(device) else {
-                throw .invalidParams("devices[\(index)]", "\(device) is named twice")
-            }
-        }
-        return devices
-    }
 
     func holder(_ caller: Caller) -> LockHolder {
         let peer = caller.peer

@@ -16,6 +16,10 @@ struct Problem: Hashable {
         case memoryLost
         /// What is learnt of devices, their aliases and settings, can't be written.
         case memoryNotKept
+        /// A rig has a device that nobody has seen.
+        case rigIncomplete
+        /// A rig can't be used, as a device has its name.
+        case rigHidden
     }
 
     var reason: Reason
@@ -61,6 +65,34 @@ struct Problem: Hashable {
         Problem(
             reason: .configurationRefused,
             message: "The configuration was not read again, and is in force as it was before. \(why)")
+    }
+
+    /// - Parameter reference: the device as its rig names it.
+    static func rigIncomplete(_ rig: String, _ reference: String) -> Problem {
+        Problem(
+            reason: .rigIncomplete,
+            message: "The rig '\(rig)' has a device that is not there: \(reference). Plug it in, or change the rig "
+                + "(camerabus rigs set \(rig) …, or the configuration file).")
+    }
+
+    static func rigHidden(_ rig: String) -> Problem {
+        Problem(
+            reason: .rigHidden,
+            message: "The rig '\(rig)' can't be used, as a device has that name; rename one of them.")
+    }
+
+    /// - Parameters:
+    ///   - what: the file's contents: `profiles`, `rigs`.
+    ///   - aside: where the damaged file is now.
+    static func bookLost(_ what: String, _ aside: String, _ why: String) -> Problem {
+        Problem(
+            reason: .memoryLost,
+            message: "The \(what) were forgotten, as the file that held them is damaged (\(why)). "
+                + "It is kept as \(aside); remove that when it is not needed any more.")
+    }
+
+    static func bookUnreadable(_ what: String, _ why: String) -> Problem {
+        Problem(reason: .memoryNotKept, message: "The \(what) can't be read, and new ones are not kept: \(why).")
     }
 
     /// - Parameter aside: where the damaged file is now.

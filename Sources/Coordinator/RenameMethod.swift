@@ -45,6 +45,7 @@ extension Coordinator {
         guard DeviceID.isValid(alias) else {
             throw .invalidParams("name", "a device's name is 1 to 32 of the characters a-z, 0-9 and '-'")
         }
+        guard !rigs.isRig(alias) else { throw .invalidParams("name", "'\(alias)' is the name of a rig") }
         if let owner = roster.owner(of: alias, wishes), owner != device.identity.uniqueID {
             throw .invalidParams("name", "'\(alias)' is the name of another device (\(owner))")
         }

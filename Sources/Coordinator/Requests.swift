@@ -109,10 +109,11 @@ extension Coordinator {
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
 
-    private static let services = coreServices.merging(faultServices) { first, _ in first }
-        .merging(sourceServices) { first, _ in first }
+    private static let services = [
+        busServices, profileServices, rigServices, faultServices, sourceServices,
+    ].reduce(into: [:]) { $0.merge($1) { first, _ in first } }
 
-    private static let coreServices: [String: Service] = [
+    private static let busServices: [String: Service] = [
         "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success([:])) } }, "bus.cancel": { $0.cancel },
         "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
         "bus.methods": { _ in { $1(.success(MethodTable.json)) } },

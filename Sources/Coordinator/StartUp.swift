@@ -66,10 +66,19 @@ extension Coordinator {
 
         static func workerProgram(_ options: Coordinator.Options) throws(StartError) -> String {
             if let program = options.workerProgram { return program }
+            return try beside("camerabus-worker", option: "--worker")
+        }
+
+        static func matcherProgram(_ options: Coordinator.Options) throws(StartError) -> String {
+            if let program = options.matcherProgram { return program }
+            return try beside("camerabus-matcher", option: "--matcher")
+        }
+
+        private static func beside(_ program: String, option: String) throws(StartError) -> String {
             guard let own = CurrentProcess.executablePath, let slash = own.lastIndex(of: "/") else {
-                throw StartError(description: "camerabus-worker can't be found; name it with --worker")
+                throw StartError(description: "\(program) can't be found; name it with \(option)")
             }
-            return "\(own[..<slash])/camerabus-worker"
+            return "\(own[..<slash])/\(program)"
         }
     }
 }

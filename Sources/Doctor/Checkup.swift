@@ -3,7 +3,7 @@ public enum Checkup {
     /// All checks, in the order in which people are told: what stands in the way of everything else first.
     public static let checks: [any Check] = [
         BusCheck(), RuntimeDirectoryCheck(), GroupCheck(), CameraCheck(), DriverCheck(), NodePermissionCheck(),
-        UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(), BandwidthCheck(),
+        UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(), RigCheck(), BandwidthCheck(),
         PortSpeedCheck(), USBPowerCheck(), IdentityCheck(), VirtualDriverCheck(), DescriptorLimitCheck(),
         MemoryCheck(), DiskSpaceCheck(), ProcessVisibilityCheck(), VersionCheck(),
     ]

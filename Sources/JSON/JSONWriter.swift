@@ -21,6 +21,9 @@ public struct JSONWriter: Sendable {
     /// Appends bytes that are JSON already.
     public mutating func raw(_ json: [UInt8]) { bytes.append(contentsOf: json) }
 
+    /// Appends bytes that are JSON already, or a part of it.
+    public mutating func raw(_ json: some Sequence<UInt8>) { bytes.append(contentsOf: json) }
+
     /// Appends an integer in decimal digits.
     public mutating func integer(_ value: Int64) {
         if value < 0 { bytes.append(UInt8(ascii: "-")) }

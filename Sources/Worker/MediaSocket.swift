@@ -104,6 +104,17 @@ final class MediaSocket {
         try server.socket.send(outgoing)
     }
 
+    /// Sends one header with several payloads, whose bytes are shared with libzmq likewise.
+    func publish(topic: [UInt8], _ header: [UInt8], payloads: [Message]) throws(ZeroMQError) {
+        learnWhatWasTaken()
+        try server.socket.send(topic, more: true)
+        try server.socket.send(header, more: !payloads.isEmpty)
+        for (index, payload) in payloads.enumerated() {
+            try outgoing.share(payload)
+            try server.socket.send(outgoing, more: index < payloads.count - 1)
+        }
+    }
+
     // libzmq looks once in a millisecond at most at what subscribers have taken; within a burst it would think that they have
     // taken nothing, and throw away what there is room for. Asking for the socket's events makes it look.
     private func learnWhatWasTaken() { _ = server.socket.readiness() }

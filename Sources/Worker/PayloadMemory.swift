@@ -22,6 +22,20 @@ final class PayloadMemory: Sendable {
         }
     }
 
+    /// A message that came from elsewhere, which counts for as long as libzmq has it.
+    private final class Loan: MessageOwner, @unchecked Sendable {
+        private let message: Message
+        private let memory: PayloadMemory
+
+        /// - Parameter message: counted already; nobody else uses it.
+        init(_ message: Message, _ memory: PayloadMemory) {
+            self.message = message
+            self.memory = memory
+        }
+
+        deinit { memory.giveBack(message.count) }
+    }
+
     private let budget: Int
     private let taken = Atomic<Int>(0)
     private let refusals = Atomic<UInt64>(0)
@@ -58,6 +72,16 @@ final class PayloadMemory: Sendable {
         let copy = Copy(UnsafeMutableRawBufferPointer(start: memory, count: count), self)
         write(copy.bytes)
         return (try? message.borrow(UnsafeRawBufferPointer(copy.bytes), from: copy)) != nil
+    }
+
+    /// Gives the message the bytes of one that came from elsewhere and is not used any more, without a copy.
+    ///
+    /// - Returns: false when the budget has no room for it; the message is empty then.
+    func lend(_ message: Message, _ source: Message) -> Bool {
+        message.removeAll()
+        guard take(source.count) else { return false }
+        let loan = Loan(source, self)
+        return source.withUnsafeBytes { bytes in (try? message.borrow(bytes, from: loan)) != nil }
     }
 
     /// Counts what can't be refused any more.

@@ -47,6 +47,8 @@ struct SubscriptionTable {
     }
 
     private let device: String
+    /// What is published here.
+    private let kinds: Set<MediaTopic.Kind>
     private let maximumRenditions: Int
     private let maximumTopics: Int
     private var lastNumber: UInt64 = 0
@@ -59,8 +61,12 @@ struct SubscriptionTable {
     /// - Parameters:
     ///   - maximumRenditions: distinct renditions that are made at the same time.
     ///   - maximumTopics: distinct topics that are remembered.
-    init(device: String, maximumRenditions: Int = BusLimits.maxRenditions, maximumTopics: Int = 4096) {
+    init(
+        device: String, kinds: Set<MediaTopic.Kind> = [.frame, .buffer],
+        maximumRenditions: Int = BusLimits.maxRenditions, maximumTopics: Int = 4096
+    ) {
         self.device = device
+        self.kinds = kinds
         self.maximumRenditions = maximumRenditions
         self.maximumTopics = maximumTopics
     }
@@ -139,7 +145,7 @@ struct SubscriptionTable {
             return .none
         }
         do {
-            let rendition = try Self.rendition(topic)
+            let rendition = try parsed(topic)
             if let index = wanted.firstIndex(where: { $0.rendition == rendition }) {
                 wanted[index].topics.append(subscribed)
             } else if wanted.count < maximumRenditions {
@@ -168,14 +174,17 @@ struct SubscriptionTable {
         wanted.append(Wanted(rendition: rendition, topics: topics))
     }
 
-    private static func rendition(_ topic: MediaTopic) throws(BusError) -> Rendition {
-        switch topic.kind {
-        case .frame, .buffer: return try topic.rendition()
-        case .audio:
-            throw BusError(
-                .formatUnsupported,
-                "\(topic.device) is a camera and has no sound; subscribe to frame/\(topic.device)/native/.",
-                ["nearest": .null])
-        }
+    private func parsed(_ topic: MediaTopic) throws(BusError) -> Rendition {
+        if kinds.contains(topic.kind) { return try topic.rendition() }
+        let instead =
+            if kinds.contains(.set) {
+                "a rig; subscribe to set"
+            } else if topic.kind == .audio {
+                "a camera and has no sound; subscribe to frame"
+            } else {
+                "a camera and no rig; subscribe to frame"
+            }
+        throw BusError(
+            .formatUnsupported, "\(topic.device) is \(instead)/\(topic.device)/native/.", ["nearest": .null])
     }
 }

@@ -9,9 +9,9 @@ struct CameraBusDaemon: ParsableCommand {
         commandName: "camerabusd",
         abstract: "The coordinator of CameraBus: one service owns the cameras, many programs use them.",
         discussion: """
-            It starts one camerabus-worker for each camera and serves command.sock and events.sock in its runtime directory: \
+            It starts one camerabus-worker for each camera, and one camerabus-matcher for each rig, and serves command.sock and events.sock in its runtime directory: \
             --runtime-dir, else $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
-            /tmp/camerabus-UID. What it remembers of devices (devices.json) is in --state-dir, else bus.state_dir of the \
+            /tmp/camerabus-UID. What it remembers (devices.json, profiles.json, rigs.json) is in --state-dir, else bus.state_dir of the \
             configuration, else $STATE_DIRECTORY, else 'state' in the runtime directory if that was named, else \
             /var/lib/camerabus for root, else $XDG_STATE_HOME/camerabus or ~/.local/state/camerabus. Cameras may come and go; \
             SIGHUP searches for them too. SIGHUP reads the configuration again; SIGTERM ends it and everything it started.
@@ -51,6 +51,10 @@ struct CameraBusDaemon: ParsableCommand {
     @Option(help: ArgumentHelp("The worker's program (default: camerabus-worker beside this one).", valueName: "file"))
     var worker: String?
 
+    @Option(
+        help: ArgumentHelp("The matcher's program (default: camerabus-matcher beside this one).", valueName: "file"))
+    var matcher: String?
+
     // The parser's own exit status for usage, 64, is not the one that camerabus and most programs have.
     static func main() {
         do {
@@ -79,6 +83,7 @@ struct CameraBusDaemon: ParsableCommand {
         options.replays = try Configuration.replays(replay)
         options.usesHardware = !noHardware
         options.workerProgram = worker
+        options.matcherProgram = matcher
         let logger = Logger(label: "camerabusd")
         do {
             try Coordinator(options, logger: logger).run()

@@ -64,7 +64,9 @@ import Testing
         let plain = try #require(FileNamePattern(argument: "latest.jpg"))
         #expect(plain.name(3) == "latest.jpg" && !plain.isSeries && !plain.isStandardOutput)
         #expect(FileNamePattern(argument: "-")?.isStandardOutput == true)
-        for wrong in ["", "f-%", "f-%s.jpg", "f-%5", "f-%99999d", "folder/"] {
+        #expect(plain.namesDevice == false)
+        #expect(FileNamePattern(argument: "%s-%02d.jpg")?.name(7, device: "cam0") == "cam0-07.jpg")
+        for wrong in ["", "f-%", "f-%x.jpg", "f-%5", "f-%99999d", "folder/"] {
             #expect(FileNamePattern(argument: wrong) == nil)
         }
     }

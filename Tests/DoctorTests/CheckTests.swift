@@ -193,6 +193,19 @@ import Testing
         Fault("settings-not-restored", "brightness, gain") {
             changed { $0.bus.devices = [device("c920-1", ["notRestored": ["brightness", ["name": "gain"]]])] }
         },
+        Fault("rig-incomplete", "stereo", "usb-x") {
+            changed {
+                $0.bus.rigs = [
+                    [
+                        "name": "stereo", "configured": true,
+                        "devices": [
+                            ["id": "c920-1", "uniqueID": "a", "connected": true],
+                            ["id": .null, "uniqueID": "usb-x", "connected": false],
+                        ],
+                    ]
+                ]
+            }
+        },
         Fault("usb-bandwidth", "C920", "--pixel MJPG") {
             changed {
                 $0.usb = [camera("1-2", serial: "A"), camera("1-3", serial: "B")]
@@ -347,6 +360,7 @@ import Testing
             let facts = Self.changed {
                 $0.usb.append(Self.camera("1-3", serial: "B"))
                 $0.bus.devices = [value, value]
+                $0.bus.rigs = [value, ["devices": [value]]]
                 $0.bus.usages = [value, ["node": "/dev/video0", "foreign": [value, ["pid": .integer(.max)]]]]
             }
             _ = Checkup.results(facts).map(\.json)

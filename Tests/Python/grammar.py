@@ -13,8 +13,9 @@ _RENDITION = re.compile(
 _ID = "[a-z0-9-]{1,32}"
 _NONCE = "[A-Za-z0-9_-]{1,64}"
 _TOPIC = re.compile(
-    f"(?P<media>frame|buffer|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
+    f"(?P<media>frame|buffer|set|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
     f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock)/(?P<lockid>{_NONCE}))/"
+    f"|(?P<rig>state)/rig/(?P<rigname>{_ID})/"
     f"|(?P<bus>state|event)/bus/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
 )
 
@@ -68,6 +69,8 @@ def topic(text: bytes) -> dict[str, str] | None:
     part = match.groupdict()
     if part["media"]:
         return {"kind": part["media"], "device": part["device"], "rendition": part["rendition"]}
+    if part["rig"]:
+        return {"kind": "state", "what": "rig", "id": part["rigname"]}
     if part["kind"]:
         return {"kind": part["kind"], "what": part["what"] or part["lock"], "id": part["id"] or part["lockid"]}
     if part["bus"]:

@@ -11,7 +11,7 @@ from unittest import mock
 
 import grammar
 import vectors
-from camerabus import CaptureError, Frame, Reply, errors
+from camerabus import CaptureError, Frame, FrameSet, Reply, errors
 from camerabus.core import decode_reply, encode_request
 from camerabus.finding import candidates
 from camerabus.ring import RingFlaw, RingPlan, RingReader
@@ -78,6 +78,29 @@ class Vectors(unittest.TestCase):
         else:
             assert isinstance(outcome, Reply)
             self.assertEqual(outcome.result, expect["result"])
+
+    def run_frame_sets(self, case: dict[str, Any]) -> None:
+        header, *payloads = map(vectors.frame, case["frames"])
+        expect = case.get("expect", {})
+
+        def parse() -> FrameSet:
+            return FrameSet.parse(b"set/stereo/gray:4x4/", header, [memoryview(each) for each in payloads])
+
+        if not case["valid"] or "error" in expect:
+            with self.assertRaises(CaptureError) as caught:
+                parse()
+            if case["valid"]:
+                self.assertEqual(self.error(caught.exception), expect["error"])
+            else:
+                reason = caught.exception.reason
+                self.assertEqual("internalError" if reason == "protocolError" else reason, expect["reason"])
+            return
+        found = parse()
+        self.assertEqual(
+            {"number": found.number, "late": found.late, "spread": found.spread, "frames": found.offsets, "missing": found.missing},
+            expect["set"],
+        )
+        self.assertEqual(list(found.frames), list(found.offsets))
 
     def run_frame_headers(self, case: dict[str, Any]) -> None:
         header, *rest = map(vectors.frame, case["frames"])

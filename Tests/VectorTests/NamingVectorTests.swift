@@ -91,6 +91,7 @@ extension Topic {
         case .state(.bus): ["kind": "state", "what": "bus"]
         case .state(.device(let id)): ["kind": "state", "what": "device", "id": .string(id)]
         case .state(.lock(let id)): ["kind": "state", "what": "lock", "id": .string(id)]
+        case .state(.rig(let name)): ["kind": "state", "what": "rig", "id": .string(name)]
         case .event(.bus): ["kind": "event", "what": "bus"]
         case .event(.device(let id)): ["kind": "event", "what": "device", "id": .string(id)]
         case .event(.lock(let id)): ["kind": "event", "what": "lock", "id": .string(id)]

@@ -27,6 +27,44 @@ import Testing
         }
     }
 
+    @Test(arguments: Vectors.cases("frame-sets"))
+    func frameSet(_ vector: VectorCase) throws {
+        let frames = vector.frames
+        let parsed = frames[0].withUnsafeBytes { try? JSONValue(parsing: $0) }
+        let result = Result { () throws(BusError) -> FrameSetHeader in
+            guard let parsed else { throw BusError(.internalError, "no JSON") }
+            let header = try FrameSetHeader(parsed)
+            for part in header.parts {
+                guard let frame = part.frame else { continue }
+                guard let place = part.payload, place + 1 < frames.count, frame.planesFit(in: frames[place + 1].count)
+                else { throw BusError(.internalError, "no payload") }
+            }
+            return header
+        }
+        switch result {
+        case .success(let header):
+            try #require(vector.isValid)
+            let there = header.parts.filter { $0.frame != nil }.map { ($0.device, JSONValue($0.offset)) }
+            let missing = header.parts.compactMap { part in part.missing.map { (part.device, JSONValue.string($0)) } }
+            let found: JSONValue = [
+                "number": JSONValue(header.number), "late": .bool(header.isLate), "spread": JSONValue(header.spread),
+                "frames": .object(Dictionary(uniqueKeysWithValues: there)),
+                "missing": .object(Dictionary(uniqueKeysWithValues: missing)),
+            ]
+            #expect(found == vector.expect["set"])
+            let topic = MediaTopic(.set, device: header.set, renditionText: header.rendition)
+            #expect(TopicTable.entry(.media(topic), isMedia: true)?.header?.validate(parsed ?? .null) == nil)
+        case .failure(let error):
+            guard vector.isValid else {
+                #expect(error.reason.rawValue == vector.expect["reason"]?.string)
+                return
+            }
+            let expected = try #require(vector.expect["error"], "\(error.message)")
+            #expect((error.data["reason"]?.string ?? error.reason.rawValue) == expected["reason"]?.string)
+            #expect(error.message == expected["message"]?.string)
+        }
+    }
+
     @Test(arguments: Vectors.cases("announcements"))
     func announcement(_ vector: VectorCase) throws {
         let topic = try #require(Topic.parse(vector.frames[0]))

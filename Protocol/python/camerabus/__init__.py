@@ -51,8 +51,10 @@ from .errors import (
     PhotoFormatUnavailable,
     PhotoSettingsReused,
     PresetUnsupported,
+    ProfileNotFound,
     ProtocolError,
     RecordingInProgress,
+    RigNotFound,
     SessionNotFound,
     SessionNotRunning,
     ShuttingDown,
@@ -62,8 +64,10 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
+from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingConnection, RingFrame
 from .sources import AsyncSource, Source
+from .sets import AsyncFrameSets, FrameSet, FrameSets
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -99,6 +103,7 @@ __all__ = [
     "ActiveFormat",
     "Adjustment",
     "AsyncClient",
+    "AsyncFrameSets",
     "AsyncFrames",
     "AsyncLock",
     "AsyncMirror",
@@ -128,6 +133,7 @@ __all__ = [
     "DeviceInUse",
     "DeviceLock",
     "DeviceNotFound",
+    "DeviceSettings",
     "DiskFull",
     "Event",
     "Format",
@@ -135,6 +141,8 @@ __all__ = [
     "Frame",
     "FrameRateRange",
     "FrameRateUnsupported",
+    "FrameSet",
+    "FrameSets",
     "Frames",
     "Hello",
     "Holder",
@@ -161,11 +169,17 @@ __all__ = [
     "Plane",
     "PresetUnsupported",
     "Process",
+    "Profile",
+    "ProfileNotFound",
     "ProtocolError",
     "RecordingInProgress",
     "Reply",
+    "Rig",
+    "RigDevice",
+    "RigNotFound",
     "RingConnection",
     "RingFrame",
+    "SavedFormat",
     "SessionNotFound",
     "SessionNotRunning",
     "ShuttingDown",

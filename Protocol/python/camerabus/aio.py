@@ -15,13 +15,14 @@ from .errors import BusTimeout, CaptureError
 from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
+from .rigs import AsyncRigCalls
 from .sources import AsyncSourceMethods
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class AsyncClient(AsyncSourceMethods):
+class AsyncClient(AsyncRigCalls, AsyncSourceMethods):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 
     def __init__(

@@ -274,6 +274,18 @@ class InvalidParams(CaptureError):
     why = Member()
 
 
+class ProfileNotFound(CaptureError):
+    """There is no such profile."""
+
+    profile = Member()
+
+
+class RigNotFound(CaptureError):
+    """There is no such rig."""
+
+    rig = Member()
+
+
 class ShuttingDown(CaptureError):
     """The bus is ending."""
 

@@ -50,6 +50,8 @@ class LockBase:
         if note is not None:
             self._params["note"] = note
         self.devices = tuple(devices)
+        # Names of rigs stand for their devices.
+        self._names = frozenset(devices)
         self.token = ""
         self._offered = "" if takes_over else os.environ.get(VARIABLE, "")
         #: True: the lock is that of another process, which handed it on as `$CAMERABUS_LOCK` and will end it.
@@ -101,8 +103,13 @@ class LockBase:
         except LockLost as lost:
             message = f"The lock in ${VARIABLE}, under which this program was started, is not held any more, or never was."
             raise LockLost(message, lost.data) from None
+        wanted: Sequence[str] = self.devices
+        if not set(wanted) <= set(result.get("devices", wanted)) and self._core.hello and "rigs" in self._core.hello.features:
+            answer = yield from self._core.ask(Call("rig.list", {}, dict, True), timeout)
+            rigs = {rig["name"]: [device["id"] for device in rig["devices"] if device["id"]] for rig in answer.get("rigs", [])}
+            wanted = [device for name in wanted for device in rigs.get(name, [name])]
         covered, missing = [], []
-        for device in dict.fromkeys(self.devices):
+        for device in dict.fromkeys(wanted):
             (covered if device in result.get("devices", self.devices) else missing).append(device)
         if missing and covered:
             raise LockRequired(
@@ -169,6 +176,6 @@ def token_for(core: Core, devices: Sequence[str], lock: LockBase | str | None) -
     if lock is not None:
         return lock if isinstance(lock, str) else lock.token
     for active in reversed(_active.get()):
-        if active._core is core and active.token and set(devices) <= set(active.devices):
+        if active._core is core and active.token and set(devices) <= active._names | set(active.devices):
             return active.token
     return os.environ.get(VARIABLE) or None

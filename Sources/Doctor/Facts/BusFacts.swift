@@ -18,6 +18,8 @@ public struct BusReport: Hashable, Sendable {
     public var version: String?
     /// As `device.list` describes them.
     public var devices: [JSONValue] = []
+    /// As `rig.list` describes them.
+    public var rigs: [JSONValue] = []
     /// As `device.who` answers of them.
     public var usages: [JSONValue] = []
 

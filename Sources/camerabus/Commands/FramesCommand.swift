@@ -22,6 +22,8 @@ struct FramesCommand: BusCommand {
 
             With --shared the pixels are read from memory that all readers on this machine share, where the bus has it: the same frames, for a             fraction of the work. A frame that was overwritten before it was written out counts as lost.
 
+            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the             seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how             many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with             'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
+
             When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
             with status 130. Either way no file is left half-written.
 
@@ -33,11 +35,12 @@ struct FramesCommand: BusCommand {
               camerabus frames cam0 jpeg -o - | ffplay -f mjpeg -
               camerabus frames cam0 yuyv:1280x720 --shared -o - >cam0.yuv
               camerabus frames cam0 -n 300 -o - > movie.h264
+              camerabus frames stereo jpeg:640x0 --set -n 10 -o '%s-%03d.jpg'
             """)
 
     @OptionGroup var options: GlobalOptions
 
-    @Argument(help: deviceHelp, completion: deviceCompletion)
+    @Argument(help: deviceHelp, completion: rigCompletion)
     var device: String
 
     @Argument(
@@ -63,7 +66,15 @@ struct FramesCommand: BusCommand {
     @Flag(help: "Read the pixels from shared memory.")
     var shared = false
 
+    @Flag(help: "Receive the matched sets of a rig.")
+    var set = false
+
     func validate() throws {
+        if set, shared { throw ValidationError("--set and --shared don't go together.") }
+        if set, let output, output.isStandardOutput || !output.namesDevice {
+            throw ValidationError("With --set -o takes a file name with %s, which becomes the device's id.")
+        }
+        if !set, output?.namesDevice == true { throw ValidationError("%s in -o's name goes with --set.") }
         do {
             _ = try Rendition(parsing: rendition)
         } catch {
@@ -78,6 +89,12 @@ struct FramesCommand: BusCommand {
     }
 
     func run(_ client: Client) async throws {
+        if set {
+            return try await SetReading(
+                rig: device, rendition: rendition, number: number, output: output, asJSON: options.json,
+                timeout: timeout
+            ).run(client)
+        }
         let frames = try await client.frames(
             device, rendition, shared: shared, silence: Self.patience(timeout, rendition), timeout: timeout)
         var first: Int64?

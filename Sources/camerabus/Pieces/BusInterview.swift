@@ -50,6 +50,10 @@ struct BusInterview {
             report.state = .unusable(error.description)
             return report
         }
+        if client.greeting.features.contains(Feature.rigs.rawValue) {
+            // What else is wrong is worth telling without them.
+            report.rigs = (try? await client.rigs(timeout: options.timeout.duration)) ?? []
+        }
         guard client.greeting.features.contains(Feature.who.rawValue) else { return report }
         for device in report.devices {
             guard let id = device["id"], !(device["node"]?.isNull ?? true) else { continue }

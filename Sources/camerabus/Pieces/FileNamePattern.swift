@@ -1,17 +1,21 @@
 import ArgumentParser
 
-/// Names for a series of files: `f-%05d.jpg` is f-00001.jpg, f-00002.jpg, …; `%%` is a percent sign.
+/// Names for a series of files: `f-%05d.jpg` is f-00001.jpg, f-00002.jpg, …; `%s` is a device's id, `%%` a percent sign.
 struct FileNamePattern: ExpressibleByArgument, Hashable {
     private enum Part: Hashable {
         case text(String)
         /// Digits at least, and with what they are filled up.
         case number(width: Int, filler: Character)
+        case device
     }
 
     private var parts: [Part] = []
 
     /// The number appears in it; otherwise each file takes the place of the one before.
     var isSeries: Bool { parts.contains { if case .number = $0 { true } else { false } } }
+
+    /// The device's id appears in it.
+    var namesDevice: Bool { parts.contains(.device) }
 
     /// - Returns: nil for an empty name, and for `%` with anything else than a number's format behind it.
     init?(argument: String) {
@@ -28,6 +32,12 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
                 rest.removeFirst()
                 continue
             }
+            if rest.first == "s" {
+                rest.removeFirst()
+                parts += [.text(text), .device]
+                text = ""
+                continue
+            }
             let digits = rest.prefix { ("0"..."9").contains($0) }
             rest = rest.dropFirst(digits.count)
             guard rest.popFirst() == "d", let width = digits.isEmpty ? 0 : Int(digits), width <= 20 else { return nil }
@@ -38,11 +48,12 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
         parts.append(.text(text))
     }
 
-    /// The name of the file with that number.
-    func name(_ number: Int) -> String {
+    /// The name of the file with that number, of that device.
+    func name(_ number: Int, device: String = "") -> String {
         parts.map { part in
             switch part {
             case .text(let text): return text
+            case .device: return device
             case .number(let width, let filler):
                 let digits = String(number)
                 return String(repeating: filler, count: max(0, width - digits.count)) + digits

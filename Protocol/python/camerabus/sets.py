@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matched sets: frames of a rig's cameras that were taken at the same time."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, AsyncIterator, Iterator, Mapping, Self, Sequence
+
+from .core import Call, Core
+from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, RigNotFound, VersionUnsupported
+from .finding import why_not
+from .frame import Frame
+from .sequences import FrameContinuity
+from .steps import Runner, Steps, Wait, deadline, is_over, run
+from .subscription import HEARTBEAT, LAST_WORD, SILENCE, Message, Subscription, begin_all
+
+
+@dataclass(frozen=True)
+class FrameSet:
+    """Frames of one time: `frames` by device, in the order of the rig, the lead first; or one that came after its set (`late`).
+
+    All times are nanoseconds. `lost` counts the messages of this topic and stream that this subscriber missed since the one before.
+    """
+
+    topic: str
+    header: Mapping[str, Any]
+    frames: Mapping[str, Frame] = field(repr=False)
+    #: Why a device has no frame in the set, by device: a reason of the protocol, or `late`: it may still come.
+    missing: Mapping[str, str] = field(default_factory=dict)
+    #: From the lead's frame to each.
+    offsets: Mapping[str, int] = field(default_factory=dict)
+    lost: int = 0
+
+    @staticmethod
+    def parse(topic: bytes, header: bytes, payloads: Sequence[memoryview], lost: int = 0) -> FrameSet:
+        """Reads a message of a `set/` topic. Raises what stands in it in place of a set."""
+        try:
+            members = json.loads(header)
+        except ValueError:
+            raise ProtocolError("A set came with a header that is no JSON.") from None
+        version = members.get("v") if isinstance(members, dict) else None
+        if version != 1:
+            raise VersionUnsupported(f"A set came with a header of version {version!r}, not 1.", {"supported": [1]})
+        if "error" in members:
+            raise CaptureError.from_header(members["error"])
+        for name in ("sequence", "number", "monotonic", "spread", "tolerance"):
+            if not isinstance(members.get(name), int):
+                raise ProtocolError(f"A set came with a header without a usable '{name}'.")
+        if not isinstance(members.get("stream"), str) or not isinstance(members.get("late"), bool):
+            raise ProtocolError("A set came with a header without a usable 'stream' or 'late'.")
+        parts = members.get("frames")
+        if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+            raise ProtocolError("A set came with a header without usable 'frames'.")
+        frames: dict[str, Frame] = {}
+        missing: dict[str, str] = {}
+        offsets: dict[str, int] = {}
+        for part in parts:
+            device = str(part.get("device", ""))
+            if "missing" in part:
+                why = part["missing"]
+                missing[device] = str(why.get("reason", "")) if isinstance(why, dict) else ""
+                continue
+            place = part.get("payload")
+            if not isinstance(place, int) or not 0 <= place < len(payloads) or not isinstance(part.get("offset"), int):
+                raise ProtocolError("A set came with a frame that has no payload.")
+            text = f"frame/{device}/{part.get('rendition', '')}/"
+            frames[device] = Frame.parse(text.encode(), json.dumps(part).encode(), payloads[place])
+            offsets[device] = part["offset"]
+        return FrameSet(topic.decode(errors="replace"), members, frames, missing, offsets, lost)
+
+    @property
+    def set(self) -> str:
+        """The rig's name."""
+        return str(self.header.get("set", ""))
+
+    @property
+    def rendition(self) -> str:
+        return str(self.header.get("rendition", ""))
+
+    @property
+    def stream(self) -> str:
+        return str(self.header["stream"])
+
+    @property
+    def sequence(self) -> int:
+        """Counts this topic's messages within `stream`."""
+        return int(self.header["sequence"])
+
+    @property
+    def number(self) -> int:
+        """The set's own; of a late frame that of the set that it belongs to."""
+        return int(self.header["number"])
+
+    @property
+    def late(self) -> bool:
+        return bool(self.header["late"])
+
+    @property
+    def monotonic(self) -> int:
+        """The time of the lead's frame."""
+        return int(self.header["monotonic"])
+
+    @property
+    def spread(self) -> int:
+        """From the earliest of the frames to the latest."""
+        return int(self.header["spread"])
+
+    @property
+    def tolerance(self) -> int:
+        """How far from the lead's a frame may be."""
+        return int(self.header["tolerance"])
+
+
+class SetFeed:
+    """The newest sets of a rig, and the frames that came after theirs."""
+
+    def __init__(self, core: Core, rig: str, rendition: str, limit: int | None, timeout: float) -> None:
+        self._core = core
+        self._rig = rig
+        self._topic = f"set/{rig}/{rendition}/"
+        self._left = math.inf if limit is None else limit
+        self._timeout = timeout
+        self._subscription: Subscription | None = None
+        self._bus: Subscription | None = None
+        self._waiting: deque[Message] = deque(maxlen=4)
+        self._continuity = FrameContinuity()
+        #: Messages missed so far.
+        self.lost = 0
+
+    def __str__(self) -> str:
+        return f"of {self._topic}{'' if self.is_open else ': closed'}"
+
+    @property
+    def is_open(self) -> bool:
+        return self._subscription is not None
+
+    @property
+    def is_done(self) -> bool:
+        return self._left <= 0
+
+    def open(self) -> Steps[None]:
+        """Returns when the subscription is in force."""
+        core = self._core
+        core.hello = yield from core.ask(core.greeting())
+        yield from self._require()
+        try:
+            self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
+            self._subscription = Subscription(core.context, core.media_endpoint(self._rig), [self._topic, HEARTBEAT], 2)
+            if not (yield from begin_all([self._subscription], deadline(self._timeout))):
+                raise BusTimeout(f"The rig {self._rig} answered no subscription within {self._timeout:g} s.")
+        except BaseException:
+            self.close()
+            raise
+
+    def _require(self) -> Steps[None]:
+        answer = yield from self._core.ask(Call("rig.list", {}, lambda result: result, True))
+        known = [str(rig.get("name")) for rig in (answer.get("rigs") or [])] if isinstance(answer, dict) else []
+        if self._rig not in known:
+            there = f"There are: {', '.join(known)}." if known else "There are none."
+            raise RigNotFound(f"No rig is called '{self._rig}'. {there}", {"rig": self._rig})
+
+    def next(self) -> Steps[FrameSet]:
+        until = deadline(self._timeout)
+        heard = time.monotonic()
+        while self._subscription is not None:
+            # Only so many of what has come are kept: who asks late gets the present.
+            for _ in range(16):
+                message = self._subscription.receive()
+                if message is None:
+                    break
+                heard = time.monotonic()
+                if message[0].bytes != HEARTBEAT.encode():
+                    self._waiting.append(message)
+            if self._waiting:
+                return self._set(self._waiting.popleft())
+            if self._bus is not None and self._bus.receive() is not None:
+                raise BusEnded(f"The bus at {self._core.directory} has ended.")
+            if is_over(until):
+                raise BusTimeout(f"The rig {self._rig} gave no set within {self._timeout:g} s.")
+            if is_over(heard + SILENCE):
+                heard = time.monotonic()
+                if (problem := why_not(self._core.directory)) is not None:
+                    raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
+            sockets = [each.socket for each in (self._subscription, self._bus) if each is not None]
+            yield Wait(tuple(sockets), min(until, heard + SILENCE))
+        raise ValueError("This subscription is closed.")
+
+    def _set(self, message: Message) -> FrameSet:
+        if len(message) < 2:
+            raise ProtocolError(f"A message without a header came from {self._rig}.")
+        payloads = [part.buffer for part in message[2:]]
+        found = FrameSet.parse(message[0].bytes, message[1].bytes, payloads)
+        missed = self._continuity.receive(found.stream, found.sequence, None) or 0
+        self.lost += missed
+        if not found.late:
+            self._left -= 1
+        return FrameSet(found.topic, found.header, found.frames, found.missing, found.offsets, missed)
+
+    def close(self) -> None:
+        for subscription in (self._subscription, self._bus):
+            if subscription is not None:
+                subscription.close()
+        self._subscription = self._bus = None
+
+
+class FrameSets(Iterator[FrameSet]):
+    """An iterator over matched sets; `close` or the end of a `with` block ends the subscription."""
+
+    def __init__(self, feed: SetFeed) -> None:
+        self._feed = feed
+        run(feed.open())
+
+    @property
+    def lost(self) -> int:
+        """Messages missed so far."""
+        return self._feed.lost
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
+    def __next__(self) -> FrameSet:
+        if self._feed.is_done:
+            self.close()
+        if not self._feed.is_open:
+            raise StopIteration
+        return run(self._feed.next())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class AsyncFrameSets(AsyncIterator[FrameSet]):
+    """The same, for asyncio."""
+
+    def __init__(self, feed: SetFeed, run: Runner) -> None:
+        self._feed = feed
+        self._run = run
+        self._is_new = True
+
+    @property
+    def lost(self) -> int:
+        return self._feed.lost
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
+    async def __anext__(self) -> FrameSet:
+        if self._is_new:
+            await self.__aenter__()
+        if self._feed.is_done:
+            self.close()
+        if not self._feed.is_open:
+            raise StopAsyncIteration
+        return await self._run(self._feed.next())
+
+    async def __aenter__(self) -> Self:
+        self._is_new = False
+        await self._run(self._feed.open())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,95 @@
+import BusProtocol
+import JSON
+import Synchronization
+
+/// The matched sets of a rig, the newest first of all: who asks late gets the present, and ``FrameSet/lost`` tells what was left
+/// out.
+///
+/// Ends by an error only. The subscription lasts as long as this value lives.
+public final class FrameSets: AsyncSequence, Sendable {
+    public typealias Element = FrameSet
+    public typealias Failure = ClientError
+
+    /// The rig's name.
+    public let rig: String
+    /// As it was asked for.
+    public let rendition: String
+    private let client: Client
+    private let number: UInt64
+    private let mailbox: Mailbox<RawSet>
+    private let continuity = Mutex(FrameContinuity())
+
+    init(_ client: Client, rig: String, rendition: String, number: UInt64, mailbox: Mailbox<RawSet>) {
+        self.client = client
+        self.rig = rig
+        self.rendition = rendition
+        self.number = number
+        self.mailbox = mailbox
+    }
+
+    deinit { client.endSubscription(number) }
+
+    /// Ends the subscription; who waits gets ``ClientError/closed``.
+    public func close() { client.endSubscription(number) }
+
+    /// The next set, or late frame, that is newer than what was given last.
+    ///
+    /// - Throws: ``ClientError/refused(_:)`` when there can be no sets now, ``ClientError/silent(_:)`` as asked for.
+    public func next() async throws(ClientError) -> FrameSet {
+        var set = try await mailbox.next().set()
+        let (stream, sequence) = (set.header.stream, set.header.sequence)
+        set.lost = continuity.withLock { $0.receive(stream: stream, sequence: sequence, isKeyframe: nil) } ?? 0
+        return set
+    }
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let sets: FrameSets
+
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(ClientError) -> FrameSet? {
+            try await sets.next()
+        }
+    }
+
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(sets: self) }
+}
+
+extension Client {
+    /// Subscribes to the matched sets of a rig; on return the subscription is in force.
+    ///
+    /// - Parameters:
+    ///   - rig: its name.
+    ///   - rendition: as for ``frames(_:_:shared:newest:silence:timeout:)``, of all of its cameras. Of a format whose frames build on
+    ///     one another (H.264) sets are of little use: those that are left out are missing for the others.
+    ///   - newest: how many sets and late frames are kept for a late reader; older ones are left out and counted.
+    ///   - silence: ends with ``ClientError/silent(_:)`` when nothing comes for that long; nil: waits for ever.
+    ///   - timeout: for the subscription itself.
+    /// - Throws: ``ClientError/refused(_:)`` with `rigNotFound`, or `invalidParams` for what can't be a topic.
+    public func frameSets(
+        _ rig: String, _ rendition: String = "native", newest: Int = 2, silence: Duration? = nil,
+        timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> FrameSets {
+        let topic = MediaTopic(.set, device: rig, renditionText: rendition)
+        guard Topic.parse(Array(topic.text.utf8)) != nil else {
+            throw .refused(
+                DeviceID.isValid(rig)
+                    ? .invalidParams("rendition", "'\(rendition)' is no rendition")
+                    : .invalidParams("rig", "'\(rig)' is no rig's name"))
+        }
+        let deadline = monotonic(after: timeout)
+        let known = try await rigs(timeout: timeout).compactMap { $0["name"]?.string }
+        guard known.contains(rig) else {
+            let list = known.isEmpty ? "There are none." : "There are: \(known.joined(separator: ", "))."
+            throw .refused(BusError(.rigNotFound, "No rig is called '\(rig)'. \(list)", ["rig": .string(rig)]))
+        }
+        let mailbox = Mailbox<RawSet>(capacity: newest)
+        let plan = Subscription.Plan(
+            path: directory.mediaSocket(rig), topics: [topic.text], receiveHighWaterMark: max(2, newest),
+            deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: rig,
+            directory: directory)
+        let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
+            if let set = RawSet(message) { mailbox.put(set) }
+            return .goOn
+        }
+        return FrameSets(self, rig: rig, rendition: rendition, number: number, mailbox: mailbox)
+    }
+}

@@ -1,0 +1,85 @@
+public import BusProtocol
+public import JSON
+
+/// The named profiles of settings, as they are kept. A value; who keeps it on disk decides when.
+public struct ProfileBook: Hashable, Sendable, KeptBook {
+    public static let version = 1
+    public static let maximumProfiles = 256
+    /// Bytes of one profile as JSON: controls can be whole tables.
+    public static let maximumProfileBytes = 128 << 10
+
+    /// By name.
+    public private(set) var profiles: [String: Profile] = [:]
+
+    public init() {}
+
+    public subscript(name: String) -> Profile? { profiles[name] }
+
+    /// The names, in the order of the alphabet.
+    public var names: [String] { profiles.keys.sorted() }
+
+    /// Takes a profile, in the place of one of that name.
+    ///
+    /// - Throws: `invalidParams` for what is no name, `limitExceeded` for one too many, or too large a one.
+    public mutating func save(_ profile: Profile, as name: String) throws(BusError) {
+        guard DeviceID.isValid(name) else {
+            throw .invalidParams("name", "a profile's name is 1 to 32 of the characters a-z, 0-9 and '-'")
+        }
+        guard profiles[name] != nil || profiles.count < Self.maximumProfiles else {
+            throw BusError(
+                .limitExceeded, "There are \(Self.maximumProfiles) profiles already; delete one with profile.delete.",
+                ["limit": "profiles", "maximum": JSONValue(Self.maximumProfiles)])
+        }
+        guard Self.json(profile).serialized.count <= Self.maximumProfileBytes else {
+            throw BusError(
+                .limitExceeded, "These settings have more than \(Self.maximumProfileBytes) bytes; save fewer devices.",
+                ["limit": "profileBytes", "maximum": JSONValue(Self.maximumProfileBytes)])
+        }
+        profiles[name] = profile
+    }
+
+    /// The profile of that name.
+    ///
+    /// - Throws: `profileNotFound`.
+    public func profile(_ name: String) throws(BusError) -> Profile {
+        guard let profile = profiles[name] else {
+            let known = names.isEmpty ? "There are none." : "There are: \(names.joined(separator: ", "))."
+            throw BusError(.profileNotFound, "No profile is called '\(name)'. \(known)", ["profile": .string(name)])
+        }
+        return profile
+    }
+
+    /// Forgets the profile of that name.
+    ///
+    /// - Throws: `profileNotFound`.
+    public mutating func delete(_ name: String) throws(BusError) {
+        _ = try profile(name)
+        profiles[name] = nil
+    }
+
+    // MARK: As JSON
+
+    private static func json(_ profile: Profile) -> JSONValue {
+        ["saved": JSONValue(profile.saved), "devices": .array(profile.devices.map(\.json))]
+    }
+
+    public var json: JSONValue {
+        ["version": JSONValue(Self.version), "profiles": .object(profiles.mapValues(Self.json))]
+    }
+
+    /// Reads what ``json`` writes; one that is wrong in any part is wrong as a whole.
+    public init(json: JSONValue) throws(BookDamage) {
+        let members = try BookDamage.members("profiles", of: json, version: Self.version)
+        guard members.count <= 4 * Self.maximumProfiles else {
+            throw BookDamage(description: "it has too many entries")
+        }
+        for (name, value) in members {
+            let devices = value["devices"]?.array ?? []
+            let settings = devices.compactMap(DeviceSettings.init(json:))
+            guard DeviceID.isValid(name), let saved = value["saved"]?.integer, !settings.isEmpty,
+                settings.count == devices.count
+            else { throw BookDamage(description: "the profile '\(name)' is incomplete") }
+            profiles[name] = Profile(devices: settings, saved: saved)
+        }
+    }
+}

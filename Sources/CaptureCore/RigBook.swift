@@ -1,0 +1,100 @@
+public import BusProtocol
+public import JSON
+
+/// A named group of devices that are locked, configured and matched as one. The first of them leads.
+public struct Rig: Hashable, Sendable {
+    /// `uniqueID`s, or device ids as a configuration file has them; each once.
+    public var devices: [String]
+    /// How far apart frames of one set may be, nanoseconds; nil: half of the lead's interval.
+    public var tolerance: Int64?
+
+    public init(devices: [String], tolerance: Int64? = nil) {
+        self.devices = devices
+        self.tolerance = tolerance
+    }
+}
+
+/// The rigs: those of the configuration file, which only that can change, and those that clients made, which are kept.
+public struct RigBook: Hashable, Sendable, KeptBook {
+    public static let version = 1
+    public static let maximumRigs = 64
+    /// Devices of one: as many as one lock takes.
+    public static let maximumDevices = BusLimits.maxDevicesPerLock
+    /// The widest tolerance that can be asked for, nanoseconds.
+    public static let maximumTolerance: Int64 = 10_000_000_000
+
+    /// Those that clients made, by name.
+    public private(set) var made: [String: Rig] = [:]
+    /// Those of the configuration file, by name: they go before the others, and are not kept here.
+    public var configured: [String: Rig] = [:]
+
+    public init() {}
+
+    /// The rig that has that name.
+    public subscript(name: String) -> Rig? { configured[name] ?? made[name] }
+
+    /// The names, in the order of the alphabet.
+    public var names: [String] { Set(configured.keys).union(made.keys).sorted() }
+
+    public func isConfigured(_ name: String) -> Bool { configured[name] != nil }
+
+    /// Takes a rig, in the place of one of that name.
+    ///
+    /// - Throws: `invalidParams` for what is no name or stands in the configuration file, `limitExceeded` for one too many.
+    public mutating func set(_ rig: Rig, as name: String) throws(BusError) {
+        try refuseConfigured(name)
+        guard DeviceID.isValid(name) else {
+            throw .invalidParams("name", "a rig's name is 1 to 32 of the characters a-z, 0-9 and '-'")
+        }
+        guard made[name] != nil || made.count < Self.maximumRigs else {
+            throw BusError(
+                .limitExceeded, "There are \(Self.maximumRigs) rigs already; delete one with rig.delete.",
+                ["limit": "rigs", "maximum": JSONValue(Self.maximumRigs)])
+        }
+        made[name] = rig
+    }
+
+    /// Forgets a rig that a client made.
+    ///
+    /// - Throws: `rigNotFound`, or `invalidParams` for one of the configuration file.
+    public mutating func delete(_ name: String) throws(BusError) {
+        try refuseConfigured(name)
+        guard made.removeValue(forKey: name) != nil else {
+            let known = names.isEmpty ? "There are none." : "There are: \(names.joined(separator: ", "))."
+            throw BusError(.rigNotFound, "No rig is called '\(name)'. \(known)", ["rig": .string(name)])
+        }
+    }
+
+    private func refuseConfigured(_ name: String) throws(BusError) {
+        guard isConfigured(name) else { return }
+        throw .invalidParams("name", "the rig '\(name)' is in the configuration file; change it there")
+    }
+
+    // MARK: As JSON
+
+    public var json: JSONValue {
+        [
+            "version": JSONValue(Self.version),
+            "rigs": .object(
+                made.mapValues { rig in
+                    .members(["devices": JSONValue(rig.devices), "tolerance": rig.tolerance.map { JSONValue($0) }])
+                }),
+        ]
+    }
+
+    /// Reads what ``json`` writes; one that is wrong in any part is wrong as a whole.
+    public init(json: JSONValue) throws(BookDamage) {
+        let members = try BookDamage.members("rigs", of: json, version: Self.version)
+        guard members.count <= 4 * Self.maximumRigs else { throw BookDamage(description: "it has too many entries") }
+        for (name, value) in members {
+            let listed = value["devices"]?.array ?? []
+            let devices = listed.compactMap(\.string)
+            let tolerance = value["tolerance"]
+            guard DeviceID.isValid(name), !devices.isEmpty, devices.count == listed.count,
+                devices.count <= Self.maximumDevices, Set(devices).count == devices.count,
+                tolerance == nil || tolerance?.integer.map({ (0...Self.maximumTolerance).contains($0) }) == true
+            else { throw BookDamage(description: "the rig '\(name)' is incomplete") }
+            made[name] = Rig(devices: devices, tolerance: tolerance?.integer)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// The matchers, a process for each rig: started, watched, started again. What a rig is, each reads from the bus itself.
+final class MatcherFleet {
+    private let loop: Loop
+    private let program: String
+    /// How workers are started now: a matcher's socket has the same limits and the same door.
+    private let launch: () -> Worker.Launch
+    private let logger: Logger
+    private var matchers: [String: Matcher] = [:]
+    /// Those of rigs that are gone, until they have ended.
+    private var leaving: [Matcher] = []
+    private var whenAllHaveEnded: (() -> Void)?
+
+    init(_ loop: Loop, program: String, launch: @escaping () -> Worker.Launch, logger: Logger) {
+        self.loop = loop
+        self.program = program
+        self.launch = launch
+        self.logger = logger
+    }
+
+    /// Has each of these rigs a matcher, and no other.
+    func setRigs(_ names: Set<String>) {
+        guard whenAllHaveEnded == nil else { return }
+        for (name, matcher) in matchers where !names.contains(name) {
+            matchers[name] = nil
+            leave(matcher, by: MonotonicClock.now() + Self.patience)
+        }
+        for name in names where matchers[name] == nil { add(name) }
+    }
+
+    /// How long a matcher may take to end, nanoseconds.
+    private static let patience: Int64 = 3_000_000_000
+
+    private func add(_ name: String) {
+        var logger = logger
+        logger[metadataKey: "rig"] = "\(name)"
+        let matcher = Matcher(name, loop, directory: launch().runtimeDirectory, logger: logger) { [program, launch] in
+            try ChildProcess(
+                program: program, arguments: Self.arguments(name, launch()), keepsDescriptors: false)
+        }
+        matchers[name] = matcher
+        // One that is about to end under this name has first to let go of it.
+        if !leaving.contains(where: { $0.name == name }) { matcher.start() }
+    }
+
+    private static func arguments(_ name: String, _ launch: Worker.Launch) -> [String] {
+        [
+            "--set", name, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
+            "--renditions", "\(launch.renditions)", "--connections-per-user", "\(launch.connectionsPerUser)",
+            "--connections", "\(launch.connections)",
+        ] + (launch.group.map { ["--group", $0] } ?? [])
+    }
+
+    private func leave(_ matcher: Matcher, by deadline: Int64) {
+        leaving.append(matcher)
+        matcher.stop(by: deadline) { [weak self, weak matcher] in
+            guard let self, let matcher else { return }
+            leaving.removeAll { $0 === matcher }
+            matchers[matcher.name]?.start()
+            tellIfAllHaveEnded()
+        }
+    }
+
+    /// Ends all matchers; the body is called when the last one has ended, which the kill at the deadline makes sure.
+    func stopAll(by deadline: Int64, then body: @escaping () -> Void) {
+        whenAllHaveEnded = body
+        let ending = matchers.values
+        matchers = [:]
+        for matcher in ending { leave(matcher, by: deadline) }
+        tellIfAllHaveEnded()
+    }
+
+    private func tellIfAllHaveEnded() {
+        guard leaving.isEmpty, let body = whenAllHaveEnded else { return }
+        whenAllHaveEnded = {}
+        body()
+    }
+}
+
+/// A rig's matcher process.
+private final class Matcher {
+    let name: String
+    private let loop: Loop
+    private let directory: RuntimeDirectory
+    private let logger: Logger
+    private let spawn: () throws -> ChildProcess
+    private var child: ChildProcess?
+    /// One that a coordinator before this one started: it goes on, and learns from the bus what has changed.
+    private var inherited: ProcessDescriptor?
+    private var token: Loop.Token?
+    private var policy = RestartPolicy()
+    private var timer: Loop.Token?
+    private var onEnd: (() -> Void)?
+
+    /// When the owner of a lock file that names nobody is looked for again, milliseconds.
+    private static let ownerInterval: Int64 = 200
+
+    init(
+        _ name: String, _ loop: Loop, directory: RuntimeDirectory, logger: Logger,
+        spawn: @escaping () throws -> ChildProcess
+    ) {
+        self.name = name
+        self.loop = loop
+        self.directory = directory
+        self.logger = logger
+        self.spawn = spawn
+    }
+
+    func start() {
+        timer = nil
+        guard onEnd == nil, child == nil, inherited == nil else { return }
+        switch LockFile.holder(of: directory.matcherLock(name)) {
+        case .somebody(let owner?):
+            inherited = owner
+            token = loop.watch(.descriptor(owner.rawValue)) { [weak self] in self?.ended() }
+            policy.started(at: MonotonicClock.now())
+        case .somebody(nil):
+            timer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }
+        case .nobody:
+            do {
+                let child = try spawn()
+                self.child = child
+                token = loop.watch(.descriptor(child.process.rawValue)) { [weak self] in self?.ended() }
+                policy.started(at: MonotonicClock.now())
+            } catch {
+                logger.error("the matcher can't be started", metadata: ["error": "\(error)"])
+                startAgain()
+            }
+        }
+    }
+
+    private func ended() {
+        if let child {
+            guard let ending = child.reap() else { return }
+            if onEnd == nil {
+                logger.warning(
+                    "the matcher has ended",
+                    metadata: [LogKeys.workerPID: "\(child.process.pid)", "ending": "\(ending)"])
+            }
+        }
+        loop.cancel(token)
+        (child, inherited, token) = (nil, nil, nil)
+        if onEnd == nil { startAgain() } else { tellEnd() }
+    }
+
+    private func startAgain() {
+        timer = loop.schedule(at: policy.restart(at: MonotonicClock.now())) { [weak self] in self?.start() }
+    }
+
+    /// Ends it in order: it is told to, and killed at the deadline (monotonic); the body is called when it has ended.
+    func stop(by deadline: Int64, then body: @escaping () -> Void) {
+        onEnd = body
+        loop.cancel(timer)
+        guard let process = child?.process ?? inherited else { return tellEnd() }
+        process.send(15)
+        timer = loop.schedule(at: deadline) { process.send(9) }
+    }
+
+    private func tellEnd() {
+        loop.cancel(timer)
+        // One that was killed leaves its socket's file.
+        File.remove(directory.mediaSocket(name))
+        let body = onEnd
+        onEnd = {}
+        body?()
+    }
+}

@@ -1,0 +1,67 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+
+/// `rig.set`, `delete`, `list`, and what other methods take a rig for.
+extension Coordinator {
+    static let rigServices: [String: Service] = [
+        "rig.set": { $0.setRig }, "rig.delete": { $0.deleteRig }, "rig.list": { $0.listRigs },
+    ]
+
+    func setRig(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            let name = call.string("name") ?? ""
+            if DeviceID.isValid(name), let owner = roster.owner(of: name, wishes) {
+                throw .invalidParams("name", "'\(name)' is the name of a device (\(owner))")
+            }
+            // Kept by what they are for ever: a device may be given another id.
+            let members = try devices(call).compactMap { fleet.workers[$0]?.device.identity.uniqueID }
+            let rig = Rig(devices: members, tolerance: call.duration("tolerance"))
+            try rigs.set(rig, as: name) { [weak self] isKept in
+                respond(.success(Self.told(isKept, ["rig": self?.rigs.value(of: name) ?? .null])))
+            }
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    func deleteRig(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            try rigs.delete(call.string("name") ?? "") { isKept in respond(.success(Self.told(isKept, [:]))) }
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    func listRigs(_ call: Call, _ respond: @escaping Responder) {
+        respond(.success(["rigs": .array(rigs.names.compactMap(rigs.value(of:)))]))
+    }
+
+    /// The devices that `devices` names, by themselves or by rigs; each once.
+    func devices(_ call: Call) throws(BusError) -> [String] {
+        var devices: [String] = []
+        for (index, name) in call.strings("devices").enumerated() {
+            for device in try self.devices(named: name) {
+                guard !devices.contains(device) else {
+                    throw .invalidParams("devices[\(index)]", "\(device) is named twice")
+                }
+                devices.append(device)
+            }
+        }
+        guard devices.count <= BusLimits.maxDevicesPerLock else {
+            throw .limitExceeded(
+                .devicesPerLock, "\(BusLimits.maxDevicesPerLock) devices can be taken together, these are more.")
+        }
+        return devices
+    }
+
+    /// The device of that id, or the devices of the rig of that name.
+    ///
+    /// - Throws: `deviceNotFound`.
+    func devices(named name: String) throws(BusError) -> [String] {
+        if fleet.workers[name] != nil { return [name] }
+        if let devices = try rigs.devices(of: name) { return devices }
+        throw .deviceNotFound(name, known: fleet.deviceIDs + rigs.names)
+    }
+}

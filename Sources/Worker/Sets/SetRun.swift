@@ -1,0 +1,196 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import ZeroMQ
+
+/// The matched sets of one rig in one rendition, as long as somebody wants them.
+final class SetRun {
+    private typealias Matcher = FrameMatcher<FrameIntake.Frame>
+
+    private struct Output {
+        let topic: SubscriptionTable.Subscribed
+        var writer: SetHeaderWriter
+        var sequence: UInt64 = 0
+    }
+
+    private struct Seat {
+        let device: RigWatch.Device
+        var intake: FrameIntake?
+        /// Why the device gives no frames, since its last one.
+        var absence: BusError?
+    }
+
+    private let name: String
+    private let loop: Loop
+    private let socket: MediaSocket
+    private let stream = hexadecimal(randomBytes(8))
+    private var matcher: Matcher
+    private var seats: [Seat]
+    private var outputs: [Output] = []
+    private var payloads: [Message] = []
+    private var timer: Loop.Token?
+    private var armed = Instant.max
+    private var hasEnded = false
+    /// CLOCK_MONOTONIC of the last set.
+    private(set) var lastSet: Int64?
+    private(set) var sets: UInt64 = 0
+    /// Why there are no sets has changed.
+    var onFailures: (() -> Void)?
+    /// The socket can't be used any more.
+    var onFailure: ((ZeroMQError) -> Void)?
+
+    init(
+        _ name: String, _ rig: RigWatch.Rig, _ rendition: Rendition, _ context: Context, _ loop: Loop,
+        _ directory: RuntimeDirectory, _ socket: MediaSocket, _ memory: PayloadMemory
+    ) throws(ZeroMQError) {
+        self.name = name
+        self.loop = loop
+        self.socket = socket
+        matcher = Matcher(devices: rig.devices.count, options: .init(tolerance: rig.tolerance))
+        seats = rig.devices.map { Seat(device: $0) }
+        for index in seats.indices {
+            guard let id = seats[index].device.id else {
+                away(
+                    index,
+                    BusError(
+                        .deviceNotFound, "\(seats[index].device.uniqueID) is not there.",
+                        ["device": .string(seats[index].device.uniqueID)]))
+                continue
+            }
+            let intake = try FrameIntake(
+                context, loop, memory, path: directory.mediaSocket(id), device: id,
+                rendition: rendition.description)
+            intake.onFrame = { [weak self] in self?.received($0, index) }
+            intake.onError = { [weak self] in self?.away(index, $0) }
+            seats[index].intake = intake
+        }
+    }
+
+    /// Whether these are its devices, so that only the tolerance may be another.
+    func isOf(_ rig: RigWatch.Rig) -> Bool {
+        seats.map { [$0.device.id, $0.device.uniqueID] } == rig.devices.map { [$0.id, $0.uniqueID] }
+    }
+
+    func setTolerance(_ tolerance: Int64?) { matcher.options.tolerance = tolerance }
+
+    /// The topics that ask for it.
+    func setTopics(_ topics: [SubscriptionTable.Subscribed]) {
+        outputs.removeAll { !topics.contains($0.topic) }
+        for topic in topics where !outputs.contains(where: { $0.topic == topic }) {
+            outputs.append(
+                Output(topic: topic, writer: SetHeaderWriter(set: name, rendition: topic.text, stream: stream)))
+        }
+    }
+
+    func end() {
+        hasEnded = true
+        for seat in seats { seat.intake?.end() }
+        loop.cancel(timer)
+    }
+
+    /// Without its lead there are no sets.
+    var failures: [ErrorTeller.Refusal] {
+        guard let error = seats.first?.absence else { return [] }
+        return outputs.map { ($0.topic, error) }
+    }
+
+    var lost: UInt64 { seats.reduce(0) { $0 + ($1.intake?.lost ?? 0) } }
+
+    // MARK: Frames
+
+    private func received(_ frame: FrameIntake.Frame, _ index: Int) {
+        if frame.beginsStream { matcher.restart(index) }
+        if seats[index].absence != nil {
+            seats[index].absence = nil
+            if index == 0 { onFailures?() }
+        }
+        let held = Matcher.Frame(frame, time: frame.time, step: frame.step, bytes: frame.payload.count)
+        send(matcher.receive(held, of: index, at: MonotonicClock.now()))
+    }
+
+    private func away(_ index: Int, _ error: BusError) {
+        let isNews = seats[index].absence != error
+        seats[index].absence = error
+        send(matcher.setAbsent(index, at: MonotonicClock.now()))
+        if index == 0, isNews { onFailures?() }
+    }
+
+    private func arm() {
+        guard let next = matcher.nextDeadline, next < armed, !hasEnded else { return }
+        loop.cancel(timer)
+        armed = next
+        timer = loop.schedule(at: next) { [weak self] in
+            guard let self else { return }
+            armed = .max
+            send(matcher.advance(to: MonotonicClock.now()))
+        }
+    }
+
+    private func send(_ results: [Matcher.Output]) {
+        for result in results {
+            switch result {
+            case .set(let set):
+                lastSet = MonotonicClock.now()
+                sets += 1
+                for index in outputs.indices { write(set, to: index) }
+                payloads.removeAll(keepingCapacity: true)
+                for frame in set.frames { if let frame { payloads.append(frame.content.payload) } }
+            case .late(let late):
+                for index in outputs.indices { write(late, to: index) }
+                payloads.removeAll(keepingCapacity: true)
+                payloads.append(late.frame.content.payload)
+            }
+            publish()
+        }
+        payloads.removeAll(keepingCapacity: true)
+        arm()
+    }
+
+    private func write(_ set: Matcher.FrameSet, to index: Int) {
+        outputs[index].writer.begin(
+            sequence: outputs[index].sequence, number: set.sequence, isLate: false, monotonic: set.time,
+            spread: set.spread, tolerance: set.tolerance)
+        for (place, frame) in set.frames.enumerated() {
+            if let frame {
+                add(frame, place, lead: set.time, to: index)
+            } else {
+                let absence = seats[place].absence
+                outputs[index].writer.add(
+                    missing: seats[place].device.title, reason: absence?.reason.rawValue ?? "late",
+                    message: absence?.message ?? "It gave no frame of that time so far.", counts(place, offset: 0))
+            }
+        }
+        outputs[index].writer.end()
+    }
+
+    private func write(_ late: Matcher.LateFrame, to index: Int) {
+        let offset = late.frame.time - late.time
+        outputs[index].writer.begin(
+            sequence: outputs[index].sequence, number: late.set, isLate: true, monotonic: late.time,
+            spread: abs(offset), tolerance: late.tolerance)
+        add(late.frame, late.device, lead: late.time, to: index)
+        outputs[index].writer.end()
+    }
+
+    private func add(_ frame: Matcher.Frame, _ place: Int, lead: Int64, to index: Int) {
+        let counts = counts(place, offset: frame.time - lead)
+        frame.content.header.withUnsafeBytes { outputs[index].writer.add(header: $0, counts) }
+    }
+
+    private func counts(_ place: Int, offset: Int64) -> SetHeaderWriter.Place {
+        .init(offset: offset, unmatched: matcher.dropped[place], late: matcher.late[place])
+    }
+
+    private func publish() {
+        for index in outputs.indices {
+            do throws(ZeroMQError) {
+                try socket.publish(topic: outputs[index].topic.topic, outputs[index].writer.bytes, payloads: payloads)
+                outputs[index].sequence += 1
+            } catch {
+                onFailure?(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,66 @@
+import ArgumentParser
+import Glibc
+import LinuxIO
+import Logging
+import Worker
+
+@main
+struct CameraBusMatcher: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "camerabus-matcher",
+        abstract:
+            "The process that matches the frames of a rig's cameras. camerabusd starts it; there is no need to do so by hand.",
+        discussion: """
+            It subscribes to the cameras as any client does, and only while somebody subscribes to set/NAME/RENDITION/ on \
+            media/NAME.sock. What the rig is, it reads from state/rig/NAME/.
+
+            Exit status: 0 ended in order, 1 failed, 64 usage, 75 another matcher has the rig.
+            """)
+
+    @Option(help: ArgumentHelp("The rig's name.", valueName: "name"))
+    var set: String
+
+    @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
+    var runtimeDir: String
+
+    @Option(help: ArgumentHelp("The group that may connect to the rig's socket.", valueName: "name"))
+    var group: String?
+
+    @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel = "info"
+
+    @Option(help: ArgumentHelp("Distinct renditions of which sets are made at the same time.", valueName: "count"))
+    var renditions = 8
+
+    @Option(help: ArgumentHelp("Connections of one user to the rig's socket.", valueName: "count"))
+    var connectionsPerUser = 128
+
+    @Option(help: ArgumentHelp("Connections to the rig's socket in all.", valueName: "count"))
+    var connections = 1024
+
+    func validate() throws {
+        guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
+        guard (1...64).contains(renditions), connectionsPerUser > 0, connections > 0 else {
+            throw ValidationError("a count is out of its range")
+        }
+    }
+
+    func run() throws {
+        // Before any other thread is started, so that no thread takes a signal away.
+        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
+        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        var logger = Logger(label: "camerabus-matcher")
+        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
+        var options = SetMatcherOptions(set: set, runtimeDirectory: runtimeDir)
+        options.group = group
+        options.renditions = renditions
+        options.connectionsPerUser = connectionsPerUser
+        options.connections = connections
+        do {
+            throw ExitCode(try SetMatcher(options, logger: logger).run(signals: signals).rawValue)
+        } catch let error as WorkerError {
+            logger.log(level: error.ending == .deviceTaken ? .info : .critical, "\(error)")
+            throw ExitCode(error.ending.rawValue)
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct RigsCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rigs", abstract: "Names groups of devices, which are then locked, configured and matched as one.",
+        discussion: """
+            A rig's name stands wherever 'lock', 'profiles' and the bus's methods take devices: all of its devices, or none. Its first device \
+            leads: 'camerabus frames RIG --set' gives, for each of that one's frames, the frames of the others that were taken at the \
+            same time. Rigs of the configuration file ([[rig]]) are changed there.
+
+            EXAMPLES:
+              camerabus rigs set stereo left right
+              camerabus rigs
+              camerabus lock stereo -- ./calibrate.py
+              camerabus frames stereo jpeg:640x0 --set
+              camerabus rigs delete stereo
+            """,
+        subcommands: [List.self, Set.self, Delete.self], defaultSubcommand: List.self)
+
+    /// Completes the names of rigs by asking the bus.
+    static let completion = CompletionKind.shellCommand("camerabus rigs list --names 2>/dev/null")
+    static let nameHelp: ArgumentHelp = "The rig's name: 1 to 32 of a-z, 0-9 and '-'."
+}
+
+/// Completes what stands for devices: their ids, and names of rigs.
+let rigCompletion = CompletionKind.shellCommand(
+    "camerabus devices --ids 2>/dev/null; camerabus rigs list --names 2>/dev/null")
+
+extension RigsCommand {
+    struct List: BusCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "Lists the rigs.",
+            discussion: """
+                A device that is not there is shown by its uniqueID, with a question mark. With --json: {"rigs": […]}, as rig.list answers.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Flag(help: "Print the names alone.")
+        var names = false
+
+        func run(_ client: Client) async throws {
+            let rigs = try await client.rigs(timeout: timeout)
+            if names {
+                for known in rigs { try Output.line(Describing.plain(known["name"])) }
+                return
+            }
+            if options.json { return try Output.json(["rigs": .array(rigs)]) }
+            guard !rigs.isEmpty else { return Output.note("There are no rigs.") }
+            try Self.table(rigs).print()
+        }
+
+        static func table(_ rigs: [JSONValue]) -> Table {
+            var table = Table("RIG", "DEVICES", ">TOLERANCE", "STATE", "FROM")
+            for rig in rigs {
+                let devices = (rig["devices"]?.array ?? []).map { device in
+                    device["id"]?.string ?? Describing.plain(device["uniqueID"]) + "?"
+                }
+                let away = (rig["devices"]?.array ?? []).filter { $0["connected"] != true }
+                    .map { $0["id"]?.string ?? Describing.plain($0["uniqueID"]) }
+                table.add(
+                    Describing.plain(rig["name"]), devices.joined(separator: ", "),
+                    rig["tolerance"]?.double.map { "\(Describing.rate($0)) ms" } ?? "-",
+                    away.isEmpty ? "complete" : "without \(away.joined(separator: ", "))",
+                    rig["configured"] == true ? "configuration" : "client")
+            }
+            return table
+        }
+    }
+
+    struct Set: BusCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "set", abstract: "Makes a rig, or changes one.",
+            discussion: "With --json: the answer of rig.set.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: nameHelp, completion: completion)
+        var name: String
+
+        @Argument(help: "The devices' ids; the first leads.", completion: deviceCompletion)
+        var devices: [String]
+
+        @Option(
+            parsing: .unconditional,
+            help: ArgumentHelp(
+                "How far from the lead's a frame of a set may be (default: half of the time between the lead's frames).",
+                valueName: "milliseconds"))
+        var tolerance: Double?
+
+        func validate() throws {
+            if let tolerance, !(0...10_000).contains(tolerance) {
+                throw ValidationError("--tolerance takes milliseconds, from 0 to 10000.")
+            }
+        }
+
+        func run(_ client: Client) async throws {
+            let answer = try await client.setRig(
+                name, devices: devices, tolerance: tolerance.map { .milliseconds(1) * $0 }, timeout: timeout)
+            if options.json { return try Output.json(answer) }
+            try List.table([answer["rig"] ?? .null]).print()
+            Keeping.note(answer)
+        }
+    }
+
+    struct Delete: BusCommand {
+        static let configuration = CommandConfiguration(commandName: "delete", abstract: "Forgets a rig.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: nameHelp, completion: completion)
+        var name: String
+
+        func run(_ client: Client) async throws {
+            let answer = try await client.deleteRig(name, timeout: timeout)
+            if options.json { return try Output.json(answer) }
+            Keeping.note(answer)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+import BusProtocol
+import CaptureCore
+import JSON
+import Testing
+
+@Suite("Profiles and rigs, as they are kept")
+struct ProfileBookTests {
+    private static func settings(_ uniqueID: String, name: String = "Cam") -> DeviceSettings {
+        DeviceSettings(
+            uniqueID: uniqueID, name: name, driver: "uvcvideo",
+            format: FormatSelection(
+                pixelFormat: .motionJPEG, dimensions: Dimensions(width: 1280, height: 720)),
+            frameDuration: FrameDuration(1001, 30000),
+            controls: [
+                "brightness": .integer(5), "hdr": .boolean(true), "curve": .integers([1, 2]), "title": .string("x"),
+            ])
+    }
+
+    private static func control(
+        _ name: String, _ type: ControlType = .integer, flags: [ControlFlag] = [], value: JSONValue
+    ) -> JSONValue {
+        let control = CaptureControl(
+            name: name, title: name, id: 0x980900, type: type, minimum: 0, maximum: 100, step: 1, defaultValue: 0,
+            menu: type == .menu ? [0: .name("Off"), 2: .name("On")] : [:], flags: Set(flags), category: "user")
+        var members = control.json(value: nil).object ?? [:]
+        members["value"] = value
+        return .object(members)
+    }
+
+    @Test("a profile says on disk what it knows, and is read again")
+    func roundTrip() throws {
+        var book = ProfileBook()
+        try book.save(Profile(devices: [Self.settings("a"), Self.settings("b")], saved: 5), as: "day")
+        try book.save(Profile(devices: [DeviceSettings(uniqueID: "c", name: "", driver: "")], saved: 6), as: "x")
+        #expect(try ProfileBook(json: try JSONValue(parsing: book.json.description)) == book)
+        var rigs = RigBook()
+        try rigs.set(Rig(devices: ["a", "b"], tolerance: 5), as: "stereo")
+        rigs.configured = ["fixed": Rig(devices: ["c"])]
+        let read = try RigBook(json: try JSONValue(parsing: rigs.json.description))
+        #expect(read.made == rigs.made && read.configured.isEmpty)
+    }
+
+    @Test("what is too much, or has no name, is refused")
+    func limits() throws {
+        var book = ProfileBook()
+        let profile = Profile(devices: [Self.settings("a")], saved: 0)
+        for name in ["", "A", "a b", "ä", String(repeating: "x", count: 33)] {
+            #expect(throws: BusError.self) { try book.save(profile, as: name) }
+        }
+        var huge = profile
+        huge.devices[0].controls["table"] = .integers(Array(repeating: 1_000_000, count: 20_000))
+        #expect(throws: BusError.self) { try book.save(huge, as: "huge") }
+        for number in 0..<ProfileBook.maximumProfiles { try book.save(profile, as: "p\(number)") }
+        #expect(throws: BusError.self) { try book.save(profile, as: "more") }
+        try book.save(profile, as: "p7")
+        try book.delete("p7")
+        #expect(throws: BusError.self) { try book.delete("p7") }
+        try book.save(profile, as: "more")
+
+        var rigs = RigBook()
+        for number in 0..<RigBook.maximumRigs { try rigs.set(Rig(devices: ["a"]), as: "r\(number)") }
+        #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "more") }
+        rigs.configured = ["r1": Rig(devices: ["b"])]
+        #expect(rigs["r1"]?.devices == ["b"])
+        #expect(throws: BusError.self) { try rigs.set(Rig(devices: ["a"]), as: "r1") }
+        #expect(throws: BusError.self) { try rigs.delete("r1") }
+    }
+
+    @Test(
+        "a damaged one is refused as a whole",
+        arguments: [
+            "[]", "{}", #"{"version":2,"profiles":{},"rigs":{}}"#, #"{"version":1}"#,
+            #"{"version":1,"profiles":{"a":{"saved":1,"devices":[]}},"rigs":{"a":{"devices":[]}}}"#,
+            #"{"version":1,"profiles":{"A":{"saved":1,"devices":[{}]}},"rigs":{"A":{"devices":["x"]}}}"#,
+            #"{"version":1,"profiles":{"a":{"saved":1,"devices":[{"uniqueID":"x"}]}},"rigs":{"a":{"devices":["x","x"]}}}"#,
+            #"{"version":1,"profiles":{"a":5},"rigs":{"a":{"devices":["x"],"tolerance":-1}}}"#,
+        ])
+    func damage(text: String) throws {
+        let json = try JSONValue(parsing: text)
+        #expect(throws: BookDamage.self) { try ProfileBook(json: json) }
+        #expect(throws: BookDamage.self) { try RigBook(json: json) }
+    }
+
+    @Test("settings are what can be set, lasts and counts")
+    func settable() {
+        let values = DeviceSettings.settable([
+            Self.control("gain", value: 5), Self.control("button", .button, value: .null),
+            Self.control("temperature", flags: [.readOnly], value: 5),
+            Self.control("exposure", flags: [.inactive], value: 5), Self.control("level", flags: [.volatile], value: 5),
+            Self.control("unread", value: .null), [:], 5, Self.control("mode", .menu, value: 2),
+        ])
+        #expect(values == ["gain": .integer(5), "mode": .integer(2)])
+    }
+
+    @Test("a device gets its own settings, the only ones, or those of the one like it")
+    func choice() {
+        let profile = Profile(
+            devices: [Self.settings("a", name: "A"), Self.settings("b", name: "B"), Self.settings("c", name: "B")],
+            saved: 0)
+        #expect(profile.settings(uniqueID: "b", name: "x", driver: "x")?.uniqueID == "b")
+        #expect(profile.settings(uniqueID: "new", name: "A", driver: "uvcvideo")?.uniqueID == "a")
+        #expect(profile.settings(uniqueID: "new", name: "B", driver: "uvcvideo") == nil)
+        #expect(profile.settings(uniqueID: "new", name: "A", driver: "other") == nil)
+        let single = Profile(devices: [Self.settings("a")], saved: 0)
+        #expect(single.settings(uniqueID: "new", name: "?", driver: "?")?.uniqueID == "a")
+    }
+
+    @Test("nearest leaves out what a device can't be told, exact leaves it to the device to refuse")
+    func change() throws {
+        var settings = Self.settings("a")
+        settings.controls = [
+            "gain": .integer(5), "mode": .integer(1), "nothing": .integer(1), "fixed": .integer(1), "ok": .integer(2),
+        ]
+        let known = [
+            Self.control("gain", value: 0), Self.control("mode", .menu, value: 0), Self.control("ok", .menu, value: 0),
+            Self.control("fixed", flags: [.readOnly], value: 0),
+        ].compactMap { try? CaptureControl(json: $0) }
+        let (near, leftOut) = settings.change(device: "cam1", controls: known, mode: .nearest, path: "cam1")
+        #expect(near["controls"] == ["gain": 5, "ok": 2])
+        #expect(leftOut.map(\.path) == ["cam1.controls.fixed", "cam1.controls.mode", "cam1.controls.nothing"])
+        #expect(leftOut.allSatisfy { $0.given == .null })
+        let (exact, nothing) = settings.change(device: "cam1", controls: known, mode: .exact, path: "cam1")
+        #expect(exact["controls"]?.object?.count == 5 && nothing.isEmpty)
+        // It is what device.configure takes.
+        let change = try ConfigurationChange.parse(exact, path: "")
+        let duration = try #require(FrameDuration(1001, 30000))
+        #expect(change.device == "cam1" && change.frameRate == .duration(duration))
+    }
+}
