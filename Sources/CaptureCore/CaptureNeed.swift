@@ -19,6 +19,11 @@ struct CaptureNeed {
 
     /// What ``CaptureDemand/Wish/nothing`` needs.
     static let nothing = CaptureNeed()
+
+    /// The device itself in that format.
+    init(exactly format: FormatSelection) { native = format }
+
+    private init() {}
 }
 
 extension CaptureNeed {
