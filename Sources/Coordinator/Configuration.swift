@@ -25,6 +25,8 @@ public struct Configuration: Hashable, Sendable {
     public var positions: [String: DevicePosition] = [:]
     /// `[aliases]`: device id by `uniqueID`.
     public var aliases: [String: String] = [:]
+    /// `[usb.<bus>]`: which devices share a bus, by device id or `uniqueID`, where the kernel doesn't tell.
+    public var usbLinks: [String: USBLink] = [:]
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
@@ -81,6 +83,15 @@ public struct Configuration: Hashable, Sendable {
                     throw ParseError(description: "aliases.\(alias): \(uniqueID) has the alias \(other) already")
                 }
                 self.aliases[uniqueID] = alias
+            }
+        }
+        try reader.section("usb") { buses throws(ParseError) in
+            for name in buses.names {
+                try buses.section(name) { bus throws(ParseError) in
+                    let speed = try bus.integer("speed", 1...100_000) ?? 480
+                    let link = USBLink(controller: name, bus: name, speed: speed, busSpeed: speed)
+                    for device in try bus.strings("devices") ?? [] { usbLinks[device] = link }
+                }
             }
         }
         try reader.section("limits") { limits throws(ParseError) in
