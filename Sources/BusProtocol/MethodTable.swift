@@ -3,7 +3,7 @@ public import JSON
 /// Every method that this bus knows. Published by `bus.methods`; requests are checked against it before anything looks at them.
 public enum MethodTable {
     /// In the order in which the specification has them.
-    public static let all: [Method] = bus + devices + locks + configuration + faults
+    public static let all: [Method] = bus + devices + locks + configuration + sessions + faults
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 

@@ -1,6 +1,8 @@
 extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
-    public static let definitions: [String: Schema] = [
+    public static let definitions = coreDefinitions.merging(sessionDefinitions) { first, _ in first }
+
+    private static let coreDefinitions: [String: Schema] = [
         // What clients send
         "DeviceID": .string(minLength: 1, maxLength: 128)
             .described(

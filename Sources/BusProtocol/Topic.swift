@@ -19,6 +19,7 @@ public enum Topic: Hashable, Sendable {
         case bus
         case device(String)
         case lock(String)
+        case session(String)
     }
 
     public enum EventTopic: Hashable, Sendable {
@@ -26,6 +27,7 @@ public enum Topic: Hashable, Sendable {
         case bus
         case device(String)
         case lock(String)
+        case session(String)
     }
 
     /// Reads a complete topic.
@@ -72,6 +74,7 @@ public enum Topic: Hashable, Sendable {
         switch kind {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
+        case "session": return .session(String(id))
         default: return nil
         }
     }
@@ -81,6 +84,7 @@ public enum Topic: Hashable, Sendable {
         switch kind {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
+        case "session": return .session(String(id))
         default: return nil
         }
     }
@@ -99,9 +103,11 @@ extension Topic {
         case .state(.bus): "state/bus/"
         case .state(.device(let id)): "state/device/\(id)/"
         case .state(.lock(let id)): "state/lock/\(id)/"
+        case .state(.session(let id)): "state/session/\(id)/"
         case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"
+        case .event(.session(let id)): "event/session/\(id)/"
         case .heartbeat: "heartbeat/"
         case .welcome: "welcome/"
         case .ack(let nonce): "ack/\(nonce)/"

@@ -74,8 +74,12 @@ extension Coordinator {
                 }
                 batch.changes.append((device, change, path))
             }
-            batch.fence = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device)).fence
-            carryOut(batch, respond)
+            let lock = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device))
+            batch.fence = lock.fence
+            carryOut(batch) { [weak self, batch] result in
+                if let self, !batch.isDryRun, case .success = result { tellSessions(of: lock.holder, batch.changes) }
+                respond(result)
+            }
         } catch {
             respond(.failure(error))
         }
@@ -120,12 +124,24 @@ extension Coordinator {
     }
 
     /// Carries out a batch; what was changed is in the device book, on the disk, before that is said.
-    private func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
+    func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
         let uniqueIDs = batch.changes.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
         desk.run(batch) { [weak self] result in
             guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
             for worker in uniqueIDs.compactMap(fleet.worker(of:)) { remember(worker) }
             books.save { isKept in respond(.success(Self.told(isKept, value))) }
+        }
+    }
+
+    // Who chooses a format has chosen it for his session too (inputPriority).
+    private func tellSessions(
+        of holder: LockHolder, _ changes: [(device: String, change: JSONValue, path: String)]
+    ) {
+        for (device, change, path) in changes {
+            guard let change = try? ConfigurationChange.parse(change, path: path), change.activeFormat != nil else {
+                continue
+            }
+            sessions.configured(device, change, by: holder)
         }
     }
 
@@ -144,13 +160,12 @@ extension Coordinator {
 
     func holder(_ caller: Caller) -> LockHolder {
         let peer = caller.peer
-        // The start time is that of the process whose connection this is, so that another one under its number can't inherit.
-        var startTime = connections.peer(pid: peer.pid)?.startTime
-        if startTime == nil, peer.pid != 0 {
-            // Its connection may be among those that have not been counted yet.
-            connections.update()
-            startTime = connections.peer(pid: peer.pid)?.startTime ?? ProcessTable.startTime(of: peer.pid)
-        }
+        // The start time is that of the process whose connection this is, so that another one under its number can't inherit. It may
+        // be among those that have not been counted yet.
+        connections.update()
+        let startTime =
+            connections.peer(pid: peer.pid)?.startTime
+            ?? (peer.pid == 0 ? nil : ProcessTable.startTime(of: peer.pid))
         let name = clientNames[caller.connection] ?? ProcessTable.name(of: peer.pid) ?? "unknown"
         return LockHolder(uid: peer.uid, gid: peer.gid, pid: peer.pid, startTime: startTime, name: name)
     }

@@ -109,7 +109,9 @@ extension Coordinator {
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
 
-    private static let services: [String: Service] = [
+    private static let services = coreServices.merging(sessionServices) { first, _ in first }
+
+    private static let coreServices: [String: Service] = [
         "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success([:])) } }, "bus.cancel": { $0.cancel },
         "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
         "bus.methods": { _ in { $1(.success(MethodTable.json)) } },

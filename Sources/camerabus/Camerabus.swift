@@ -30,7 +30,8 @@ struct Camerabus: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
-            SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
+            SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, SessionsCommand.self,
+            SessionCommand.self, FramesCommand.self,
             NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
             CompletionsCommand.self,
         ])

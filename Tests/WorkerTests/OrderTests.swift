@@ -41,6 +41,19 @@ struct OrderTests {
         try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
     }
 
+    @Test("a session that runs has the device stream, also without a subscriber; its end lets it close")
+    func session() throws {
+        let worker = try WorkerFixture(bench) { $0.idleCloseMilliseconds = 50 }
+        _ = try worker.coordinator.order(.session(isRunning: true)).get()
+        try worker.coordinator.waitForStatus("streaming") { $0["isStreaming"] == true }
+        _ = try worker.coordinator.order(.session(isRunning: false)).get()
+        try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+        for isRunning in [true, false] {
+            let order = WorkerOrder(number: 1, fence: nil, action: .session(isRunning: isRunning))
+            #expect(WorkerOrder(json: order.json) == order)
+        }
+    }
+
     @Test("an order with an older fence is refused, and names the newer one")
     func fences() throws {
         let worker = try WorkerFixture(bench)

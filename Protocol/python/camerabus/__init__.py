@@ -63,6 +63,7 @@ from .errors import (
 from .finding import find_bus
 from .frame import Frame
 from .ring import RingConnection, RingFrame
+from .sessions import AsyncSession, CanAdd, Session, SessionAnswer, SessionDelivery, SessionInterruption, SessionState
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -101,12 +102,14 @@ __all__ = [
     "AsyncFrames",
     "AsyncLock",
     "AsyncMirror",
+    "AsyncSession",
     "AsyncWatch",
     "Attachment",
     "BusEnded",
     "BusGone",
     "BusNotRunning",
     "BusTimeout",
+    "CanAdd",
     "Cancelled",
     "CannotAddInput",
     "CannotAddOutput",
@@ -164,8 +167,13 @@ __all__ = [
     "Reply",
     "RingConnection",
     "RingFrame",
+    "Session",
+    "SessionAnswer",
+    "SessionDelivery",
+    "SessionInterruption",
     "SessionNotFound",
     "SessionNotRunning",
+    "SessionState",
     "ShuttingDown",
     "Sizes",
     "Subscriber",

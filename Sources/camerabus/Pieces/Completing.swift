@@ -36,7 +36,10 @@ enum Completing {
 
     static let topics = CompletionKind.custom { _, _, _ in
         let devices = facts.withLock(\.devices)
-        let fixed = ["state/", "state/bus/", "state/device/", "state/lock/", "event/", "event/device/", "event/lock/"]
+        let fixed = [
+            "state/", "state/bus/", "state/device/", "state/lock/", "state/session/", "event/", "event/device/",
+            "event/lock/", "event/session/",
+        ]
         return fixed + ["heartbeat/"] + ["state", "event"].flatMap { kind in devices.map { "\(kind)/device/\($0)/" } }
     }
 
