@@ -71,6 +71,11 @@ extension Schema {
                     "resolved",
                     .array(of: .reference("SessionDelivery")).described(
                         "Of a session that is not started: what it would get.")),
+                .optional(
+                    "hardwareCost",
+                    hardwareCost.described(
+                        "What the fullest USB bus of its cameras costs, with all that streams beside; of a session that is not started, if it were. Above 1 it can't run, 0: none is on USB."
+                    )),
                 .required("explanation", .array(of: .string()).described("Why, in sentences for people.")),
             ], additional: true),
         "SessionDelivery": .object(
@@ -134,10 +139,13 @@ extension Schema {
                     Schema.object([.required("reason", .string()), .required("message", .string())], additional: true)
                         .orNull.described("What went wrong last, until it runs.")),
                 .required("resolved", .array(of: .reference("SessionDelivery"))),
+                .optional("hardwareCost", hardwareCost.orNull.described("As in replies; null: it is not started.")),
                 .required("explanation", .array(of: .string())),
             ], additional: true
         ).described("A session as it is now: state/session/<id>/."),
     ]
+
+    private static let hardwareCost = Schema.number(min: 0)
 
     private static let outputID = Schema.string(minLength: 1, maxLength: 32)
 

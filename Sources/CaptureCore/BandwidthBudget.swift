@@ -57,6 +57,9 @@ public struct BandwidthBudget: Hashable, Sendable {
             return max(bitRate / room, alone.max() ?? 0)
         }
 
+        /// What part is taken, in a sentence for people.
+        public var explanation: String { BandwidthSentences.use(of: self) }
+
         /// {bus, controller, speed, hardwareCost, bitRate, room, devices: [{device, bitRate}]}
         public var json: JSONValue {
             .object([
@@ -97,8 +100,13 @@ public struct BandwidthBudget: Hashable, Sendable {
         ])
     }
 
+    /// Why a camera is set to less than what was decided, in a sentence for people.
+    public static func explanation(of device: String, asked: StreamSetting, given: StreamSetting) -> String {
+        BandwidthSentences.less(device, asked: asked, given: given)
+    }
+
     /// To hundredths, up: what is above 1 stays above it.
-    static func rounded(_ cost: Double) -> Double { (min(cost, 1e9) * 100).rounded(.up) / 100 }
+    public static func rounded(_ cost: Double) -> Double { (min(cost, 1e9) * 100).rounded(.up) / 100 }
 }
 
 extension Double {

@@ -22,6 +22,18 @@ struct BandwidthSentences {
         return sentences
     }
 
+    static func use(of bus: BandwidthBudget.Bus) -> String {
+        let percent = Int((min(bus.hardwareCost, 1e6) * 100).rounded(.up))
+        let names = list(bus.loads.map(\.device))
+        let take = bus.loads.count == 1 ? "takes" : "take"
+        return "\(names) \(take) \(percent) % of what \(bus.link.busName) has for cameras."
+    }
+
+    static func less(_ device: String, asked: StreamSetting, given: StreamSetting) -> String {
+        let change = told(DegradePlan.Change(device: device, from: asked, to: given))
+        return "\(device) found no room on its bus and streams \(change)."
+    }
+
     private static let otherPort = "stop one of them, or plug it into a port of another controller"
 
     private static func told(_ change: DegradePlan.Change) -> String {

@@ -57,8 +57,9 @@ public final class Coordinator {
     var isStopping = false
 
     private(set) lazy var sessions = SessionDesk(
-        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, logger: logger
-    ) { [weak self] batch, respond in self?.carryOut(batch, respond) }
+        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, logger: logger,
+        link: { [weak self] in self?.configuration.link(of: $0) },
+        carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
 
     private(set) lazy var desk: ConfigurationDesk = {
         let desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }

@@ -16,6 +16,7 @@ extension SessionDesk {
 
     /// Something of the device is otherwise, or of its lock.
     func deviceChanged(_ device: String) {
+        tellCosts(beside: device)
         guard let stage = stages[device] else {
             if !claims(on: device).isEmpty { review(device) }
             return
@@ -43,7 +44,7 @@ extension SessionDesk {
     }
 
     /// A client's lock. One that lasts for a call is waited for.
-    private func held(_ device: String) -> Lock? {
+    func held(_ device: String) -> Lock? {
         locks.table.lock(on: device).flatMap { $0.isTransient ? nil : $0 }
     }
 
@@ -188,7 +189,8 @@ extension SessionDesk {
     private func arbitrate(_ stage: SessionStage, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim]) {
         let device = stage.device
         let lock = held(device)
-        let decision = decision(device, worker, formats, claims, lock)
+        forgetLess(stage, worker)
+        let decision = decision(device, worker, formats, claims, lock, less: stage.given?.given)
         stage.decision = decision
         let isOwnLock = lock.map { lock in claims.contains { $0.entry.lockID == lock.id } } ?? false
         var served: [(Claim, Delivery)] = []
@@ -216,6 +218,12 @@ extension SessionDesk {
         stage.succeeded()
         if stage.applied?.wish != wish { stage.applied = nil }
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
+        if !isStreaming, lock == nil || isOwnLock,
+            takesLess(
+                stage, worker, formats, deciding: { self.decision(device, worker, formats, claims, lock, less: $0) })
+        {
+            return arbitrate(stage, worker, formats, claims)
+        }
         for (claim, delivery) in served {
             // A session begins with the first stream; what restarts later on doesn't end it.
             if case .served = place(claim, device) {
@@ -230,21 +238,26 @@ extension SessionDesk {
         }
     }
 
+    /// - Parameter less: what the device is to be set to and nothing else, as there was no room for more.
     private func decision(
-        _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?
+        _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
+        less: StreamSetting?
     ) -> ArbiterDecision {
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
+        let current = isStreaming ? worker.setting : less ?? worker.setting
         func decide(_ claims: [Claim], _ current: StreamSetting?, _ lock: CaptureParty?) -> ArbiterDecision {
-            Arbiter.decide(
-                device: device, formats: formats, current: current, isStreaming: isStreaming,
+            var decision = Arbiter.decide(
+                device: device, formats: less.map(formats.only) ?? formats, current: current, isStreaming: isStreaming,
                 demands: claims.compactMap { $0.session.demand(on: device, formats: formats) }, lock: lock)
+            if less != nil { decision.isChange = !(decision.setting?.isSame(as: worker.setting) ?? true) }
+            return decision
         }
-        guard let lock else { return decide(claims, worker.setting, nil) }
+        guard let lock else { return decide(claims, current, nil) }
         let party = CaptureParty(.lock, id: lock.id, name: lock.holder.name)
         let owners = claims.filter { $0.entry.lockID == lock.id }
         guard !owners.isEmpty else { return decide(claims, worker.setting, party) }
         // Those that were given the lock set the device; for all others it is locked as they have set it.
-        let first = decide(owners, worker.setting, nil)
+        let first = decide(owners, current, nil)
         var decision = decide(claims, first.setting ?? worker.setting, party)
         decision.isChange = decision.isChange || first.isChange
         return decision
@@ -427,29 +440,34 @@ extension SessionDesk {
     /// The arbiter's sentences on the session's devices.
     func explanation(_ entry: Entry) -> [String] {
         guard entry.session.run.isWanted else { return [] }
-        return entry.session.inputs.flatMap { stages[$0.device]?.decision?.explanation ?? [] }
+        return entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
+            + bandwidthSentences(entry.session)
     }
 
     /// What a session that is not started would get if it were.
     func forecast(_ session: CaptureSession) -> (resolved: [SessionDelivery], explanation: [String]) {
         var (resolved, explanation): ([SessionDelivery], [String]) = ([], [])
         for input in session.inputs {
-            guard let worker = fleet.workers[input.device], let formats = worker.formats,
-                let demand = session.demand(on: input.device, formats: formats)
-            else { continue }
-            let others = claims(on: input.device).filter { $0.session.id != session.id }
-            let party = held(input.device).map { CaptureParty(.lock, id: $0.id, name: $0.holder.name) }
-            let decision = Arbiter.decide(
-                device: input.device, formats: formats, current: worker.setting,
-                isStreaming: worker.status["isStreaming"]?.bool ?? false,
-                demands: [demand] + others.compactMap { $0.session.demand(on: input.device, formats: formats) },
-                lock: party)
+            guard let decision = forecast(session, input.device) else { continue }
             explanation += decision.explanation
-            if case .satisfied(let delivery)? = decision.outcome(of: demand.party) {
+            if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
                 resolved += session.deliveries(of: input.device, delivery, position: position(input.device))
             }
         }
-        return (resolved, explanation)
+        return (resolved, explanation + bandwidthSentences(session))
+    }
+
+    /// What would be decided for one of its devices if it were started.
+    func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
+        guard let worker = fleet.workers[device], let formats = worker.formats,
+            let demand = session.demand(on: device, formats: formats)
+        else { return nil }
+        let others = claims(on: device).filter { $0.session.id != session.id }
+        let party = held(device).map { CaptureParty(.lock, id: $0.id, name: $0.holder.name) }
+        return Arbiter.decide(
+            device: device, formats: formats, current: worker.setting,
+            isStreaming: worker.status["isStreaming"]?.bool ?? false,
+            demands: [demand] + others.compactMap { $0.session.demand(on: device, formats: formats) }, lock: party)
     }
 
     private func position(_ device: String) -> DevicePosition {

@@ -48,11 +48,15 @@ final class SessionDesk {
     let logger: Logger
     /// Carries out a change of a device, and keeps it.
     let carryOut: (ConfigurationDesk.Batch, @escaping Responder) -> Void
+    /// How a camera hangs on USB; nil: it does not, or nobody knows.
+    let link: (ManagedDevice) -> USBLink?
     private let holders: HolderWatch
     private(set) var entries: [String: Entry] = [:]
     var stages: [String: SessionStage] = [:]
     /// What each worker was last told.
     var toldRunning: [String: Bool] = [:]
+    /// Bits a second that each camera on USB sends, as sessions beside it were told.
+    var bitRates: [String: Double] = [:]
     /// It is known which devices there are.
     var isSettled = false
     private var saveTimer: Loop.Token?
@@ -66,6 +70,7 @@ final class SessionDesk {
 
     init(
         _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet, logger: Logger,
+        link: @escaping (ManagedDevice) -> USBLink?,
         carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
     ) {
         self.loop = loop
@@ -74,6 +79,7 @@ final class SessionDesk {
         self.locks = locks
         self.fleet = fleet
         self.logger = logger
+        self.link = link
         self.carryOut = carryOut
         holders = HolderWatch(loop)
         holders.onEnd = { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
@@ -320,6 +326,8 @@ final class SessionDesk {
     func value(_ entry: Entry) -> JSONValue {
         var members = entry.session.members
         members["resolved"] = .array(resolved(entry).map(\.json))
+        members["hardwareCost"] =
+            entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
         members["explanation"] = JSONValue(explanation(entry))
         members["error"] =
             entry.error.map {

@@ -89,6 +89,7 @@ extension Coordinator {
         do throws(BusError) {
             let entry = try ownSession(call)
             try use(call.string("lock"), entry)
+            try sessions.checkBandwidth(entry)
             try sessions.start(entry.session.id)
             if call.string("lock") != nil { sessions.reviewAll(entry) }
             replyWhenSettled(entry.session.id, respond)
@@ -235,13 +236,14 @@ extension Coordinator {
         }
     }
 
-    /// {session, state, resolved, explanation}
+    /// {session, state, resolved, hardwareCost, explanation}
     private func reply(_ id: String) throws(BusError) -> JSONValue {
         let entry = try sessions.entry(id)
         var (resolved, explanation) = (sessions.resolved(entry), sessions.explanation(entry))
         if !entry.session.run.isWanted { (resolved, explanation) = sessions.forecast(entry.session) }
         return [
             "session": .string(id), "state": sessions.value(entry), "resolved": .array(resolved.map(\.json)),
+            "hardwareCost": .number(BandwidthBudget.rounded(sessions.hardwareCost(entry.session))),
             "explanation": JSONValue(explanation),
         ]
     }

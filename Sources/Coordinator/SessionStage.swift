@@ -24,6 +24,12 @@ final class SessionStage {
         var lock: String?
     }
 
+    /// Less than what was decided.
+    struct Less {
+        var asked: StreamSetting
+        var given: StreamSetting
+    }
+
     let device: String
     var decision: ArbiterDecision?
     var facts: Facts?
@@ -31,6 +37,8 @@ final class SessionStage {
     var isApplying = false
     var isDirty = false
     var applied: Applied?
+    /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
+    var given: Less?
     /// Why the device could not be set, until the next try.
     var obstacle: BusError?
     var retry: Loop.Token?
@@ -50,6 +58,12 @@ final class SessionStage {
     func succeeded() {
         failures = 0
         obstacle = nil
+    }
+
+    /// Why the device is set so, in sentences for people.
+    var explanation: [String] {
+        let less = given.map { BandwidthBudget.explanation(of: device, asked: $0.asked, given: $0.given) }
+        return (decision?.explanation ?? []) + (less.map { [$0] } ?? [])
     }
 
     /// The device's formats; nil: it has not been described yet.
