@@ -49,9 +49,8 @@ extension SessionDesk {
     }
 
     private func tell(_ device: String, isRunning: Bool) {
-        guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] ?? false != isRunning else {
-            return
-        }
+        // What another coordinator told it isn't known here.
+        guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] != isRunning else { return }
         toldRunning[device] = isRunning
         worker.order(.session(isRunning: isRunning))
     }
