@@ -33,7 +33,7 @@ extension BusError {
     }
 
     /// Every reason, in the order of the specification.
-    public static let meanings: [Meaning] = jsonRPC + devices + locks + configuration + groups + common + reserved
+    public static let meanings: [Meaning] = jsonRPC + devices + locks + configuration + sessions + groups + common + reserved
 
     private static let jsonRPC = [
         Meaning(.parseError, "The request is no JSON (RFC 8259), or nested too deeply."),
@@ -102,6 +102,15 @@ extension BusError {
             [.required("control", Schema.string().orNull)]),
     ]
 
+    private static let sessions = [
+        Meaning(
+            .presetUnsupported, "A device of the session has no format for this preset.",
+            [.required("supported", .array(of: .string()))]),
+        Meaning(.sessionNotFound, "There is no such session, or not any more."),
+        Meaning(.cannotAddInput, "The session can't have this input.", [.required("why", .string())]),
+        Meaning(.cannotAddOutput, "The session can't have this output.", [.required("why", .string())]),
+    ]
+
     private static let groups = [
         Meaning(.profileNotFound, "No profile has this name.", [.required("profile", .string())]),
         Meaning(.rigNotFound, "No rig has this name.", [.required("rig", .string())]),
@@ -121,11 +130,7 @@ extension BusError {
     ]
 
     private static let reserved = [
-        Meaning(.presetUnsupported, "Reserved for sessions.", isInUse: false),
-        Meaning(.sessionNotFound, "Reserved for sessions.", isInUse: false),
         Meaning(.sessionNotRunning, "Reserved for sessions.", isInUse: false),
-        Meaning(.cannotAddInput, "Reserved for sessions.", isInUse: false),
-        Meaning(.cannotAddOutput, "Reserved for sessions.", isInUse: false),
         Meaning(.interrupted, "Reserved for sessions.", isInUse: false),
         Meaning(.photoSettingsReused, "Reserved for photos.", isInUse: false),
         Meaning(.photoFormatUnavailable, "Reserved for photos.", isInUse: false),

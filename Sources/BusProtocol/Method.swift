@@ -56,6 +56,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case names
     /// `fault.inject`, `fault.script` and what belongs to it.
     case faults
+    /// `session.create` and what belongs to it.
+    case sessions
     /// Frames in shared memory: `media/<device>.ring`, and `buffer/` topics.
     case rings
     /// `source.create`: clients' own frames as devices.

@@ -4,7 +4,7 @@ public import JSON
 public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
-        bus + devices + locks + configuration + profiles + rigs + faults + sources
+        bus + devices + locks + configuration + profiles + rigs + sessions + faults + sources
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 

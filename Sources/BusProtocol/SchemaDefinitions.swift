@@ -1,6 +1,8 @@
 extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
-    public static let definitions = [commonDefinitions, profileDefinitions, faultDefinitions].reduce(into: [:]) {
+    public static let definitions = [
+        commonDefinitions, profileDefinitions, sessionDefinitions, faultDefinitions,
+    ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }
 

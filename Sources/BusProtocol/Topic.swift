@@ -20,6 +20,7 @@ public enum Topic: Hashable, Sendable {
         case device(String)
         case lock(String)
         case rig(String)
+        case session(String)
     }
 
     public enum EventTopic: Hashable, Sendable {
@@ -27,6 +28,7 @@ public enum Topic: Hashable, Sendable {
         case bus
         case device(String)
         case lock(String)
+        case session(String)
     }
 
     /// Reads a complete topic.
@@ -74,6 +76,7 @@ public enum Topic: Hashable, Sendable {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
         case "rig": return .rig(String(id))
+        case "session": return .session(String(id))
         default: return nil
         }
     }
@@ -83,6 +86,7 @@ public enum Topic: Hashable, Sendable {
         switch kind {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
+        case "session": return .session(String(id))
         default: return nil
         }
     }
@@ -102,9 +106,11 @@ extension Topic {
         case .state(.device(let id)): "state/device/\(id)/"
         case .state(.lock(let id)): "state/lock/\(id)/"
         case .state(.rig(let name)): "state/rig/\(name)/"
+        case .state(.session(let id)): "state/session/\(id)/"
         case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"
+        case .event(.session(let id)): "event/session/\(id)/"
         case .heartbeat: "heartbeat/"
         case .welcome: "welcome/"
         case .ack(let nonce): "ack/\(nonce)/"

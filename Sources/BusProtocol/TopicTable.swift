@@ -29,11 +29,15 @@ public enum TopicTable {
         Entry(topic: "state/device/<id>/", socket: "events", summary: "A device.", header: state("Device")),
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
         Entry(topic: "state/rig/<name>/", socket: "events", summary: "A rig.", header: state("Rig")),
+        Entry(topic: "state/session/<id>/", socket: "events", summary: "A session.", header: state("Session")),
         Entry(topic: "event/bus/", socket: "events", summary: "The bus's last word.", header: event),
         Entry(
             topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.",
             header: deviceEvent),
         Entry(topic: "event/lock/<id>/", socket: "events", summary: "Something happened to a lock.", header: event),
+        Entry(
+            topic: "event/session/<id>/", socket: "events", summary: "Something happened to a session.",
+            header: sessionEvent),
         Entry(topic: "heartbeat/", socket: "events", summary: "Once a second.", header: busHeartbeat),
         Entry(topic: "heartbeat/", socket: "media", summary: "Once a second.", header: mediaHeartbeat),
         Entry(
@@ -64,9 +68,11 @@ public enum TopicTable {
         case .state(.device): name = "state/device/<id>/"
         case .state(.lock): name = "state/lock/<id>/"
         case .state(.rig): name = "state/rig/<name>/"
+        case .state(.session): name = "state/session/<id>/"
         case .event(.bus): name = "event/bus/"
         case .event(.device): name = "event/device/<id>/"
         case .event(.lock): name = "event/lock/<id>/"
+        case .event(.session): name = "event/session/<id>/"
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"
         case .ack: name = "ack/<nonce>/"
@@ -118,6 +124,24 @@ extension TopicTable {
                 .array(of: .string()).described(
                     "Of controlsChanged: controls whose flags, range or items are others now.")),
             .optional("resolution", .boolean.described("Of sourceChanged: the picture has another size.")),
+        ], additional: true)
+
+    private static let sessionEvent = Schema.object(
+        order + [
+            .required(
+                "event",
+                .string(minLength: 1).described(
+                    "didStartRunning, didStopRunning, wasInterrupted, interruptionEnded or runtimeError.")),
+            .optional("reason", .string(minLength: 1).described("Of wasInterrupted.")),
+            .optional("device", Schema.string().orNull.described("Of wasInterrupted: the input that it is about.")),
+            .optional(
+                "by",
+                .any.described("Of wasInterrupted: {session or lock, holder}; null where nobody can be named.")),
+            .optional("message", .string().described("Of wasInterrupted: one sentence for people.")),
+            .optional(
+                "error",
+                .object([.required("reason", .string()), .required("message", .string())], additional: true).described(
+                    "Of runtimeError.")),
         ], additional: true)
 
     private static let busHeartbeat = Schema.object(

@@ -29,6 +29,8 @@ public struct CameraFacts: Hashable, Sendable {
     public var device: String
     /// nil: not on USB.
     public var usb: USB?
+    /// With whom it shares USB's bandwidth; nil: not on USB, or not known. Says nothing about which camera it is.
+    public var link: USBLink?
     /// `v4l2_capability.card`, `.driver` and `.bus_info`.
     public var card: String
     public var driver: String
@@ -37,13 +39,14 @@ public struct CameraFacts: Hashable, Sendable {
     public var position: DevicePosition
 
     public init(
-        node: String, index: Int, device: String, usb: USB? = nil, card: String, driver: String, bus: String,
-        position: DevicePosition = .unspecified
+        node: String, index: Int, device: String, usb: USB? = nil, link: USBLink? = nil, card: String, driver: String,
+        bus: String, position: DevicePosition = .unspecified
     ) {
         self.node = node
         self.index = index
         self.device = device
         self.usb = usb
+        self.link = link
         self.card = card
         self.driver = driver
         self.bus = bus
@@ -66,7 +69,7 @@ public struct CameraFacts: Hashable, Sendable {
                     "serial": usb.serial.map(JSONValue.string), "interface": .string(usb.interface),
                 ])
             },
-            "card": .string(card), "driver": .string(driver), "bus": .string(bus),
+            "link": link?.json, "card": .string(card), "driver": .string(driver), "bus": .string(bus),
             "position": .string(position.rawValue),
         ])
     }
@@ -79,7 +82,8 @@ public struct CameraFacts: Hashable, Sendable {
             let position = json["position"]?.string.flatMap(DevicePosition.init)
         else { return nil }
         self.init(
-            node: node, index: index, device: device, card: card, driver: driver, bus: bus, position: position)
+            node: node, index: index, device: device, link: json["link"].flatMap(USBLink.init(json:)), card: card,
+            driver: driver, bus: bus, position: position)
         guard let usb = json["usb"], !usb.isNull else { return }
         guard let vendor = usb["vendor"]?.string, let product = usb["product"]?.string,
             let interface = usb["interface"]?.string

@@ -20,7 +20,37 @@ extension CaptureFormat {
     }
 }
 
+extension CaptureFormat {
+    /// The smallest size of this format that is at least that large on both sides; nil if there is none.
+    func smallestSize(atLeast size: Dimensions) -> Dimensions? {
+        guard let sizes else {
+            return dimensions.width >= size.width && dimensions.height >= size.height ? dimensions : nil
+        }
+        guard let width = sizes.width(atLeast: size.width), let height = sizes.height(atLeast: size.height) else {
+            return nil
+        }
+        return Dimensions(width: width, height: height)
+    }
+}
+
 extension DimensionRange {
+    fileprivate func width(atLeast width: Int) -> Int? {
+        Self.first(from: width, minimum.width, maximum.width, step.width)
+    }
+
+    fileprivate func height(atLeast height: Int) -> Int? {
+        Self.first(from: height, minimum.height, maximum.height, step.height)
+    }
+
+    private static func first(from value: Int, _ low: Int, _ high: Int, _ step: Int) -> Int? {
+        if value <= low { return low }
+        guard value <= high else { return nil }
+        let step = max(1, step)
+        let over = (value - low) % step
+        let found = over == 0 ? value : value + (step - over)
+        return found <= high ? found : nil
+    }
+
     fileprivate func nearestWidth(to width: Int) -> Int {
         Self.nearest(to: width, minimum.width, maximum.width, step.width)
     }

@@ -27,6 +27,13 @@ extension FrameRateRange {
         return below == duration ? below : above
     }
 
+    /// The longest duration within this range that isn't longer than that one; nil if all are.
+    func longest(upTo duration: FrameDuration) -> FrameDuration? {
+        if duration < minFrameDuration { return nil }
+        if duration >= maxFrameDuration { return maxFrameDuration }
+        return neighbours(of: duration).0
+    }
+
     /// The durations of this range on both sides of one that lies within it; twice that one itself if the range has it.
     private func neighbours(of duration: FrameDuration) -> (FrameDuration, FrameDuration) {
         guard let step else { return (duration, duration) }

@@ -15,6 +15,7 @@ public struct KeptState: Hashable, Sendable {
     public var locks: [Lock]
     /// Ids of transactions that are to be kept on every device that has made them.
     public var decided: [String]
+    public var sessions: [CaptureSession] = []
 
     public init(boot: String, epoch: String, fence: UInt64, locks: [Lock] = [], decided: [String] = []) {
         self.boot = boot
@@ -22,6 +23,23 @@ public struct KeptState: Hashable, Sendable {
         self.fence = fence
         self.locks = locks
         self.decided = decided
+    }
+
+    /// The sessions that are still sessions in that boot, and those that are not.
+    ///
+    /// - Parameter isAlive: whether the process of that number that started then still lives; asked for those that belong to one.
+    public func survivingSessions(
+        boot: String, isAlive: (LockHolder) -> Bool
+    ) -> (kept: [CaptureSession], ended: [CaptureSession]) {
+        guard boot == self.boot else { return ([], sessions) }
+        var (kept, ended): ([CaptureSession], [CaptureSession]) = ([], [])
+        for session in sessions {
+            let stays =
+                session.isDetached
+                || (session.owner.pid > 0 && session.owner.startTime != nil && isAlive(session.owner))
+            if stays { kept.append(session) } else { ended.append(session) }
+        }
+        return (kept, ended)
     }
 
     /// The locks that are still locks at that time of that boot, and those that are not, with why.
@@ -59,6 +77,7 @@ public struct KeptState: Hashable, Sendable {
         [
             "version": .integer(Self.version), "boot": .string(boot), "epoch": .string(epoch),
             "fence": JSONValue(fence), "locks": .array(locks.map(\.keptJSON)), "decided": JSONValue(decided),
+            "sessions": .array(sessions.map(\.keptJSON)),
         ]
     }
 
@@ -81,6 +100,12 @@ public struct KeptState: Hashable, Sendable {
         }
         // Not there in files of versions that decided nothing.
         decided = json["decided"]?.array?.compactMap(\.string) ?? []
+        for entry in json["sessions"]?.array ?? [] {
+            guard let session = CaptureSession(keptJSON: entry) else {
+                throw Unreadable(description: "one of its sessions is none")
+            }
+            sessions.append(session)
+        }
     }
 
     /// The fence counter of a file, also of one that is otherwise not readable.
@@ -116,7 +141,7 @@ extension Lock {
 }
 
 extension LockHolder {
-    fileprivate init?(keptJSON json: JSONValue) {
+    init?(keptJSON json: JSONValue) {
         guard let uid = json["uid"]?.integer.flatMap({ UInt32(exactly: $0) }),
             let gid = json["gid"]?.integer.flatMap({ UInt32(exactly: $0) }),
             let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) }), let name = json["name"]?.string

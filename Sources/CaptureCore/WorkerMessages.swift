@@ -22,6 +22,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case lock
         /// The lock with this order's fence has ended.
         case unlock
+        /// Running sessions want the device's pictures, or none does any more.
+        case session(isRunning: Bool)
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
         case readControls
         /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
@@ -36,7 +38,7 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Takes something back or closes it. There are never more of these than of what they end, so they count against no limit.
         public var endsTransaction: Bool {
             switch self {
-            case .rollBack, .finish, .unlock, .lock, .plugged, .stop: true
+            case .rollBack, .finish, .unlock, .lock, .session, .plugged, .stop: true
             default: false
             }
         }
@@ -90,6 +92,9 @@ public struct WorkerOrder: Hashable, Sendable {
             members["transaction"] = .string(transaction)
         case .lock: members["do"] = "lock"
         case .unlock: members["do"] = "unlock"
+        case .session(let isRunning):
+            members["do"] = "session"
+            members["running"] = .bool(isRunning)
         case .readControls: members["do"] = "readControls"
         case .who: members["do"] = "who"
         case .plugged(let facts, let isNew):
@@ -123,6 +128,9 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("finish", let transaction?): action = .finish(transaction: transaction)
         case ("lock", _): action = .lock
         case ("unlock", _): action = .unlock
+        case ("session", _):
+            guard let isRunning = json["running"]?.bool else { return nil }
+            action = .session(isRunning: isRunning)
         case ("readControls", _): action = .readControls
         case ("who", _): action = .who
         case ("plugged", _):

@@ -56,7 +56,8 @@ public enum V4L2Discovery {
             }
             return CameraFacts(
                 node: entry.path, index: entry.index, device: entry.device,
-                usb: entry.usb, card: capability.card.isEmpty ? entry.name : capability.card, driver: capability.driver,
+                usb: entry.usb, link: entry.link, card: capability.card.isEmpty ? entry.name : capability.card,
+                driver: capability.driver,
                 bus: capability.busInfo,
                 position: position(of: node) ?? (entry.usb == nil ? .unspecified : .external))
         } catch {
@@ -106,8 +107,8 @@ extension V4L2SysfsNode {
 extension CameraFacts {
     fileprivate func isSame(as other: CameraFacts) -> Bool {
         var here = self
-        // The node's number changes, and so may what the firmware says.
-        (here.node, here.position) = (other.node, other.position)
+        // The node's number changes, and so may what the firmware says, and how fast the port is.
+        (here.node, here.position, here.link) = (other.node, other.position, other.link)
         return here == other
     }
 }

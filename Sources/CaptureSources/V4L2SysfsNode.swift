@@ -14,13 +14,18 @@ package struct V4L2SysfsNode: Hashable, Sendable {
     package var device: String
     /// What USB says, for a camera on USB.
     package var usb: CameraFacts.USB?
+    /// With whom it shares USB's bandwidth; nil: not on USB, or the kernel doesn't tell.
+    package var link: USBLink?
 
-    package init(path: String, name: String, index: Int, device: String, usb: CameraFacts.USB? = nil) {
+    package init(
+        path: String, name: String, index: Int, device: String, usb: CameraFacts.USB? = nil, link: USBLink? = nil
+    ) {
         self.path = path
         self.name = name
         self.index = index
         self.device = device
         self.usb = usb
+        self.link = link
     }
 
     /// All nodes, `video2` before `video10`. Empty without V4L2.
@@ -37,7 +42,8 @@ package struct V4L2SysfsNode: Hashable, Sendable {
                 let device = resolve(node + "/device") ?? ""
                 return V4L2SysfsNode(
                     path: "/dev/" + entry, name: attribute(node + "/name") ?? "",
-                    index: attribute(node + "/index").flatMap { Int($0) } ?? 0, device: device, usb: usb(above: device))
+                    index: attribute(node + "/index").flatMap { Int($0) } ?? 0, device: device, usb: usb(above: device),
+                    link: link(above: device))
             }
     }
 
@@ -57,6 +63,26 @@ package struct V4L2SysfsNode: Hashable, Sendable {
             path = path[..<slash]
         }
         return nil
+    }
+
+    /// How the USB device hangs on its controller: its own speed, and the root hub that is the last above it.
+    private static func link(above directory: String) -> USBLink? {
+        var path = Substring(directory)
+        var speed: Int?
+        var root: (path: String, speed: Int)?
+        while let slash = path.lastIndex(of: "/"), path.startIndex < slash {
+            let here = String(path)
+            // "480", "5000"; the slowest is "1.5".
+            if attribute(here + "/idVendor") != nil, let megabits = attribute(here + "/speed").flatMap({ Double($0) }),
+                megabits >= 1, megabits < 1_000_000
+            {
+                speed = speed ?? Int(megabits)
+                root = (here, Int(megabits))
+            }
+            path = path[..<slash]
+        }
+        guard let speed, let root, let slash = root.path.lastIndex(of: "/") else { return nil }
+        return USBLink(controller: String(root.path[..<slash]), bus: root.path, speed: speed, busSpeed: root.speed)
     }
 
     private static func resolve(_ path: String) -> String? {

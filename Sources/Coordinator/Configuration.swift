@@ -28,6 +28,8 @@ public struct Configuration: Hashable, Sendable {
     public var aliases: [String: String] = [:]
     /// `[[rig]]`: named groups of devices, by name.
     public var rigs: [String: Rig] = [:]
+    /// `[usb.<bus>]`: which devices share a bus, by device id or `uniqueID`, where the kernel doesn't tell.
+    public var usbLinks: [String: USBLink] = [:]
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
@@ -95,6 +97,15 @@ public struct Configuration: Hashable, Sendable {
             let (name, rig) = try Self.rig(&rig)
             guard rigs.updateValue(rig, forKey: name) == nil else {
                 throw ParseError(description: "rig: there are two of the name '\(name)'")
+            }
+        }
+        try reader.section("usb") { buses throws(ParseError) in
+            for name in buses.names {
+                try buses.section(name) { bus throws(ParseError) in
+                    let speed = try bus.integer("speed", 1...100_000) ?? 480
+                    let link = USBLink(controller: name, bus: name, speed: speed, busSpeed: speed)
+                    for device in try bus.strings("devices") ?? [] { usbLinks[device] = link }
+                }
             }
         }
         try reader.section("limits") { limits throws(ParseError) in

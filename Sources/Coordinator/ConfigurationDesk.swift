@@ -183,10 +183,3 @@ final class ConfigurationDesk {
         ]
     }
 }
-
-extension BusError {
-    static func deviceNotFound(_ device: String, known: [String]) -> BusError {
-        let list = known.isEmpty ? "There are no devices." : "There are: \(known.joined(separator: ", "))."
-        return BusError(.deviceNotFound, "No device is called '\(device)'. \(list)", ["device": .string(device)])
-    }
-}

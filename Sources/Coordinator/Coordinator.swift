@@ -64,6 +64,11 @@ public final class Coordinator {
     var processNames = BoundedDictionary<ConnectionGuard.Peer, String>(limit: 1024)
     var isStopping = false
 
+    private(set) lazy var sessions = SessionDesk(
+        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, logger: logger,
+        link: { [weak self] in self?.configuration.link(of: $0) },
+        carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
+
     private(set) lazy var desk: ConfigurationDesk = {
         let desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }
         desk.onEnd = { [weak self] device in
@@ -200,13 +205,16 @@ public final class Coordinator {
             events.event("event/device/\(device)", event, members)
         }
         fleet.onHello = { [weak self] worker in
-            guard let self, let lock = locks.table.lock(on: worker.device.id) else { return }
-            worker.order(.lock, fence: lock.fence)
+            guard let self else { return }
+            if let lock = locks.table.lock(on: worker.device.id) { worker.order(.lock, fence: lock.fence) }
+            sessions.greeted(worker)
         }
         locks.onChange = { [weak self] device, lock, fence in
             guard let self, let worker = fleet.workers[device] else { return }
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
-            if !isStopping { publish(worker) }
+            guard !isStopping else { return }
+            publish(worker)
+            sessions.deviceChanged(device)
         }
         sources.onChange = { [weak self] in self?.setDevices() }
         books.onProblems = { [weak self] in self?.tellProblems() }
@@ -326,7 +334,10 @@ public final class Coordinator {
             return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
         }
         fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
-        if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
+        if isComplete {
+            locks.keepOnly(Set(fleet.deviceIDs))
+            sessions.devicesKnown()
+        }
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
         if isComplete { lookForProblems() }
@@ -367,6 +378,7 @@ public final class Coordinator {
 
     private func renamed(_ names: [(device: String, name: String)]) {
         locks.rename(names)
+        sessions.rename(names)
         for (device, name) in names { events.event("event/device/\(device)", "renamed", ["to": .string(name)]) }
     }
 
@@ -417,6 +429,7 @@ public final class Coordinator {
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)
         }
+        sessions.deviceChanged(device)
         publishBus()
     }
 
@@ -455,12 +468,13 @@ public final class Coordinator {
             }
             locks.holderEnded(pid: peer.pid, startTime: startTime, cause: .connectionLost)
             sources.ended(pid: peer.pid, startTime: startTime)
+            sessions.holderEnded(pid: peer.pid, startTime: startTime)
         }
     }
 
     // Those who hold something since before this coordinator's time have as long to come back, from now on.
     private func awaitHolders() {
-        for holder in locks.inheritedHolders {
+        for holder in Set(locks.inheritedHolders + sessions.inheritedOwners) {
             lastConnectionClosed(.init(uid: holder.uid, pid: holder.pid, startTime: holder.startTime))
         }
         loop.schedule(afterMilliseconds: Self.workerGrace) { [weak self] in self?.keeper.settleInherited() }
@@ -502,6 +516,7 @@ public final class Coordinator {
         guard !isStopping else { return }
         logger.info("stopping")
         service.notify("STOPPING=1")
+        sessions.shutDown()
         locks.shutDown()
         isStopping = true
         events.end()

@@ -76,8 +76,12 @@ extension Coordinator {
                     batch.changes.append((device, .object(members), path))
                 }
             }
-            batch.fence = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device)).fence
-            carryOut(batch, respond)
+            let lock = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device))
+            batch.fence = lock.fence
+            carryOut(batch) { [weak self, batch] result in
+                if let self, !batch.isDryRun, case .success = result { tellSessions(of: lock.holder, batch.changes) }
+                respond(result)
+            }
         } catch {
             respond(.failure(error))
         }
@@ -127,12 +131,24 @@ extension Coordinator {
     }
 
     /// Carries out a batch; what was changed is in the device book, on the disk, before that is said.
-    private func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
+    func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
         let uniqueIDs = batch.changes.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
         desk.run(batch) { [weak self] result in
             guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
             for worker in uniqueIDs.compactMap(fleet.worker(of:)) { remember(worker) }
             books.save { isKept in respond(.success(Self.told(isKept, value))) }
+        }
+    }
+
+    // Who chooses a format has chosen it for his session too (inputPriority).
+    private func tellSessions(
+        of holder: LockHolder, _ changes: [(device: String, change: JSONValue, path: String)]
+    ) {
+        for (device, change, path) in changes {
+            guard let change = try? ConfigurationChange.parse(change, path: path), change.activeFormat != nil else {
+                continue
+            }
+            sessions.configured(device, change, by: holder)
         }
     }
 

@@ -70,3 +70,12 @@ struct ManagedDevice: Hashable {
             position: position, driver: "virtual", bus: "virtual:\(number)")
     }
 }
+
+extension Configuration {
+    /// How a camera hangs on USB: as is said here, else as the kernel does; nil: it does not, or nobody knows.
+    func link(of device: ManagedDevice) -> USBLink? {
+        if let link = usbLinks[device.id] ?? usbLinks[device.identity.uniqueID] { return link }
+        guard case .camera(let facts) = device.source else { return nil }
+        return facts.link
+    }
+}

@@ -110,7 +110,7 @@ extension Coordinator {
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
 
     private static let services = [
-        busServices, profileServices, rigServices, faultServices, sourceServices,
+        busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
     ].reduce(into: [:]) { $0.merge($1) { first, _ in first } }
 
     private static let busServices: [String: Service] = [

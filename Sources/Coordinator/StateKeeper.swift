@@ -51,6 +51,7 @@ final class StateKeeper {
         inherited = isSameBoot ? Set(found.decided) : []
         wanted = KeptState(boot: file.bootID, epoch: epoch, fence: found.fence)
         wanted.decided = isSameBoot ? found.decided : []
+        wanted.sessions = isSameBoot ? found.sessions : []
     }
 
     /// Microseconds since 1970: no bus gives out a million locks a second for long, and JSON numbers go that far.
@@ -71,6 +72,12 @@ final class StateKeeper {
         guard write() else { return false }
         onFence?(fence)
         return true
+    }
+
+    /// Writes the sessions, unless those are what the file holds.
+    func save(_ sessions: [CaptureSession]) -> Bool {
+        wanted.sessions = sessions
+        return write()
     }
 
     /// Keeps for good that a transaction over several devices is to stay.

@@ -52,7 +52,9 @@ final class Worker {
     private(set) var state = State.starting
     private(set) var restarts = 0
     /// {formats, controls} as last described; nil before.
-    private(set) var description: JSONValue?
+    private(set) var description: JSONValue? { didSet { descriptions += 1 } }
+    /// How often it has described its device.
+    private(set) var descriptions = 0
     private(set) var status: [String: JSONValue] = [:]
     private(set) var counters: JSONValue = [:]
     private(set) var mediaPath: String?

@@ -94,8 +94,17 @@ final class DeviceDirector {
     ///
     /// - Parameter configured: the controls that it was to set.
     func release(_ report: DeviceKeeper.Report, configured: Set<String>) {
+        let before = snapshot?.configuration
         take(report, configured: configured)
-        perform(life.release(at: MonotonicClock.now()))
+        let now = MonotonicClock.now()
+        // Another format may find the room that the one before did not.
+        if error?.reason == .limitExceeded, let before, let after = snapshot?.configuration,
+            (before.format, before.frameDuration) != (after.format, after.frameDuration)
+        {
+            forgetError()
+            perform(life.restart(at: now))
+        }
+        perform(life.release(at: now))
     }
 
     /// The camera is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).

@@ -41,11 +41,13 @@ final class OrderDesk {
     private var highestAppliedFence: UInt64 = 0
     /// The fence of the lock that keeps the device open.
     private(set) var lockFence: UInt64?
+    /// A session runs that wants the device's pictures.
+    private(set) var isInSession = false
     /// That of the last change that was made or taken back.
     private(set) var generation: UInt64
     private(set) var committed: CommittedConfiguration?
 
-    /// Told when ``lockFence``, ``generation`` or ``committed`` has changed.
+    /// Told when ``lockFence``, ``isInSession``, ``generation`` or ``committed`` has changed.
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
@@ -90,6 +92,10 @@ final class OrderDesk {
                 reply(order.number, .success([:]))
             case .unlock:
                 if order.fence == nil || order.fence == lockFence { lockFence = nil }
+                onChange?()
+                reply(order.number, .success([:]))
+            case .session(let isRunning):
+                isInSession = isRunning
                 onChange?()
                 reply(order.number, .success([:]))
             case .plugged(let facts, let isNew):
@@ -162,7 +168,7 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .who, .fault, .plugged: return
+        case .finish, .rollBack, .stop, .readControls, .who, .fault, .session, .plugged: return
         case .apply where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock:
@@ -241,7 +247,7 @@ final class OrderDesk {
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
-        case .lock, .unlock, .stop, .who, .plugged: finish(.success([:]))
+        case .lock, .unlock, .session, .stop, .who, .plugged: finish(.success([:]))
         }
     }
 

@@ -231,7 +231,7 @@ public final class Worker {
     }
 
     private func wish() {
-        director.demand(isLocked: desk.lockFence != nil, wantsFrames: !table.wanted.isEmpty)
+        director.demand(isLocked: desk.lockFence != nil, wantsFrames: desk.isInSession || !table.wanted.isEmpty)
     }
 
     // MARK: Subscribers

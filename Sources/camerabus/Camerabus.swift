@@ -31,7 +31,7 @@ struct Camerabus: AsyncParsableCommand {
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, ProfilesCommand.self,
-            RigsCommand.self, FramesCommand.self,
+            RigsCommand.self, SessionsCommand.self, SessionCommand.self, FramesCommand.self,
             NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
             FaultCommand.self,
             CompletionsCommand.self,

@@ -56,6 +56,6 @@ import Testing
             #expect(error?.data["path"] == "no such member", "\(method.name)")
             #expect(MethodTable[method.name] == method)
         }
-        #expect(MethodTable["session.create"] == nil)
+        #expect(MethodTable["no.method"] == nil)
     }
 }

@@ -26,6 +26,22 @@ import Testing
         #expect(try KeptState(json: .object(old)).decided == [])
     }
 
+    @Test func `sessions stay that belong to nobody, or to a process that lives`() throws {
+        func session(_ id: String, pid: Int32, isDetached: Bool = false) -> CaptureSession {
+            let owner = LockHolder(uid: 1, gid: 2, pid: pid, startTime: 70, name: "me")
+            return CaptureSession(id: id, owner: owner, isDetached: isDetached, since: 5)
+        }
+        var state = state([])
+        state.sessions = [session("a", pid: 7), session("b", pid: 8), session("c", pid: 8, isDetached: true)]
+        #expect(try KeptState(json: state.json) == state)
+        let (kept, ended) = state.survivingSessions(boot: "b") { $0.pid == 7 }
+        #expect(kept.map(\.id) == ["a", "c"] && ended.map(\.id) == ["b"])
+        #expect(state.survivingSessions(boot: "other") { _ in true }.kept.isEmpty)
+        var damaged = state.json.object ?? [:]
+        damaged["sessions"] = [["id": "a"]]
+        #expect(throws: KeptState.Unreadable.self) { try KeptState(json: .object(damaged)) }
+    }
+
     @Test func `what is not just so is not read, and its fence is`() throws {
         let good = state([lock(1), lock(3, lease: 10, expires: 20)]).json.object ?? [:]
         for (name, value) in [

@@ -14,6 +14,8 @@ import Testing
         tree.write("\(camera)/idVendor", "046d\n")
         tree.write("\(camera)/idProduct", "0825\n")
         tree.write("\(camera)/serial", "ABC 1\n")
+        tree.write("devices/pci0000:00/usb1/speed", "10000\n")
+        tree.write("\(camera)/speed", "480\n")
         tree.write("\(camera)/1-2:1.0/bInterfaceNumber", "00\n")
         tree.write("devices/platform/isp/uevent", "")
         for (node, device) in [("video10", "platform/isp"), ("video2", "pci0000:00/usb1/1-2/1-2:1.0")] {
@@ -31,6 +33,12 @@ import Testing
         #expect(
             nodes[0].usb
                 == .init(vendor: "046d", product: "0825", serial: "ABC 1", interface: "00"))
+        #expect(
+            nodes[0].link
+                == USBLink(
+                    controller: "\(tree.root)/devices/pci0000:00", bus: "\(tree.root)/devices/pci0000:00/usb1",
+                    speed: 480, busSpeed: 10000))
+        #expect(nodes[1].link == nil && nodes[2].link == nil)
         #expect(nodes[1].device == "" && nodes[1].usb == nil && nodes[1].index == 0)
         #expect(nodes[2].device == "\(tree.root)/devices/platform/isp" && nodes[2].usb == nil)
         #expect(V4L2SysfsNode.all(sysfs: "/nowhere") == [])
@@ -60,8 +68,8 @@ import Testing
 
     private func facts(_ node: V4L2SysfsNode) -> CameraFacts {
         CameraFacts(
-            node: node.path, index: node.index, device: node.device, usb: node.usb, card: node.name, driver: "test",
-            bus: "test")
+            node: node.path, index: node.index, device: node.device, usb: node.usb, link: node.link, card: node.name,
+            driver: "test", bus: "test")
     }
 
     /// A directory made for one test.

@@ -41,6 +41,19 @@ struct OrderTests {
         try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
     }
 
+    @Test("a session that runs has the device stream, also without a subscriber; its end lets it close")
+    func session() throws {
+        let worker = try WorkerFixture(bench) { $0.idleCloseMilliseconds = 50 }
+        _ = try worker.coordinator.order(.session(isRunning: true)).get()
+        try worker.coordinator.waitForStatus("streaming") { $0["isStreaming"] == true }
+        _ = try worker.coordinator.order(.session(isRunning: false)).get()
+        try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+        for isRunning in [true, false] {
+            let order = WorkerOrder(number: 1, fence: nil, action: .session(isRunning: isRunning))
+            #expect(WorkerOrder(json: order.json) == order)
+        }
+    }
+
     @Test("an order with an older fence is refused, and names the newer one")
     func fences() throws {
         let worker = try WorkerFixture(bench)
@@ -284,5 +297,23 @@ struct OrderTests {
         _ = try answers[finishing]?.get()
         let error = #expect(throws: BusError.self) { try answers[late]?.get() }
         #expect(error?.reason == .limitExceeded && error?.data["limit"] == "orderWait")
+    }
+
+    /// A format that found no room on the bus is waited with longer and longer; another one is tried at once, and has no error yet.
+    @Test("a new format is tried at once where the one before found no room")
+    func anotherFormatAfterNoRoom() throws {
+        bench.set {
+            $0.startFailure = SourceError(.noResources, operation: "VIDIOC_STREAMON", errno: 28, message: "no room")
+        }
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let refused = try subscriber.next { $0.header["error"] != nil }
+        #expect(refused.header["error"]?["data"]?["limit"] == "deviceResources")
+        try worker.coordinator.waitForStatus("no room") { $0["error"]?["reason"] == "limitExceeded" }
+        _ = try prepare(worker, ["activeFormat": "f1"]).get()
+        _ = try apply(worker).get()
+        #expect(try worker.coordinator.status["error"] == .null)
+        bench.set { $0.startFailure = nil }
+        _ = try subscriber.next { $0.header["width"] == 32 }
     }
 }

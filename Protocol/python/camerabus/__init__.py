@@ -68,6 +68,7 @@ from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingConnection, RingFrame
 from .sources import AsyncSource, Source
 from .sets import AsyncFrameSets, FrameSet, FrameSets
+from .sessions import AsyncSession, CanAdd, Session, SessionAnswer, SessionDelivery, SessionInterruption, SessionState
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -108,12 +109,14 @@ __all__ = [
     "AsyncLock",
     "AsyncMirror",
     "AsyncSource",
+    "AsyncSession",
     "AsyncWatch",
     "Attachment",
     "BusEnded",
     "BusGone",
     "BusNotRunning",
     "BusTimeout",
+    "CanAdd",
     "Cancelled",
     "CannotAddInput",
     "CannotAddOutput",
@@ -180,8 +183,13 @@ __all__ = [
     "RingConnection",
     "RingFrame",
     "SavedFormat",
+    "Session",
+    "SessionAnswer",
+    "SessionDelivery",
+    "SessionInterruption",
     "SessionNotFound",
     "SessionNotRunning",
+    "SessionState",
     "ShuttingDown",
     "Sizes",
     "Source",

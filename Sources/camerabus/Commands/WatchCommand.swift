@@ -112,14 +112,14 @@ struct WatchCommand: BusCommand {
             Output.note(
                 kind == "device"
                     ? "No device is called '\(id)' (\(list)); waiting for it to come."
-                    : "No lock has the id '\(id)' (\(list)).")
+                    : "No \(kind) has the id '\(id)' (\(list)).")
         }
     }
 
-    /// What a topic is about: `device` and its id, or `lock`; nil for one that is about several.
+    /// What a topic is about: `device` and its id, `lock` or `session`; nil for one that is about several.
     private static func id(_ topic: String) -> (kind: String, id: String)? {
         let parts = topic.split(separator: "/")
-        guard parts.count == 3, ["device", "lock"].contains(parts[1]) else { return nil }
+        guard parts.count == 3, ["device", "lock", "session"].contains(parts[1]) else { return nil }
         return (String(parts[1]), String(parts[2]))
     }
 

@@ -37,8 +37,8 @@ enum Completing {
     static let topics = CompletionKind.custom { _, _, _ in
         let devices = facts.withLock(\.devices)
         let fixed = [
-            "state/", "state/bus/", "state/device/", "state/lock/", "state/rig/", "event/", "event/device/",
-            "event/lock/",
+            "state/", "state/bus/", "state/device/", "state/lock/", "state/rig/", "state/session/", "event/",
+            "event/device/", "event/lock/", "event/session/",
         ]
         return fixed + ["heartbeat/"] + ["state", "event"].flatMap { kind in devices.map { "\(kind)/device/\($0)/" } }
     }

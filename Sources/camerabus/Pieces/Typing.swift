@@ -4,8 +4,11 @@ enum Typing {
     private static let valued: Set = [
         "--runtime-dir", "--timeout", "--wait", "--lease", "--note", "--lock", "--pixel", "--fps", "--number", "-n",
         "--output", "-o", "--tolerance",
+        "--preset", "--priority", "--name", "--size", "--to", "--orientation", "--mirror", "--input",
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
+    /// Commands of which the second word is a command too.
+    private static let groups: Set = ["session"]
 
     /// Options that all commands take, behind the command also when they were typed before it: `--json devices`.
     static func globalOptionsBehindCommand(_ arguments: [String]) -> [String] {
@@ -17,7 +20,11 @@ enum Typing {
             rest = rest.dropFirst(count)
         }
         guard let command = rest.first, !command.hasPrefix("-") else { return arguments }
-        return [command] + moved + rest.dropFirst()
+        rest = rest.dropFirst()
+        guard groups.contains(command), let second = rest.first, !second.hasPrefix("-") else {
+            return [command] + moved + rest
+        }
+        return [command, second] + moved + rest.dropFirst()
     }
 
     /// What to type instead of a command line that the parser has refused; nil: nothing better than its own words is known.

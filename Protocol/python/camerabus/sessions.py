@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions: inputs, outputs and a preset, kept running by the bus, for both clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generator, Mapping, Self, Sequence, TypeAlias
+
+from .calls import _object
+from .core import Call, Core
+from .errors import CaptureError, SessionNotFound, SessionNotRunning
+from .locks import LockBase, token_for
+from .steps import Runner, Steps, run
+from .subscription import FrameErrors, FrameFeed
+from .values import Holder, _map, _of, _raw, _tuple, read, read_list
+
+if TYPE_CHECKING:
+    from .aio import AsyncFrames
+    from .client import Frames
+
+#: `"cam0"`, or {device, activeFormat?, frameRate?}.
+InputWish: TypeAlias = str | Mapping[str, Any]
+#: `"videoData"`, or {type, id?, format?, width?, height?, frameRate?, quality?}.
+OutputWish: TypeAlias = str | Mapping[str, Any]
+#: {addInput: …}, {preset: …}, {connection: {…}}, …: an object with one member.
+SessionAction: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionDelivery:
+    """What an output gets from one of the session's inputs: `rendition` of `device`; None: it has no topic."""
+
+    output: str = ""
+    type: str = ""
+    device: str = ""
+    topic: str | None = None
+    rendition: str | None = None
+    width: int = 0
+    height: int = 0
+    frameRate: float | None = None
+    mirrored: bool = False
+    why: str | None = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionInterruption:
+    """Why a session that is wanted does not run, and who has what it needs."""
+
+    reason: str = ""
+    device: str | None = None
+    by: Any = None
+    message: str = ""
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionState:
+    """A session, as all may see it. `state` is stopped, starting, running or interrupted."""
+
+    id: str = ""
+    name: str | None = None
+    owner: Holder | None = _of(Holder)
+    detached: bool = False
+    since: int = 0
+    preset: str = ""
+    priority: int = 0
+    inputs: tuple[Mapping[str, Any], ...] = _tuple()
+    outputs: tuple[Mapping[str, Any], ...] = _tuple()
+    connections: tuple[Mapping[str, Any], ...] = _tuple()
+    state: str = ""
+    wanted: bool = False
+    interruption: SessionInterruption | None = _of(SessionInterruption)
+    error: Mapping[str, Any] = _map()
+    resolved: tuple[SessionDelivery, ...] = _tuple(lambda value: read(SessionDelivery, value))
+    explanation: tuple[str, ...] = _tuple()
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionAnswer:
+    """What a request about a session answers; of one that is not started `resolved` is what it would get."""
+
+    session: str = ""
+    state: SessionState | None = _of(SessionState)
+    resolved: tuple[SessionDelivery, ...] = _tuple(lambda value: read(SessionDelivery, value))
+    explanation: tuple[str, ...] = _tuple()
+    #: Of `switch_camera`: the camera it has now, whether that is another, and options that this one has not.
+    active: str | None = None
+    switched: bool = False
+    dropped: tuple[Mapping[str, Any], ...] = _tuple()
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanAdd:
+    """Whether an action could be carried out. True in conditions if so; else `why` tells, and `reason` by which refusal."""
+
+    can: bool = False
+    why: str | None = None
+    reason: str | None = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        return self.can
+
+
+def _listing() -> Call[list[SessionState]]:
+    return Call("session.list", {}, lambda result: read_list(SessionState, _object(result).get("sessions")), True)
+
+
+class SessionBase:
+    """What both kinds of session have."""
+
+    def __init__(self, core: Core, params: Mapping[str, Any] | None = None, id: str = "") -> None:
+        self._core = core
+        self._params = params
+        #: Empty until the session has been made.
+        self.id = id
+        #: As it was when it was last asked about.
+        self.state: SessionState | None = None
+        #: What each output gets, or would if the session were started.
+        self.resolved: tuple[SessionDelivery, ...] = ()
+        #: Why, in sentences.
+        self.explanation: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id or 'not made'}: {self.state.state if self.state else '?'}>"
+
+    @property
+    def is_running(self) -> bool:
+        """As of the last answer."""
+        return self.state is not None and self.state.state == "running"
+
+    def delivery(self, output: str | None = None, device: str | None = None) -> SessionDelivery:
+        """What an output gets, by its id or type (else the first that has a topic), of that device, or of the first."""
+        for delivery in self.resolved:
+            is_meant = output in (delivery.output, delivery.type) if output else delivery.topic is not None
+            if is_meant and device in (None, delivery.device):
+                return delivery
+        if self.state is not None and self.state.interruption is not None:
+            raise SessionNotRunning(self.state.interruption.message, {"session": self.id})
+        raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": self.id})
+
+    def _learn(self, answer: SessionAnswer) -> SessionAnswer:
+        self.id, self.state = answer.session or self.id, answer.state
+        self.resolved, self.explanation = answer.resolved, answer.explanation
+        return answer
+
+    def _token(self, lock: LockBase | str | None) -> dict[str, Any]:
+        devices = [each.get("device", "") for each in self.state.inputs] if self.state is not None else []
+        token = token_for(self._core, devices, lock)
+        return {} if token is None else {"lock": token}
+
+    def _ask(self, method: str, params: Mapping[str, Any], timeout: float | None, again: bool = False) -> Steps[SessionAnswer]:
+        call = Call(f"session.{method}", {"session": self.id, **params}, lambda result: read(SessionAnswer, result), again)
+        return self._learn((yield from self._core.ask(call, timeout)))
+
+    def _create(self, timeout: float | None) -> Steps[None]:
+        if self.id or self._params is None:
+            return
+        call: Call[SessionAnswer] = Call("session.create", dict(self._params), lambda result: read(SessionAnswer, result))
+        self._learn((yield from self._core.ask(call, timeout)))
+
+    def _can_add(self, action: SessionAction, timeout: float | None) -> Steps[CanAdd]:
+        params = {"session": self.id, "action": dict(action)}
+        return (yield from self._core.ask(Call("session.canAdd", params, lambda result: read(CanAdd, result), True), timeout))
+
+    def _delete(self, timeout: float | None) -> Steps[None]:
+        id, self.id, self._params = self.id, "", None
+        if not id:
+            return
+        try:
+            yield from self._core.ask(Call("session.delete", {"session": id}, _object), timeout)
+        except SessionNotFound:
+            pass
+        self.state, self.resolved, self.explanation = None, (), ()
+
+
+def wishes(
+    inputs: Sequence[InputWish],
+    outputs: Sequence[OutputWish] | None,
+    preset: str | None,
+    priority: int,
+    name: str | None,
+    detached: bool,
+) -> dict[str, Any]:
+    """The params of `session.create`."""
+    params: dict[str, Any] = {}
+    if inputs:
+        params["inputs"] = [each if isinstance(each, str) else dict(each) for each in inputs]
+    if outputs is not None:
+        params["outputs"] = [each if isinstance(each, str) else dict(each) for each in outputs]
+    optional = {"preset": preset, "priority": priority or None, "name": name, "detached": detached or None}
+    return {**params, **{key: value for key, value in optional.items() if value is not None}}
+
+
+class Session(SessionBase):
+    """A session: `with` starts it and deletes it at the end."""
+
+    def start(self, *, lock: LockBase | str | None = None, timeout: float | None = None) -> SessionAnswer:
+        """Has it run, from now on until `stop`. Answers when it does, or when it is interrupted: then it goes on by itself later."""
+        return run(self._ask("start", self._token(lock), timeout))
+
+    def stop(self, timeout: float | None = None) -> SessionAnswer:
+        return run(self._ask("stop", {}, timeout))
+
+    def configure(
+        self, *actions: SessionAction, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> SessionAnswer:
+        """Carries out all actions, or none: `session.configure({"addOutput": "preview"}, {"preset": "640x480"})`."""
+        params = {"actions": [dict(action) for action in actions], **self._token(lock)}
+        return run(self._ask("configure", params, timeout))
+
+    def can_add(self, action: SessionAction, timeout: float | None = None) -> CanAdd:
+        return run(self._can_add(action, timeout))
+
+    def switch_camera(
+        self, device: str | None = None, *, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> SessionAnswer:
+        """Goes on with another camera: back to front, or the one named. If it can't be had, that raises and nothing has changed."""
+        params = {} if device is None else {"device": device}
+        return run(self._ask("switchCamera", {**params, **self._token(lock)}, timeout))
+
+    def refresh(self, timeout: float | None = None) -> SessionAnswer:
+        """Asks how it is."""
+        return run(self._ask("get", {}, timeout, True))
+
+    def delete(self, timeout: float | None = None) -> None:
+        run(self._delete(timeout))
+
+    def frames(
+        self,
+        output: str | None = None,
+        *,
+        device: str | None = None,
+        limit: int | None = None,
+        timeout: float = 10.0,
+        errors: FrameErrors = "wait",
+        shared: bool = False,
+    ) -> Frames:
+        """The pictures of an output (the first that has any), as `Client.frames` gives them. Raises `SessionNotRunning` if it has none."""
+        from .client import Frames
+
+        got = self.delivery(output, device)
+        return Frames(FrameFeed(self._core, (got.device,), got.rendition or "native", limit, timeout, errors, shared))
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.delete()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            self.delete()
+        except CaptureError:
+            if error is None:  # else what went wrong first is what matters
+                raise
+
+
+class AsyncSession(SessionBase):
+    def __init__(self, core: Core, run: Runner, timeout: float | None, params: Mapping[str, Any] | None = None, id: str = "") -> None:
+        super().__init__(core, params, id)
+        self._run = run
+        self._timeout = timeout
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self._made().__await__()
+
+    async def _made(self) -> Self:
+        await self._run(self._create(self._timeout))
+        if self.state is None:
+            await self.refresh(self._timeout)
+        return self
+
+    async def start(self, *, lock: LockBase | str | None = None, timeout: float | None = None) -> SessionAnswer:
+        return await self._run(self._ask("start", self._token(lock), timeout))
+
+    async def stop(self, timeout: float | None = None) -> SessionAnswer:
+        return await self._run(self._ask("stop", {}, timeout))
+
+    async def configure(
+        self, *actions: SessionAction, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> SessionAnswer:
+        params = {"actions": [dict(action) for action in actions], **self._token(lock)}
+        return await self._run(self._ask("configure", params, timeout))
+
+    async def can_add(self, action: SessionAction, timeout: float | None = None) -> CanAdd:
+        return await self._run(self._can_add(action, timeout))
+
+    async def switch_camera(
+        self, device: str | None = None, *, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> SessionAnswer:
+        params = {} if device is None else {"device": device}
+        return await self._run(self._ask("switchCamera", {**params, **self._token(lock)}, timeout))
+
+    async def refresh(self, timeout: float | None = None) -> SessionAnswer:
+        return await self._run(self._ask("get", {}, timeout, True))
+
+    async def delete(self, timeout: float | None = None) -> None:
+        await self._run(self._delete(timeout))
+
+    def frames(
+        self,
+        output: str | None = None,
+        *,
+        device: str | None = None,
+        limit: int | None = None,
+        timeout: float = 10.0,
+        errors: FrameErrors = "wait",
+        shared: bool = False,
+    ) -> AsyncFrames:
+        from .aio import AsyncFrames
+
+        got = self.delivery(output, device)
+        feed = FrameFeed(self._core, (got.device,), got.rendition or "native", limit, timeout, errors, shared)
+        return AsyncFrames(feed, self._run)
+
+    async def __aenter__(self) -> Self:
+        await self._made()
+        try:
+            await self.start()
+        except BaseException:
+            await self.delete()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.delete()
+        except CaptureError:
+            if error is None:  # else what went wrong first is what matters
+                raise
+
+
+class SessionCalls:
+    """What `Client` has of sessions."""
+
+    _open: Core
+
+    def session(
+        self,
+        *inputs: InputWish,
+        outputs: Sequence[OutputWish] | None = None,
+        preset: str | None = None,
+        priority: int = 0,
+        name: str | None = None,
+        detached: bool = False,
+        timeout: float | None = None,
+    ) -> Session:
+        """Makes a session; `with` starts it. Without inputs it has the default camera, without outputs one of `videoData`.
+
+        It ends with its `with` block, or with this process, unless it is `detached`. Where two sessions can't both have what they want,
+        the one with the higher priority gets it, and the other one is interrupted until it can go on.
+        """
+        session = Session(self._open, wishes(inputs, outputs, preset, priority, name, detached))
+        run(session._create(timeout))
+        return session
+
+    def find_session(self, id: str, *, timeout: float | None = None) -> Session:
+        """A session that there is, perhaps another process's."""
+        session = Session(self._open, id=id)
+        session.refresh(timeout)
+        return session
+
+    def sessions(self, *, timeout: float | None = None) -> list[SessionState]:
+        """All sessions, in the order in which they were made."""
+        return run(self._open.ask(_listing(), timeout))
+
+
+class AsyncSessionCalls:
+    """What `AsyncClient` has of sessions."""
+
+    _open: Core
+    _run: Runner
+
+    def session(
+        self,
+        *inputs: InputWish,
+        outputs: Sequence[OutputWish] | None = None,
+        preset: str | None = None,
+        priority: int = 0,
+        name: str | None = None,
+        detached: bool = False,
+        timeout: float | None = None,
+    ) -> AsyncSession:
+        """To be entered (`async with client.session("cam0"):`) or awaited, which only makes it."""
+        return AsyncSession(self._open, self._run, timeout, wishes(inputs, outputs, preset, priority, name, detached))
+
+    def find_session(self, id: str, *, timeout: float | None = None) -> AsyncSession:
+        """To be awaited."""
+        return AsyncSession(self._open, self._run, timeout, id=id)
+
+    async def sessions(self, *, timeout: float | None = None) -> list[SessionState]:
+        return await self._run(self._open.ask(_listing(), timeout))

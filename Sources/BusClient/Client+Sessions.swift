@@ -1,0 +1,134 @@
+import BusProtocol
+public import JSON
+
+/// A session of the bus, by its id; what was last answered of it.
+public struct ClientSession: Hashable, Sendable {
+    public let id: String
+    /// As `state/session/<id>/` has it.
+    public var state: JSONValue
+    /// What each output gets, or would if the session were started: {output, type, device, topic, rendition, width, height, …}.
+    public var resolved: [JSONValue]
+    /// Why, in sentences.
+    public var explanation: [String]
+
+    /// Whether it ran, was interrupted, …: `stopped`, `starting`, `running` or `interrupted`.
+    public var runState: String { state["state"]?.string ?? "" }
+
+    init(_ json: JSONValue) throws(ClientError) {
+        guard let id = json["session"]?.string, let state = json["state"] else {
+            throw .unreadable("The bus answered without a session.")
+        }
+        self.id = id
+        self.state = state
+        resolved = json["resolved"]?.array ?? []
+        explanation = json["explanation"]?.array?.compactMap(\.string) ?? []
+    }
+
+    /// What to read frames of: the device and the rendition of an output, by its id; nil: of the first that has any.
+    public func frames(of output: String? = nil) -> (device: String, rendition: String)? {
+        for delivery in resolved where output == nil || delivery["output"]?.string == output {
+            if let device = delivery["device"]?.string, let rendition = delivery["rendition"]?.string {
+                return (device, rendition)
+            }
+        }
+        return nil
+    }
+}
+
+extension Client {
+    /// Makes a session, which ends with this process unless `detached` is among the wishes; it does not run before it is started.
+    ///
+    /// - Parameter wishes: the params of `session.create`: name, preset, priority, inputs, outputs, detached.
+    public func createSession(
+        _ wishes: [String: JSONValue] = [:], timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> ClientSession {
+        try ClientSession(try await call("session.create", .object(wishes), timeout: timeout))
+    }
+
+    /// All sessions, in the order in which they were made.
+    public func sessions(timeout: Duration = defaultTimeout) async throws(ClientError) -> [JSONValue] {
+        try await call("session.list", timeout: timeout)["sessions"]?.array ?? []
+    }
+
+    public func session(_ id: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> ClientSession {
+        try ClientSession(try await call("session.get", ["session": .string(id)], timeout: timeout))
+    }
+
+    /// Carries out all actions, in their order, or none.
+    ///
+    /// - Parameters:
+    ///   - actions: {addInput: …}, {preset: …}, … each.
+    ///   - lock: a token under which the session may set devices; nil: ``defaultLock``.
+    public func configureSession(
+        _ id: String, _ actions: [JSONValue], lock: String? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> ClientSession {
+        try await session("configure", id, ["actions": .array(actions)], lock ?? defaultLock, timeout)
+    }
+
+    /// Whether an action could be carried out; nil: yes, else why not.
+    public func whyNot(
+        _ action: JSONValue, inSession id: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> String? {
+        let answer = try await call(
+            "session.canAdd", ["session": .string(id), "action": action], timeout: timeout)
+        return answer["can"] == true ? nil : answer["why"]?.string ?? ""
+    }
+
+    /// Starts a session. It answers when it runs, or is interrupted, which passes by itself.
+    public func startSession(
+        _ id: String, lock: String? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> ClientSession {
+        try await session("start", id, [:], lock ?? defaultLock, timeout)
+    }
+
+    public func stopSession(
+        _ id: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> ClientSession {
+        try await session("stop", id, [:], nil, timeout)
+    }
+
+    public func deleteSession(_ id: String, timeout: Duration = defaultTimeout) async throws(ClientError) {
+        _ = try await call("session.delete", ["session": .string(id)], timeout: timeout)
+    }
+
+    /// Has a session go on with another camera, or as it was: then this throws.
+    ///
+    /// - Parameter device: nil: from one that looks back to one that looks to the front, from any other to one that looks back.
+    /// - Returns: the session, and the options that the new camera has not.
+    public func switchCamera(
+        ofSession id: String, to device: String? = nil, lock: String? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> (session: ClientSession, dropped: [JSONValue]) {
+        var params: [String: JSONValue] = ["session": .string(id)]
+        if let device { params["device"] = .string(device) }
+        if let token = lock ?? defaultLock { params["lock"] = .string(token) }
+        let answer = try await call("session.switchCamera", .object(params), timeout: timeout)
+        return (try ClientSession(answer), answer["dropped"]?.array ?? [])
+    }
+
+    /// Runs a session while the body does, and deletes it however that ends.
+    public func withSession<Result>(
+        _ wishes: [String: JSONValue] = [:], timeout: Duration = defaultTimeout,
+        _ body: (ClientSession) async throws -> Result
+    ) async throws -> Result {
+        let made = try await createSession(wishes, timeout: timeout)
+        let outcome: Swift.Result<Result, any Error>
+        do {
+            outcome = .success(try await body(try await startSession(made.id, timeout: timeout)))
+        } catch {
+            outcome = .failure(error)
+        }
+        // A cancelled task must end its session too: another task does it.
+        let release = Task { try? await deleteSession(made.id, timeout: timeout) }
+        await release.value
+        return try outcome.get()
+    }
+
+    private func session(
+        _ method: String, _ id: String, _ params: [String: JSONValue], _ lock: String?, _ timeout: Duration
+    ) async throws(ClientError) -> ClientSession {
+        var params = params
+        params["session"] = .string(id)
+        if let lock { params["lock"] = .string(lock) }
+        return try ClientSession(try await call("session.\(method)", .object(params), timeout: timeout))
+    }
+}

@@ -1,0 +1,97 @@
+extension MethodTable {
+    private static let session = Schema.Property.required("session", .reference("SessionID"))
+    private static let lock = Schema.Property.optional(
+        "lock", Schema.reference("LockToken").described("Under it the session may set devices that it covers."))
+
+    static let sessions = [
+        Method(
+            "session.create", "Makes a session; it does not run before it is started.",
+            params: .object([
+                .optional("name", .string(minLength: 1, maxLength: 128).described("What it is for; all can read it.")),
+                .optional("preset", .reference("SessionPreset")), .optional("priority", .reference("SessionPriority")),
+                .optional(
+                    "inputs",
+                    .array(of: .reference("SessionInputWish"), max: 8).described(
+                        "Absent: the default camera; empty: none yet.")),
+                .optional(
+                    "outputs",
+                    .array(of: .reference("SessionOutputWish"), max: 16).described(
+                        "Absent: one of videoData; empty: none yet.")),
+                .optional(
+                    "detached", .boolean.described("True: it outlives the process that asks; else it ends with that.")),
+            ]),
+            result: .reference("SessionResult"), feature: .sessions,
+            errors: [.deviceNotFound, .cannotAddInput, .cannotAddOutput, .presetUnsupported] + wishes + [.cancelled]),
+        Method(
+            "session.configure", "Changes a session, by all actions or by none.",
+            params: .object([
+                session, .required("actions", .array(of: .reference("SessionAction"), min: 1, max: 64)), lock,
+            ]),
+            result: .reference("SessionResult"), feature: .sessions,
+            errors: [.sessionNotFound, .deviceNotFound, .cannotAddInput, .cannotAddOutput, .presetUnsupported] + wishes
+                + settings + locks),
+        Method(
+            "session.canAdd", "Answers whether an action could be carried out, and why not.",
+            params: .object([session, .required("action", .reference("SessionAction"))]),
+            result: .object(
+                [
+                    .required("can", .boolean), .required("why", Schema.string().orNull),
+                    .required("reason", Schema.string().orNull.described("That of the refusal that it would be.")),
+                ], additional: true),
+            feature: .sessions, errors: [.sessionNotFound]),
+        Method(
+            "session.start",
+            "Starts a session, and answers when it runs or is interrupted, after 5 seconds in any case.",
+            params: .object([session, lock]), result: .reference("SessionResult"), feature: .sessions,
+            errors: [.sessionNotFound] + wishes + settings + locks),
+        Method(
+            "session.stop", "Stops a session.", params: .object([session]), result: .reference("SessionResult"),
+            feature: .sessions, errors: [.sessionNotFound]),
+        Method(
+            "session.delete", "Stops a session and forgets it.", params: .object([session]),
+            result: .object([.required("session", .string())], additional: true), feature: .sessions,
+            errors: [.sessionNotFound]),
+        Method(
+            "session.get", "Answers a session.", params: .object([session]), result: .reference("SessionResult"),
+            feature: .sessions, errors: [.sessionNotFound]),
+        Method(
+            "session.list", "Answers the sessions, in the order in which they were made.",
+            result: .object([.required("sessions", .array(of: .reference("Session")))], additional: true),
+            feature: .sessions),
+        Method(
+            "session.switchCamera", "Has a session go on with another camera, or as it was if that one can't be had.",
+            params: .object([
+                session,
+                .optional(
+                    "device",
+                    Schema.reference("DeviceID").described(
+                        "Absent: from a camera that looks back to one that looks to the front, from any other to one that looks back."
+                    )), lock,
+            ]),
+            result: .object(
+                [
+                    .required("session", .string()), .required("state", .reference("Session")),
+                    .required("resolved", .array(of: .reference("SessionDelivery"))),
+                    .required("explanation", .array(of: .string())),
+                    .required("active", .string().described("The camera that the session has now.")),
+                    .required("switched", .boolean),
+                    .required(
+                        "dropped",
+                        .array(
+                            of: .object(
+                                [
+                                    .required("path", .string()), .required("value", .any), .required("why", .string()),
+                                ], additional: true)
+                        ).described("Options that the new camera has not.")),
+                ], additional: true),
+            feature: .sessions,
+            errors: [
+                .sessionNotFound, .deviceNotFound, .cannotAddInput, .deviceBusy, .deviceDisconnected, .deviceInUse,
+                .workerCrashed, .cancelled,
+            ] + wishes + locks),
+    ]
+
+    private static let wishes: [BusError.Reason] = [.formatUnsupported, .frameRateUnsupported]
+    private static let locks: [BusError.Reason] = [.lockLost]
+    private static let settings: [BusError.Reason] = [.controlBusy]
+}

@@ -1,0 +1,162 @@
+import JSON
+
+extension Schema {
+    /// The shapes of sessions.
+    static let sessionDefinitions: [String: Schema] = [
+        // What clients send
+        "SessionID": .string(minLength: 1, maxLength: 64).described("The id of a session, as session.create gives it."),
+        "SessionPreset": .choice([
+            "photo", "high", "medium", "low", "352x288", "640x480", "1280x720", "1920x1080", "3840x2160",
+            "iFrame960x540",
+            "iFrame1280x720", "inputPriority",
+        ]).described("What the session is for; high where none is named. inputPriority: the inputs' own formats."),
+        "SessionPriority": .integer(min: -1000, max: 1000)
+            .described("Where two sessions can't both have their wish, the higher one gets it; 0 where none is named."),
+        "SessionInputWish": .anyOf([
+            .reference("DeviceID"),
+            .object([
+                .required("device", .reference("DeviceID")),
+                .optional("activeFormat", Schema.reference("FormatWish").orNull),
+                .optional("frameRate", Schema.reference("FrameRateWish").orNull),
+            ]),
+        ]).described("A device; a bare string is its id. With an activeFormat the session's preset is inputPriority."),
+        "SessionOutputWish": .anyOf([
+            .reference("SessionOutputType"),
+            .object([.required("type", .reference("SessionOutputType")), .optional("id", outputID)] + outputOptions),
+        ]).described("An output; a bare string is its type."),
+        "SessionOutputType": .choice(["photo", "movie", "videoData", "audioData", "preview", "metadata"]),
+        "SessionAction": .anyOf([
+            .object([.required("addInput", .reference("SessionInputWish"))]),
+            .object([
+                .required(
+                    "removeInput",
+                    .anyOf([.reference("DeviceID"), .object([.required("device", .reference("DeviceID"))])]))
+            ]),
+            .object([
+                .required(
+                    "setInput",
+                    .object([
+                        .required("device", .reference("DeviceID")),
+                        .optional("activeFormat", Schema.reference("FormatWish").orNull),
+                        .optional("frameRate", Schema.reference("FrameRateWish").orNull),
+                    ]))
+            ]),
+            .object([.required("addOutput", .reference("SessionOutputWish"))]),
+            .object([
+                .required("removeOutput", .anyOf([outputID, .object([.required("output", outputID)])]))
+            ]),
+            .object([.required("setOutput", .object([.required("output", outputID)] + outputOptions))]),
+            .object([.required("preset", .reference("SessionPreset"))]),
+            .object([.required("priority", .reference("SessionPriority"))]),
+            .object([
+                .required(
+                    "connection",
+                    .object([
+                        .optional("input", .reference("DeviceID")), .optional("output", outputID),
+                        .optional("videoOrientation", .reference("VideoOrientation")),
+                        .optional("videoMirrored", .reference("VideoMirroring")), .optional("enabled", .boolean),
+                    ]))
+            ]),
+        ]).described("One step of session.configure: what is to be done, and with what."),
+        "VideoOrientation": .choice(["portrait", "portraitUpsideDown", "landscapeRight", "landscapeLeft"])
+            .described("Which way up the picture is wanted; a device's own is landscapeRight."),
+        "VideoMirroring": .anyOf([.boolean, .constant("auto")])
+            .described("auto: while the camera looks to the front, decided anew with each camera."),
+
+        // What the bus says
+        "SessionResult": .object(
+            [
+                .required("session", .string()), .required("state", .reference("Session")),
+                .required(
+                    "resolved",
+                    .array(of: .reference("SessionDelivery")).described(
+                        "Of a session that is not started: what it would get.")),
+                .optional(
+                    "hardwareCost",
+                    hardwareCost.described(
+                        "What the fullest USB bus of its cameras costs, with all that streams beside; of a session that is not started, if it were. Above 1 it can't run, 0: none is on USB."
+                    )),
+                .required("explanation", .array(of: .string()).described("Why, in sentences for people.")),
+            ], additional: true),
+        "SessionDelivery": .object(
+            [
+                .required("output", .string()), .required("type", .string()), .required("device", .string()),
+                .required("topic", Schema.string().orNull.described("What to subscribe to; null: nothing.")),
+                .required("rendition", Schema.string().orNull), .required("width", .integer(min: 1)),
+                .required("height", .integer(min: 1)), .required("frameRate", Schema.number(min: 0).orNull),
+                .required("mirrored", .boolean),
+                .required("why", Schema.string().orNull.described("What of the wish could not be had; null: all is.")),
+            ], additional: true
+        ).described("What an output gets from one of the inputs."),
+        "SessionInterruption": .object(
+            [
+                .required("reason", .string()), .required("device", Schema.string().orNull),
+                .required("by", .any.described("Who has it: {session or lock, holder}; null: nobody can be named.")),
+                .required("message", .string()),
+            ], additional: true),
+        "Session": .object(
+            [
+                .required("id", .string(minLength: 1)), .required("name", Schema.string().orNull),
+                .required("owner", .reference("Holder")), .required("detached", .boolean),
+                .required("since", .reference("Nanoseconds")), .required("preset", .reference("SessionPreset")),
+                .required("priority", .integer()),
+                .required(
+                    "inputs",
+                    .array(
+                        of: .object(
+                            [
+                                .required("device", .string()), .required("activeFormat", .any),
+                                .required("frameRate", .any),
+                            ], additional: true)
+                    ).described("Formats and rates as they were asked; null: as the preset has it.")),
+                .required(
+                    "outputs",
+                    .array(
+                        of: .object(
+                            [
+                                .required("id", .string()), .required("type", .string()),
+                                .required("format", Schema.string().orNull),
+                                .required("width", Schema.integer().orNull),
+                                .required("height", Schema.integer().orNull),
+                                .required("frameRate", Schema.number().orNull),
+                                .required("quality", Schema.integer().orNull),
+                            ], additional: true))),
+                .required(
+                    "connections",
+                    .array(
+                        of: .object(
+                            [
+                                .required("input", .string()), .required("output", .string()),
+                                .required("videoOrientation", .reference("VideoOrientation")),
+                                .required("videoMirrored", .reference("VideoMirroring")),
+                                .required("enabled", .boolean),
+                            ], additional: true))),
+                .required("state", .choice(["stopped", "starting", "running", "interrupted"])),
+                .required("wanted", .boolean.described("It was started, and not stopped since.")),
+                .required("interruption", Schema.reference("SessionInterruption").orNull),
+                .required(
+                    "error",
+                    Schema.object([.required("reason", .string()), .required("message", .string())], additional: true)
+                        .orNull.described("What went wrong last, until it runs.")),
+                .required("resolved", .array(of: .reference("SessionDelivery"))),
+                .optional("hardwareCost", hardwareCost.orNull.described("As in replies; null: it is not started.")),
+                .required("explanation", .array(of: .string())),
+            ], additional: true
+        ).described("A session as it is now: state/session/<id>/."),
+    ]
+
+    private static let hardwareCost = Schema.number(min: 0)
+
+    private static let outputID = Schema.string(minLength: 1, maxLength: 32)
+
+    private static let outputOptions: [Schema.Property] = [
+        .optional(
+            "format",
+            Schema.choice(["native", "jpeg", "bgr", "rgb", "gray", "yuyv", "nv12", "i420"]).orNull.described(
+                "Absent: bgr for videoData, jpeg for preview.")),
+        .optional("width", Schema.integer(min: 0, max: 16384).orNull),
+        .optional("height", Schema.integer(min: 0, max: 16384).orNull),
+        .optional("frameRate", Schema.number(min: 0.000001, max: 100_000).orNull),
+        .optional("quality", Schema.integer(min: 1, max: 100).orNull),
+    ]
+}

@@ -1,0 +1,100 @@
+public import BusProtocol
+public import JSON
+
+/// Why a session has no pictures for now: AVFoundation's `AVCaptureSession.InterruptionReason`, and what Linux adds.
+public enum InterruptionReason: String, Hashable, Sendable, CaseIterable {
+    case videoDeviceNotAvailableInBackground
+    case audioDeviceInUseByAnotherClient
+    case videoDeviceInUseByAnotherClient
+    case videoDeviceNotAvailableDueToSystemPressure
+    /// Never sent; AVFoundation's name is kept free.
+    case videoDeviceNotAvailableWithMultipleForegroundApps
+    case deviceDisconnected
+    case deviceInUseByForeignProcess
+    case reconfiguration
+}
+
+/// How a device streams, or is to.
+public struct StreamSetting: Hashable, Sendable {
+    /// The row of the format table; nil if the format is in none.
+    public var formatID: String?
+    public var format: FormatSelection
+    /// nil: the driver doesn't tell.
+    public var frameDuration: FrameDuration?
+
+    public init(formatID: String? = nil, format: FormatSelection, frameDuration: FrameDuration? = nil) {
+        self.formatID = formatID
+        self.format = format
+        self.frameDuration = frameDuration
+    }
+
+    public init(_ configuration: DeviceConfiguration) {
+        self.init(
+            formatID: configuration.formatID, format: configuration.format, frameDuration: configuration.frameDuration)
+    }
+
+    /// {activeFormat: {id, pixelFormat, width, height}, frameDuration}
+    public var json: JSONValue {
+        .object(["activeFormat": format.json(id: formatID), "frameDuration": frameDuration?.json ?? .null])
+    }
+}
+
+/// What one of those who want something gets.
+public struct Delivery: Hashable, Sendable {
+    /// What to subscribe to.
+    public var rendition: Rendition
+    /// Of the pictures as they come.
+    public var dimensions: Dimensions
+    /// Decimated as the rendition says; nil: the driver doesn't tell.
+    public var frameDuration: FrameDuration?
+
+    public init(rendition: Rendition, dimensions: Dimensions, frameDuration: FrameDuration?) {
+        self.rendition = rendition
+        self.dimensions = dimensions
+        self.frameDuration = frameDuration
+    }
+}
+
+/// What is to become of a device and of all who want something of it.
+public struct ArbiterDecision: Hashable, Sendable {
+    public enum Outcome: Hashable, Sendable {
+        case satisfied(Delivery)
+        /// It waits, because of those: the holder of the lock, or who comes first and needs something else.
+        case interrupted(reason: InterruptionReason, by: CaptureParty)
+        /// The device can't do that, whoever else is there, or it isn't set for it and a mere subscription doesn't change
+        /// that. Half a sentence for people, without its full stop.
+        case unsupported(why: String)
+    }
+
+    public struct Verdict: Hashable, Sendable {
+        public var demand: CaptureDemand
+        public var outcome: Outcome
+
+        public init(demand: CaptureDemand, outcome: Outcome) {
+            self.demand = demand
+            self.outcome = outcome
+        }
+    }
+
+    /// How the device is to stream; nil: it has no format at all, or nobody knows how it is set and nobody wants anything.
+    /// Where nobody knows and only subscribers want something, a guess.
+    public var setting: StreamSetting?
+    /// True if the device has to be set anew for it; never without a session.
+    public var isChange: Bool
+    /// One for each demand, those who come first first.
+    public var verdicts: [Verdict]
+    /// Why, in whole sentences for people.
+    public var explanation: [String]
+
+    public init(setting: StreamSetting?, isChange: Bool, verdicts: [Verdict], explanation: [String]) {
+        self.setting = setting
+        self.isChange = isChange
+        self.verdicts = verdicts
+        self.explanation = explanation
+    }
+
+    /// What becomes of that one's demand; nil: it has none here.
+    public func outcome(of party: CaptureParty) -> Outcome? {
+        verdicts.first { $0.demand.party.kind == party.kind && $0.demand.party.id == party.id }?.outcome
+    }
+}

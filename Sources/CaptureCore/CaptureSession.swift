@@ -1,0 +1,74 @@
+/// A client's wish for pictures: inputs and outputs, joined by connections, at a preset (AVFoundation's `AVCaptureSession`).
+///
+/// A value. What may be changed, and why not, is decided here; whether its devices can serve it beside others', by ``Arbiter``.
+public struct CaptureSession: Hashable, Sendable {
+    public static let maximumInputs = 8
+    public static let maximumOutputs = 16
+    public static let priorities = -1000...1000
+
+    public let id: String
+    /// What it is for; for people.
+    public var name: String?
+    public let owner: LockHolder
+    /// It outlives its process.
+    public let isDetached: Bool
+    /// When it was made: of two with the same priority the older one counts for more.
+    public let since: Instant
+    public internal(set) var preset: SessionPreset
+    /// The higher one gets its wish where two can't both.
+    public internal(set) var priority: Int
+    public internal(set) var inputs: [SessionInput]
+    public internal(set) var outputs: [SessionOutput]
+    /// One for each input and output, in the order of the outputs.
+    public internal(set) var connections: [SessionConnection]
+    public var run = SessionRun()
+
+    public init(
+        id: String, name: String? = nil, owner: LockHolder, isDetached: Bool = false, since: Instant,
+        preset: SessionPreset = .high, priority: Int = 0
+    ) {
+        self.id = id
+        self.name = name
+        self.owner = owner
+        self.isDetached = isDetached
+        self.since = since
+        self.preset = preset
+        self.priority = priority
+        inputs = []
+        outputs = []
+        connections = []
+    }
+
+    public func input(_ device: String) -> SessionInput? { inputs.first { $0.device == device } }
+    public func output(_ id: String) -> SessionOutput? { outputs.first { $0.id == id } }
+
+    /// The connections of an output.
+    public func connections(of output: String) -> [SessionConnection] { connections.filter { $0.output == output } }
+
+    /// Whether that user may change it: its owner's, and administrators.
+    public func mayBeChanged(by uid: UInt32, isAdmin: Bool) -> Bool { isAdmin || uid == owner.uid }
+
+    /// The connections follow inputs and outputs: those that stay keep what was set.
+    mutating func join() {
+        let before = connections
+        connections = outputs.flatMap { output in
+            inputs.map { input in
+                before.first { $0.input == input.device && $0.output == output.id }
+                    ?? SessionConnection(
+                        input: input.device, output: output.id, videoMirrored: output.kind == .preview ? .auto : .off)
+            }
+        }
+    }
+
+    /// Gives devices other names, all at once.
+    ///
+    /// - Returns: whether it has any of them.
+    public mutating func rename(_ names: [String: String]) -> Bool {
+        guard inputs.contains(where: { names[$0.device] != nil }) else { return false }
+        for index in inputs.indices { inputs[index].device = names[inputs[index].device] ?? inputs[index].device }
+        for index in connections.indices {
+            connections[index].input = names[connections[index].input] ?? connections[index].input
+        }
+        return true
+    }
+}

@@ -1,0 +1,230 @@
+public import BusProtocol
+import JSON
+
+extension CaptureSession {
+    /// What a session may know of the devices there are.
+    public struct Surroundings {
+        /// nil: there is none of that id.
+        public var device: (String) -> SessionDevice?
+        /// The ids of all devices, for the refusal of another.
+        public var known: [String]
+
+        public init(known: [String], device: @escaping (String) -> SessionDevice?) {
+            self.known = known
+            self.device = device
+        }
+    }
+
+    /// Carries out all actions in their order, or none (`beginConfiguration`, `commitConfiguration`).
+    ///
+    /// - Parameter actions: each with its place in the request: `actions[0]`.
+    /// - Throws: `cannotAddInput` {why}, `cannotAddOutput` {why}, `presetUnsupported` {supported}, `formatUnsupported` {nearest},
+    ///   `deviceNotFound`, or `invalidParams` {path, why}.
+    public mutating func configure(
+        _ actions: [(action: SessionAction, path: String)], in surroundings: Surroundings
+    ) throws(BusError) {
+        var changed = self
+        for (action, path) in actions { try changed.apply(action, path, surroundings) }
+        self = changed
+    }
+
+    private mutating func apply(
+        _ action: SessionAction, _ path: String, _ surroundings: Surroundings
+    ) throws(BusError) {
+        switch action {
+        case .addInput(let input): try add(input, surroundings)
+        case .removeInput(let device):
+            guard input(device) != nil else { throw Self.isNoInput(device, "\(path).removeInput") }
+            inputs.removeAll { $0.device == device }
+            join()
+        case .setInput(let device, let format, let rate):
+            guard let index = inputs.firstIndex(where: { $0.device == device }) else {
+                throw Self.isNoInput(device, "\(path).setInput.device")
+            }
+            var input = inputs[index]
+            input.activeFormat = format.applied(to: input.activeFormat)
+            input.frameRate = rate.applied(to: input.frameRate)
+            try check(input, surroundings)
+            inputs[index] = input
+            if case .set = format { preset = .inputPriority }
+        case .addOutput(let id, let kind, let options): try add(id, kind, options, path)
+        case .removeOutput(let id):
+            guard output(id) != nil else { throw Self.isNoOutput(id, "\(path).removeOutput") }
+            outputs.removeAll { $0.id == id }
+            join()
+        case .setOutput(let id, let options):
+            guard let index = outputs.firstIndex(where: { $0.id == id }) else {
+                throw Self.isNoOutput(id, "\(path).setOutput.output")
+            }
+            outputs[index] = try outputs[index].with(options, path: "\(path).setOutput")
+        case .preset(let preset): try set(preset, surroundings)
+        case .priority(let priority): self.priority = priority
+        case .connection(let input, let output, let orientation, let mirrored, let isEnabled):
+            try set(input, output, orientation, mirrored, isEnabled, "\(path).connection")
+        }
+    }
+
+    // MARK: Inputs
+
+    private mutating func add(_ input: SessionInput, _ surroundings: Surroundings) throws(BusError) {
+        guard let device = surroundings.device(input.device) else {
+            throw .deviceNotFound(input.device, known: surroundings.known)
+        }
+        guard self.input(input.device) == nil else {
+            throw Self.cannotAddInput(input.device, "it is an input of this session already")
+        }
+        guard inputs.count < Self.maximumInputs else {
+            throw Self.cannotAddInput(input.device, "a session has at most \(Self.maximumInputs) inputs")
+        }
+        guard device.mediaType == .video else {
+            throw Self.cannotAddInput(input.device, "this bus has no sound yet")
+        }
+        if let formats = device.formats {
+            guard !formats.isEmpty else { throw Self.cannotAddInput(input.device, "it has no format") }
+            let takesPreset = input.activeFormat != nil || preset.isSupported(by: formats)
+            guard takesPreset else {
+                throw Self.cannotAddInput(input.device, "it has no format for the preset \(preset.rawValue)")
+            }
+        }
+        try check(input, surroundings)
+        inputs.append(input)
+        if input.activeFormat != nil { preset = .inputPriority }
+        join()
+    }
+
+    // What can be known of a wish without the device.
+    private func check(_ input: SessionInput, _ surroundings: Surroundings) throws(BusError) {
+        guard let formats = surroundings.device(input.device)?.formats, let first = formats.first,
+            input.activeFormat != nil || input.frameRate != nil
+        else { return }
+        let description = DeviceDescription(
+            identity: DeviceIdentity(
+                uniqueID: "", localizedName: "", type: .external, position: .unspecified, driver: "", bus: ""),
+            formats: formats, controls: [])
+        let rates = input.activeFormat == nil ? nil : input.frameRate
+        let current = DeviceConfiguration(
+            formatID: first.id, format: FormatSelection(pixelFormat: first.pixelFormat, dimensions: first.dimensions))
+        let change = ConfigurationChange(device: input.device, activeFormat: input.activeFormat, frameRate: rates)
+        _ = try ConfigurationPlanner(description: description).plan(change, path: "", current: current, mode: .exact)
+    }
+
+    private mutating func set(_ preset: SessionPreset, _ surroundings: Surroundings) throws(BusError) {
+        for input in inputs {
+            guard let formats = surroundings.device(input.device)?.formats else { continue }
+            guard preset.isSupported(by: formats) else {
+                let words = SessionPreset.supported(by: formats).map(\.rawValue)
+                throw BusError(
+                    .presetUnsupported,
+                    "\(input.device) has no format for the preset \(preset.rawValue); it has \(words.joined(separator: ", ")).",
+                    ["device": .string(input.device), "supported": JSONValue(words)])
+            }
+        }
+        self.preset = preset
+        guard preset != .inputPriority else { return }
+        // The preset decides again, and the rate is the format's.
+        for index in inputs.indices { (inputs[index].activeFormat, inputs[index].frameRate) = (nil, nil) }
+    }
+
+    // MARK: Outputs
+
+    private mutating func add(
+        _ id: String?, _ kind: SessionOutput.Kind, _ options: SessionAction.OutputOptions, _ path: String
+    ) throws(BusError) {
+        guard outputs.count < Self.maximumOutputs else {
+            throw Self.cannotAddOutput(kind, "a session has at most \(Self.maximumOutputs) outputs")
+        }
+        switch kind {
+        case .photo, .movie:
+            guard !outputs.contains(where: { $0.kind == kind }) else {
+                throw Self.cannotAddOutput(kind, "a session has at most one \(kind.rawValue) output")
+            }
+        case .audioData: throw Self.cannotAddOutput(kind, "this bus has no sound yet")
+        case .metadata: throw Self.cannotAddOutput(kind, "this bus looks for nothing in the pictures")
+        case .videoData, .preview: break
+        }
+        if let id, output(id) != nil {
+            throw Self.cannotAddOutput(kind, "this session has an output '\(id)' already")
+        }
+        let output = SessionOutput(id: id ?? freeID(kind), kind: kind)
+        outputs.append(try output.with(options, path: "\(path).addOutput"))
+        join()
+    }
+
+    private func freeID(_ kind: SessionOutput.Kind) -> String {
+        var (id, number) = (kind.rawValue, 1)
+        while output(id) != nil {
+            number += 1
+            id = "\(kind.rawValue)-\(number)"
+        }
+        return id
+    }
+
+    private mutating func set(
+        _ input: String?, _ output: String?, _ orientation: VideoOrientation?, _ mirrored: VideoMirroring?,
+        _ isEnabled: Bool?, _ path: String
+    ) throws(BusError) {
+        if let input, self.input(input) == nil { throw Self.isNoInput(input, "\(path).input") }
+        if let output, self.output(output) == nil { throw Self.isNoOutput(output, "\(path).output") }
+        for index in connections.indices {
+            guard input == nil || connections[index].input == input,
+                output == nil || connections[index].output == output
+            else { continue }
+            connections[index].videoOrientation = orientation ?? connections[index].videoOrientation
+            connections[index].videoMirrored = mirrored ?? connections[index].videoMirrored
+            connections[index].isEnabled = isEnabled ?? connections[index].isEnabled
+        }
+    }
+
+    // MARK: Refusals
+
+    static func cannotAddInput(_ device: String, _ why: String) -> BusError {
+        BusError(
+            .cannotAddInput, "\(device) can't be added: \(why).", ["why": .string(why), "device": .string(device)])
+    }
+
+    static func cannotAddOutput(_ kind: SessionOutput.Kind, _ why: String) -> BusError {
+        BusError(.cannotAddOutput, "A \(kind.rawValue) output can't be added: \(why).", ["why": .string(why)])
+    }
+
+    private static func isNoInput(_ device: String, _ path: String) -> BusError {
+        .invalidParams(path, "'\(device)' is no input of this session")
+    }
+
+    private static func isNoOutput(_ id: String, _ path: String) -> BusError {
+        .invalidParams(path, "'\(id)' is no output of this session")
+    }
+}
+
+extension SessionOutput {
+    fileprivate func with(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
+        guard options != SessionAction.OutputOptions() else { return self }
+        guard kind.isTopic else {
+            throw .invalidParams(path, "a \(kind.rawValue) output has no options of its own")
+        }
+        var output = self
+        output.format = options.format.applied(to: format)
+        output.dimensions = options.dimensions.applied(to: dimensions)
+        output.frameRate = options.frameRate.applied(to: frameRate)
+        output.quality = options.quality.applied(to: quality)
+        let encoding = output.format ?? kind.encoding
+        if output.quality != nil, encoding != .jpeg { throw .invalidParams(path, "quality goes with jpeg only") }
+        if output.dimensions != nil, encoding == .native {
+            throw .invalidParams(path, "native is the picture as it is; it has no size of its own")
+        }
+        if let size = output.dimensions, [.yuyv, .nv12, .i420].contains(encoding), size.width % 2 + size.height % 2 > 0
+        {
+            throw .invalidParams(path, "\(encoding.rawValue) needs an even width and height")
+        }
+        return output
+    }
+}
+
+extension BusError {
+    /// No device has that id.
+    ///
+    /// - Parameter known: the ids there are.
+    public static func deviceNotFound(_ device: String, known: [String]) -> BusError {
+        let list = known.isEmpty ? "There are no devices." : "There are: \(known.joined(separator: ", "))."
+        return BusError(.deviceNotFound, "No device is called '\(device)'. \(list)", ["device": .string(device)])
+    }
+}

@@ -1,0 +1,168 @@
+public import BusProtocol
+public import JSON
+
+/// What a session's output gets from one of its inputs, and where.
+public struct SessionDelivery: Hashable, Sendable {
+    public var connection: SessionConnection
+    public var kind: SessionOutput.Kind
+    /// What to subscribe to; nil: the output has no topic, or its connection is off.
+    public var rendition: Rendition?
+    /// Of the pictures as they come.
+    public var dimensions: Dimensions
+    /// nil: the driver doesn't tell.
+    public var frameRate: Double?
+    public var isMirrored: Bool
+    /// What of the output's wish could not be had; nil: all of it is.
+    public var why: String?
+
+    /// {output, type, device, topic, rendition, width, height, frameRate, mirrored, why}
+    public var json: JSONValue {
+        let topic = rendition.map { Topic.frame(connection.input, $0.description).text }
+        return [
+            "output": .string(connection.output), "type": .string(kind.rawValue), "device": .string(connection.input),
+            "topic": topic.map(JSONValue.string) ?? .null,
+            "rendition": (rendition?.description).map(JSONValue.string) ?? .null,
+            "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
+            "frameRate": frameRate.map(Self.rate) ?? .null, "mirrored": .bool(isMirrored),
+            "why": why.map(JSONValue.string) ?? .null,
+        ]
+    }
+
+    private static func rate(_ rate: Double) -> JSONValue {
+        Int64(exactly: rate).map(JSONValue.integer) ?? .number(rate)
+    }
+}
+
+extension CaptureSession {
+    /// What the session wants of one of its inputs.
+    ///
+    /// - Parameter formats: the device's format table.
+    public func demand(on device: String, formats: [CaptureFormat]) -> CaptureDemand? {
+        guard let input = input(device) else { return nil }
+        let party = CaptureParty(.session, id: id, name: name ?? owner.name)
+        return CaptureDemand(party, priority: priority, since: since, wish: wish(input, formats))
+    }
+
+    private func wish(_ input: SessionInput, _ formats: [CaptureFormat]) -> CaptureDemand.Wish {
+        let rate = input.frameRate?.shortest
+        if let format = input.activeFormat {
+            switch format {
+            case .id(let id):
+                guard let row = formats.first(where: { $0.id == id }) else { return .nothing }
+                let selection = FormatSelection(pixelFormat: row.pixelFormat, dimensions: row.dimensions)
+                return .format(selection, id: id, frameDurations: input.frameRate?.bounds)
+            case .size(let pixelFormat?, let size):
+                let selection = FormatSelection(pixelFormat: pixelFormat, dimensions: size)
+                return .format(selection, frameDurations: input.frameRate?.bounds)
+            case .size(nil, let size): return .size(size, rate: rate)
+            }
+        }
+        if preset == .inputPriority { return .nothing }
+        guard let rate, let resolution = preset.resolve(for: formats) else { return .preset(preset) }
+        return .size(resolution.dimensions, rate: rate)
+    }
+
+    /// What each output gets from a device that serves the session.
+    ///
+    /// - Parameters:
+    ///   - delivery: what the arbiter gives the session.
+    ///   - position: where the device looks, for connections that mirror by themselves.
+    public func deliveries(of device: String, _ delivery: Delivery, position: DevicePosition) -> [SessionDelivery] {
+        connections.filter { $0.input == device }.compactMap { connection in
+            output(connection.output).map { $0.delivery(connection, delivery, position) }
+        }
+    }
+}
+
+extension SessionOutput {
+    fileprivate func delivery(
+        _ connection: SessionConnection, _ delivery: Delivery, _ position: DevicePosition
+    ) -> SessionDelivery {
+        let isMirrored = connection.videoMirrored.isOn(position: position)
+        var resolved = SessionDelivery(
+            connection: connection, kind: kind, dimensions: delivery.dimensions,
+            frameRate: delivery.frameDuration?.framesPerSecond, isMirrored: isMirrored)
+        guard kind.isTopic, connection.isEnabled else { return resolved }
+        var rendition = Rendition(format ?? kind.encoding)
+        // Named also where the device has no other: its topic is then the same when it has, for somebody else.
+        let own = delivery.frameDuration.map(\.rateMillionths) ?? delivery.rendition.rateMillionths
+        rendition.rateMillionths = [own, frameRate.map { Int(($0 * 1_000_000).rounded()) }].compactMap { $0 }.min()
+        if let rate = frameRate, let own = resolved.frameRate { resolved.frameRate = min(rate, own) }
+        guard rendition.encoding != .native else {
+            if connection.videoOrientation != .landscapeRight || isMirrored {
+                resolved.why = "A native picture is neither turned nor mirrored."
+            }
+            // A native rate below the device's would leave out of H.264 all but the key frames.
+            if frameRate == nil { rendition.rateMillionths = delivery.rendition.rateMillionths }
+            resolved.isMirrored = false
+            resolved.rendition = rendition
+            return resolved
+        }
+        rendition.quality = quality
+        rendition.videoRotationAngle = connection.videoOrientation.rotationAngle
+        rendition.isVideoMirrored = isMirrored
+        let isUpright = rendition.videoRotationAngle % 180 == 0
+        let source = delivery.dimensions
+        let turned = isUpright ? source : Dimensions(width: source.height, height: source.width)
+        var size = dimensions.map { $0.completed(by: turned) } ?? turned
+        if size.width > turned.width || size.height > turned.height {
+            resolved.why = "\(size) would be larger than the device's picture: \(turned)."
+            size = size.fitted(into: turned)
+        }
+        if rendition.encoding != .bgr, rendition.encoding != .rgb, rendition.encoding != .gray { size = size.even }
+        (rendition.width, rendition.height) = (size.width, size.height)
+        resolved.dimensions = size
+        resolved.rendition = rendition
+        return resolved
+    }
+}
+
+extension FrameRateRequest {
+    /// The frame durations that do.
+    fileprivate var bounds: FrameDurationBounds {
+        switch self {
+        case .rate(let rate): FrameDuration(framesPerSecond: rate).map(FrameDurationBounds.init(constant:)) ?? .init()
+        case .duration(let duration): FrameDurationBounds(constant: duration)
+        case .range(let min, let max): FrameDurationBounds(min: min, max: max)
+        }
+    }
+
+    /// The highest rate that is asked for.
+    fileprivate var shortest: FrameDuration? {
+        switch self {
+        case .rate(let rate): FrameDuration(framesPerSecond: rate)
+        case .duration(let duration): duration
+        case .range(let min, let max): min ?? max
+        }
+    }
+}
+
+extension FrameDuration {
+    /// Frames in a million seconds, rounded up: a rate that is a little lower than the device's would lose a frame now and then.
+    fileprivate var rateMillionths: Int {
+        Int(clamping: (Int128(denominator) * 1_000_000 + Int128(numerator) - 1) / Int128(numerator))
+    }
+}
+
+extension Dimensions {
+    /// A side of 0 follows the other, at the aspect of that picture.
+    fileprivate func completed(by picture: Dimensions) -> Dimensions {
+        func side(_ given: Int, _ other: Int, _ along: Int, _ across: Int) -> Int {
+            given > 0 || across <= 0 ? given : max(1, (other * along + across / 2) / across)
+        }
+        return Dimensions(
+            width: side(width, height, picture.width, picture.height),
+            height: side(height, width, picture.height, picture.width))
+    }
+
+    /// As large as it can be within that one, at its own aspect.
+    fileprivate func fitted(into room: Dimensions) -> Dimensions {
+        guard width > 0, height > 0 else { return room }
+        let isWide = width * room.height >= height * room.width
+        return isWide
+            ? Dimensions(width: room.width, height: max(1, height * room.width / width))
+            : Dimensions(width: max(1, width * room.height / height), height: room.height)
+    }
+
+    fileprivate var even: Dimensions { Dimensions(width: max(2, width / 2 * 2), height: max(2, height / 2 * 2)) }
+}

@@ -1,0 +1,123 @@
+public import BusProtocol
+
+/// A device of a session: AVFoundation's `AVCaptureDeviceInput`, with what the session wants of it.
+public struct SessionInput: Hashable, Sendable {
+    /// The device's id.
+    public var device: String
+    /// What the client has chosen itself: the session's preset is `inputPriority` then. nil: what the preset gives.
+    public var activeFormat: FormatRequest?
+    /// nil: what the format, or the preset, gives.
+    public var frameRate: FrameRateRequest?
+
+    public init(device: String, activeFormat: FormatRequest? = nil, frameRate: FrameRateRequest? = nil) {
+        self.device = device
+        self.activeFormat = activeFormat
+        self.frameRate = frameRate
+    }
+}
+
+/// What a session's pictures go to: AVFoundation's `AVCaptureOutput`, and the picture that it wants.
+public struct SessionOutput: Hashable, Sendable {
+    public enum Kind: String, Hashable, Sendable, CaseIterable {
+        case photo, movie, videoData, audioData, preview, metadata
+
+        /// Its pictures are a topic that anybody may subscribe to.
+        public var isTopic: Bool { self == .videoData || self == .preview }
+
+        /// What it has where nothing else was asked: pixels that programs can use as they are, or what a page can show.
+        var encoding: Rendition.Encoding { self == .preview ? .jpeg : .bgr }
+    }
+
+    /// Unique within the session.
+    public var id: String
+    public var kind: Kind
+    /// nil: ``Kind/encoding``.
+    public var format: Rendition.Encoding?
+    /// nil: the size that the session wants of the device. A side of 0 keeps the aspect.
+    public var dimensions: Dimensions?
+    /// At most so many frames a second; nil: all.
+    public var frameRate: Double?
+    /// JPEG quality, 1–100.
+    public var quality: Int?
+
+    public init(
+        id: String, kind: Kind, format: Rendition.Encoding? = nil, dimensions: Dimensions? = nil,
+        frameRate: Double? = nil, quality: Int? = nil
+    ) {
+        self.id = id
+        self.kind = kind
+        self.format = format
+        self.dimensions = dimensions
+        self.frameRate = frameRate
+        self.quality = quality
+    }
+}
+
+/// AVFoundation's `AVCaptureVideoOrientation`: which way up the picture is wanted. A device's own picture is `landscapeRight`.
+public enum VideoOrientation: String, Hashable, Sendable, CaseIterable {
+    case portrait, portraitUpsideDown, landscapeRight, landscapeLeft
+
+    /// Degrees clockwise by which the device's picture is turned.
+    public var rotationAngle: Int {
+        switch self {
+        case .landscapeRight: 0
+        case .portrait: 90
+        case .landscapeLeft: 180
+        case .portraitUpsideDown: 270
+        }
+    }
+}
+
+/// Whether left and right are exchanged (`AVCaptureConnection.isVideoMirrored`).
+public enum VideoMirroring: Hashable, Sendable {
+    case on, off
+    /// On while the input looks at who uses it (`automaticallyAdjustsVideoMirroring`): decided anew with each input.
+    case auto
+
+    public func isOn(position: DevicePosition) -> Bool {
+        switch self {
+        case .on: true
+        case .off: false
+        case .auto: position == .front
+        }
+    }
+}
+
+/// What joins an input to an output: AVFoundation's `AVCaptureConnection`. There is one for each pair.
+public struct SessionConnection: Hashable, Sendable {
+    /// The device's id.
+    public var input: String
+    /// The output's id.
+    public var output: String
+    public var videoOrientation: VideoOrientation
+    public var videoMirrored: VideoMirroring
+    /// False: the output gets nothing from this input.
+    public var isEnabled: Bool
+
+    public init(
+        input: String, output: String, videoOrientation: VideoOrientation = .landscapeRight,
+        videoMirrored: VideoMirroring = .off, isEnabled: Bool = true
+    ) {
+        self.input = input
+        self.output = output
+        self.videoOrientation = videoOrientation
+        self.videoMirrored = videoMirrored
+        self.isEnabled = isEnabled
+    }
+}
+
+/// A device as a session has to know it.
+public struct SessionDevice: Hashable, Sendable {
+    public var id: String
+    public var mediaType: MediaType
+    public var position: DevicePosition
+    /// nil: it has not been looked at yet; what can't be checked is taken.
+    public var formats: [CaptureFormat]?
+
+    public init(id: String, mediaType: MediaType = .video, position: DevicePosition, formats: [CaptureFormat]?) {
+        self.id = id
+        self.mediaType = mediaType
+        self.position = position
+        self.formats = formats
+    }
+}

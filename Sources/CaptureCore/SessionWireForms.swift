@@ -1,0 +1,114 @@
+import BusProtocol
+public import JSON
+
+// How a session is written as JSON: in its state, and for the next coordinator, which reads it back.
+
+extension SessionInput {
+    /// {device, activeFormat, frameRate}, as they were asked.
+    var json: JSONValue {
+        [
+            "device": .string(device), "activeFormat": activeFormat?.json ?? .null,
+            "frameRate": frameRate?.json ?? .null,
+        ]
+    }
+}
+
+extension SessionOutput {
+    /// {id, type, format, width, height, frameRate, quality}; null: as the session has it.
+    var json: JSONValue {
+        [
+            "id": .string(id), "type": .string(kind.rawValue),
+            "format": (format?.rawValue).map(JSONValue.string) ?? .null,
+            "width": dimensions.map { JSONValue($0.width) } ?? .null,
+            "height": dimensions.map { JSONValue($0.height) } ?? .null,
+            "frameRate": frameRate.map { Int64(exactly: $0).map(JSONValue.integer) ?? .number($0) } ?? .null,
+            "quality": quality.map { JSONValue($0) } ?? .null,
+        ]
+    }
+}
+
+extension SessionConnection {
+    /// {input, output, videoOrientation, videoMirrored, enabled}
+    var json: JSONValue {
+        [
+            "input": .string(input), "output": .string(output),
+            "videoOrientation": .string(videoOrientation.rawValue), "videoMirrored": videoMirrored.json,
+            "enabled": .bool(isEnabled),
+        ]
+    }
+}
+
+extension CaptureSession {
+    /// The value of `state/session/<id>/`, but for what only its devices can tell.
+    public var members: [String: JSONValue] {
+        [
+            "id": .string(id), "name": name.map(JSONValue.string) ?? .null, "owner": owner.json,
+            "detached": .bool(isDetached), "since": JSONValue(since), "preset": .string(preset.rawValue),
+            "priority": JSONValue(priority), "inputs": .array(inputs.map(\.json)),
+            "outputs": .array(outputs.map(\.json)), "connections": .array(connections.map(\.json)),
+            "state": .string(run.state.rawValue), "wanted": .bool(run.isWanted),
+            "interruption": run.interruption?.json ?? .null,
+        ]
+    }
+
+    /// What the next coordinator needs to go on with it.
+    public var keptJSON: JSONValue {
+        var kept = members
+        for name in ["state", "interruption"] { kept[name] = nil }
+        kept["started"] = .bool(run.hasStarted)
+        kept["owner"] = .object(
+            (owner.json.object ?? [:]).merging(
+                owner.startTime.map { ["startTime": JSONValue($0)] } ?? [:]
+            ) { _, new in new })
+        return .object(kept)
+    }
+
+    /// Reads what ``keptJSON`` writes; nil when it is something else.
+    public init?(keptJSON json: JSONValue) {
+        guard let id = json["id"]?.string, DeviceID.isValid(id), let since = json["since"]?.integer,
+            let owner = json["owner"].flatMap(LockHolder.init(keptJSON:)), let isDetached = json["detached"]?.bool,
+            let preset = json["preset"]?.string.flatMap(SessionPreset.init(rawValue:)),
+            let priority = json["priority"]?.integer.flatMap({ Int(exactly: $0) }),
+            let isWanted = json["wanted"]?.bool, let hasStarted = json["started"]?.bool,
+            let inputs = json["inputs"]?.array, let outputs = json["outputs"]?.array,
+            let connections = json["connections"]?.array
+        else { return nil }
+        self.init(
+            id: id, name: json["name"]?.string, owner: owner, isDetached: isDetached, since: since, preset: preset,
+            priority: priority)
+        run = SessionRun(isWanted: isWanted, hasStarted: hasStarted)
+        do throws(BusError) {
+            for input in inputs { self.inputs.append(try SessionAction.input(input, "")) }
+            for output in outputs { self.outputs.append(try SessionOutput(keptJSON: output)) }
+            for connection in connections { self.connections.append(try SessionConnection(keptJSON: connection)) }
+        } catch {
+            return nil
+        }
+    }
+}
+
+extension SessionOutput {
+    fileprivate init(keptJSON json: JSONValue) throws(BusError) {
+        var reader = try MemberReader(json, path: "")
+        self.init(id: try reader.string("id"), kind: try reader.word("type"))
+        if reader.known("format") != nil { format = try reader.word("format") }
+        if reader.known("width") != nil {
+            dimensions = Dimensions(
+                width: Int(try reader.integer("width", in: 0...16384)),
+                height: Int(try reader.integer("height", in: 0...16384)))
+        }
+        frameRate = reader.known("frameRate")?.double
+        if reader.known("quality") != nil { quality = Int(try reader.integer("quality", in: 1...100)) }
+    }
+}
+
+extension SessionConnection {
+    fileprivate init(keptJSON json: JSONValue) throws(BusError) {
+        var reader = try MemberReader(json, path: "")
+        self.init(
+            input: try reader.string("input"), output: try reader.string("output"),
+            videoOrientation: try reader.word("videoOrientation"),
+            videoMirrored: try VideoMirroring(json: try reader.required("videoMirrored"), path: "videoMirrored"),
+            isEnabled: try reader.required("enabled").bool ?? true)
+    }
+}

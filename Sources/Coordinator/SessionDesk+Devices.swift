@@ -1,0 +1,475 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+
+/// From what sessions want to how devices are set: asked anew whenever either, or a lock, has changed.
+extension SessionDesk {
+    /// It is known which devices there are.
+    func devicesKnown() {
+        guard !isSettled else { return }
+        isSettled = true
+        for device in Set(entries.values.flatMap { $0.session.inputs.map(\.device) }).sorted() { review(device) }
+    }
+
+    /// Something of the device is otherwise, or of its lock.
+    func deviceChanged(_ device: String) {
+        tellCosts(beside: device)
+        guard let stage = stages[device] else {
+            if !claims(on: device).isEmpty { review(device) }
+            return
+        }
+        if facts(device) != stage.facts { review(device) }
+    }
+
+    /// The device's worker is a new process, or a new connection to it.
+    func greeted(_ worker: Worker) {
+        toldRunning[worker.device.id] = nil
+        // What is known of its sessions counts until it is decided anew: no frame is to be lost for that.
+        let isWanted = entries.values.contains {
+            $0.session.run.isWanted && $0.session.input(worker.device.id) != nil
+        }
+        tell(worker.device.id, isRunning: isWanted)
+    }
+
+    private func facts(_ device: String) -> SessionStage.Facts? {
+        guard let worker = fleet.workers[device] else { return nil }
+        return SessionStage.Facts(
+            descriptions: worker.descriptions, isRunning: worker.isRunning, isConnected: worker.isConnected,
+            isStreaming: worker.status["isStreaming"]?.bool ?? false, error: worker.status["error"] ?? .null,
+            activeFormat: worker.status["activeFormat"] ?? .null,
+            frameDuration: worker.status["frameDuration"] ?? .null, lock: held(device)?.id)
+    }
+
+    /// A client's lock. One that lasts for a call is waited for.
+    func held(_ device: String) -> Lock? {
+        locks.table.lock(on: device).flatMap { $0.isTransient ? nil : $0 }
+    }
+
+    private func tell(_ device: String, isRunning: Bool) {
+        // What another coordinator told it isn't known here.
+        guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] != isRunning else { return }
+        toldRunning[device] = isRunning
+        worker.order(.session(isRunning: isRunning))
+    }
+
+    // MARK: Who wants it
+
+    /// A session that wants the device, as it is or as it is to be with another camera.
+    private struct Claim {
+        let entry: Entry
+        let isTrial: Bool
+        var session: CaptureSession { (isTrial ? entry.trial?.session : nil) ?? entry.session }
+    }
+
+    private func claims(on device: String) -> [Claim] {
+        entries.values.filter(\.session.run.isWanted).compactMap { entry in
+            if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
+            return entry.session.input(device) == nil ? nil : Claim(entry: entry, isTrial: false)
+        }.sorted { $0.entry.session.id < $1.entry.session.id }
+    }
+
+    private func place(_ claim: Claim, _ device: String) -> Place {
+        (claim.isTrial ? claim.entry.trial?.place : claim.entry.places[device]) ?? .pending
+    }
+
+    /// - Returns: the sessions that are to be looked at again, as this changed something.
+    private func put(_ claim: Claim, _ device: String, _ place: Place) {
+        if claim.isTrial {
+            claim.entry.trial?.place = place
+            judgeTrial(claim.entry)
+        } else {
+            claim.entry.places[device] = place
+            judge(claim.entry)
+        }
+    }
+
+    // From what has become of it on each of its devices to whether it runs.
+    private func judge(_ entry: Entry) {
+        var isServed = true
+        for input in entry.session.inputs {
+            switch entry.places[input.device] ?? .pending {
+            case .denied(let interruption): return update(entry, entry.session.run.interrupt(interruption))
+            case .pending: isServed = false
+            case .served: break
+            }
+        }
+        guard isServed else { return publish(entry.session.id) }
+        entry.error = nil
+        let before = entry.session.run
+        update(entry, entry.session.run.serve())
+        // That it was told to run is kept, so that the next coordinator doesn't tell it again.
+        if entry.session.run.hasStarted != before.hasStarted { save() }
+    }
+
+    private func fail(_ claim: Claim, _ device: String, _ error: BusError, stops: Bool) {
+        let entry = claim.entry
+        if claim.isTrial { return endTrial(entry, error) }
+        entry.places[device] = .pending
+        if entry.error != error || stops {
+            entry.error = error
+            update(entry, entry.session.run.fail(error, stops: stops))
+            logger.warning(
+                "session has failed",
+                metadata: ["session": "\(entry.session.id)", "device": "\(device)", "error": "\(error.message)"])
+        }
+        guard stops else { return }
+        entry.places = [:]
+        save()
+        for input in entry.session.inputs where input.device != device { review(input.device) }
+    }
+
+    // MARK: The decision
+
+    /// Decides the device anew, and has it set so.
+    func review(_ device: String) {
+        guard isSettled else { return }
+        let claims = claims(on: device)
+        let stage = stages[device] ?? SessionStage(device: device)
+        guard !stage.isApplying else {
+            stage.isDirty = true
+            return
+        }
+        guard !claims.isEmpty else {
+            loop.cancel(stage.retry)
+            stages[device] = nil
+            return tell(device, isRunning: false)
+        }
+        stages[device] = stage
+        stage.facts = facts(device)
+        decide(stage, claims)
+        for claim in claims { settle(claim.entry) }
+    }
+
+    private func decide(_ stage: SessionStage, _ claims: [Claim]) {
+        let device = stage.device
+        guard let worker = fleet.workers[device], worker.isConnected else {
+            tell(device, isRunning: true)
+            let message = "\(device) is not plugged in; the session goes on by itself when it is back."
+            return deny(claims, device, SessionInterruption(.deviceDisconnected, device: device, message: message))
+        }
+        guard worker.isRunning, let formats = stage.formats(worker) else {
+            tell(device, isRunning: true)
+            let error = worker.error
+            for claim in claims {
+                if worker.state == .restarting {
+                    let message = "The worker of \(device) has ended and is started again; the session goes on then."
+                    fail(claim, device, BusError(.workerCrashed, message, ["device": .string(device)]), stops: false)
+                } else if let error, error.reason == .deviceInUse {
+                    put(claim, device, .denied(inUse(device, error)))
+                } else {
+                    put(claim, device, .pending)
+                }
+            }
+            return
+        }
+        if let error = stage.obstacle ?? worker.error, error.reason == .deviceInUse {
+            // The worker tries again, and again.
+            tell(device, isRunning: true)
+            return deny(claims, device, inUse(device, error))
+        }
+        // It is tried again in a while; those whom it serves as it is go on.
+        guard stage.obstacle == nil else { return }
+        arbitrate(stage, worker, formats, claims)
+    }
+
+    private func deny(_ claims: [Claim], _ device: String, _ interruption: SessionInterruption) {
+        for claim in claims { put(claim, device, .denied(interruption)) }
+    }
+
+    private func inUse(_ device: String, _ error: BusError) -> SessionInterruption {
+        SessionInterruption(
+            .deviceInUseByForeignProcess, device: device, by: error.data["by"] ?? .null,
+            message: "Another program has \(device); the session goes on by itself when it lets go.")
+    }
+
+    private func arbitrate(_ stage: SessionStage, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim]) {
+        let device = stage.device
+        let lock = held(device)
+        forgetLess(stage, worker)
+        let decision = decision(device, worker, formats, claims, lock, less: stage.given?.given)
+        stage.decision = decision
+        let isOwnLock = lock.map { lock in claims.contains { $0.entry.lockID == lock.id } } ?? false
+        var served: [(Claim, Delivery)] = []
+        for claim in claims {
+            switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {
+            case .satisfied(let delivery): served.append((claim, delivery))
+            case .interrupted(let reason, let by):
+                put(claim, device, .denied(interruption(device, reason, by, decision)))
+            case .unsupported(let why):
+                let error = BusError(
+                    .formatUnsupported, why, ["device": .string(device), "nearest": .null])
+                fail(claim, device, error, stops: true)
+            case nil: put(claim, device, .pending)
+            }
+        }
+        tell(device, isRunning: !served.isEmpty)
+        guard !served.isEmpty else { return }
+        let isDone =
+            !decision.isChange
+            || (stage.applied.map { $0.wish == decision.setting && $0.result == worker.setting } ?? false)
+        guard isDone, let wish = decision.setting else {
+            if let wish = decision.setting { apply(wish, stage, lock: isOwnLock ? lock : nil) }
+            return
+        }
+        stage.succeeded()
+        if stage.applied?.wish != wish { stage.applied = nil }
+        let isStreaming = worker.status["isStreaming"]?.bool ?? false
+        if !isStreaming, lock == nil || isOwnLock,
+            takesLess(
+                stage, worker, formats, deciding: { self.decision(device, worker, formats, claims, lock, less: $0) })
+        {
+            return arbitrate(stage, worker, formats, claims)
+        }
+        for (claim, delivery) in served {
+            // A session begins with the first stream; what restarts later on doesn't end it.
+            if case .served = place(claim, device) {
+                put(claim, device, .served(delivery))
+            } else if isStreaming {
+                put(claim, device, .served(delivery))
+            } else if let error = worker.error {
+                fail(claim, device, error, stops: false)
+            } else {
+                put(claim, device, .pending)
+            }
+        }
+    }
+
+    /// - Parameter less: what the device is to be set to and nothing else, as there was no room for more.
+    private func decision(
+        _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
+        less: StreamSetting?
+    ) -> ArbiterDecision {
+        let isStreaming = worker.status["isStreaming"]?.bool ?? false
+        let current = isStreaming ? worker.setting : less ?? worker.setting
+        func decide(_ claims: [Claim], _ current: StreamSetting?, _ lock: CaptureParty?) -> ArbiterDecision {
+            var decision = Arbiter.decide(
+                device: device, formats: less.map(formats.only) ?? formats, current: current, isStreaming: isStreaming,
+                demands: claims.compactMap { $0.session.demand(on: device, formats: formats) }, lock: lock)
+            if less != nil { decision.isChange = !(decision.setting?.isSame(as: worker.setting) ?? true) }
+            return decision
+        }
+        guard let lock else { return decide(claims, current, nil) }
+        let party = CaptureParty(.lock, id: lock.id, name: lock.holder.name)
+        let owners = claims.filter { $0.entry.lockID == lock.id }
+        guard !owners.isEmpty else { return decide(claims, worker.setting, party) }
+        // Those that were given the lock set the device; for all others it is locked as they have set it.
+        let first = decide(owners, current, nil)
+        var decision = decide(claims, first.setting ?? worker.setting, party)
+        decision.isChange = decision.isChange || first.isChange
+        return decision
+    }
+
+    private func interruption(
+        _ device: String, _ reason: InterruptionReason, _ by: CaptureParty, _ decision: ArbiterDecision
+    ) -> SessionInterruption {
+        var who: [String: JSONValue] = [by.kind.rawValue: .string(by.id)]
+        var name = by.name.isEmpty ? by.id : by.name
+        switch by.kind {
+        case .session:
+            guard let other = entries[by.id]?.session else { break }
+            who["holder"] = other.owner.json
+            name = "the session \(other.name ?? by.id) of \(other.owner.name)"
+        case .lock:
+            guard let lock = held(device) else { break }
+            who["holder"] = lock.holder.json
+            name = "the lock of \(lock.holder.name)"
+        case .subscriber: break
+        }
+        return SessionInterruption(
+            reason, device: device, by: .object(who),
+            message: "\(device) is kept by \(name); the session goes on by itself when that is over.")
+    }
+
+    // MARK: Setting the device
+
+    /// How long a change waits for somebody's short lock, nanoseconds.
+    private static let lockPatience: Int64 = 10_000_000_000
+
+    private func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?) {
+        stage.isApplying = true
+        let device = stage.device
+        let change = JSONValue.members([
+            "device": .string(device), "activeFormat": wish.format.json, "frameRate": wish.frameDuration?.json,
+        ])
+        var batch = ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0)
+        if let lock {
+            batch.fence = lock.fence
+            return carryOut(batch) { [weak self] in self?.applied(wish, stage, $0) }
+        }
+        var request = LockDesk.Wish(devices: [device], holder: Self.ourselves)
+        request.wait = Self.lockPatience
+        request.isTransient = true
+        locks.request(request) { [weak self] granted in
+            guard let self else { return }
+            switch granted {
+            case .failure(let error): applied(wish, stage, .failure(error))
+            case .success(let grant):
+                batch.fence = grant.lock.fence
+                carryOut(batch) { [weak self] result in
+                    try? self?.locks.unlock(token: grant.token)
+                    self?.applied(wish, stage, result)
+                }
+            }
+        }
+    }
+
+    private static let ourselves = LockHolder(
+        uid: CurrentProcess.uid, gid: CurrentProcess.gid, pid: CurrentProcess.pid,
+        startTime: ProcessTable.startTime(of: CurrentProcess.pid), name: "camerabusd")
+
+    private func applied(_ wish: StreamSetting, _ stage: SessionStage, _ result: Result<JSONValue, BusError>) {
+        stage.isApplying = false
+        stage.isDirty = false
+        guard stages[stage.device] === stage else { return }
+        switch result {
+        case .success:
+            stage.applied = .init(wish: wish, result: fleet.workers[stage.device]?.setting)
+            stage.succeeded()
+        case .failure(let error):
+            switch error.reason {
+            case .deviceBusy, .lockTimeout, .lockLost, .lockRequired, .workerCrashed, .deviceDisconnected, .deviceInUse,
+                .limitExceeded, .shuttingDown, .deviceNotFound, .cancelled:
+                retry(stage, error)
+            default:
+                logger.warning("a device can't be set for its sessions", metadata: ["error": "\(error.message)"])
+                for claim in claims(on: stage.device) {
+                    guard case .satisfied? = stage.decision?.outcome(of: CaptureParty(.session, id: claim.session.id))
+                    else { continue }
+                    fail(claim, stage.device, error, stops: true)
+                }
+            }
+        }
+        review(stage.device)
+    }
+
+    // What a driver refuses now it may take in a while; nobody tells when.
+    private func retry(_ stage: SessionStage, _ obstacle: BusError) {
+        stage.obstacle = obstacle
+        loop.cancel(stage.retry)
+        stage.retry = loop.schedule(afterMilliseconds: stage.backOff()) { [weak self, weak stage] in
+            guard let self, let stage else { return }
+            stage.retry = nil
+            stage.obstacle = nil
+            review(stage.device)
+        }
+    }
+
+    // MARK: Another camera
+
+    /// How long another camera is tried at most, milliseconds.
+    private static let trialPatience: Int64 = 10_000
+
+    /// Has the session go on with another camera, which is tried beside the present one first; the completion says why not.
+    ///
+    /// - Parameter session: as it is to be.
+    func tryOut(
+        _ entry: Entry, _ session: CaptureSession, _ device: String, _ completion: @escaping (BusError?) -> Void
+    ) {
+        let timer = loop.schedule(afterMilliseconds: Self.trialPatience) { [weak self, weak entry] in
+            guard let entry else { return }
+            let message = "\(device) could not be made ready in time; the session goes on as it was."
+            self?.endTrial(entry, BusError(.deviceBusy, message, ["holder": .null, "queue": 0]))
+        }
+        entry.trial = Trial(session: session, device: device, timer: timer, completion: completion)
+        review(device)
+    }
+
+    private func judgeTrial(_ entry: Entry) {
+        guard let trial = entry.trial else { return }
+        switch trial.place {
+        case .pending: break
+        case .denied(let interruption): endTrial(entry, refusal(interruption, trial.device))
+        case .served(let delivery):
+            let before = entry.session
+            loop.cancel(trial.timer)
+            entry.trial = nil
+            var session = trial.session
+            session.run = entry.session.run
+            entry.session = session
+            guard save() else {
+                entry.session = before
+                review(trial.device)
+                return trial.completion(
+                    BusError(.internalError, "The session could not be written to the disk; see the coordinator's log.")
+                )
+            }
+            entry.places = [trial.device: .served(delivery)]
+            judge(entry)
+            for input in before.inputs { review(input.device) }
+            trial.completion(nil)
+        }
+    }
+
+    /// Gives up another camera; the session goes on with the one that it has.
+    func endTrial(_ entry: Entry, _ error: BusError) {
+        guard let trial = entry.trial else { return }
+        loop.cancel(trial.timer)
+        entry.trial = nil
+        // Not from within: this may be said while that device is being decided.
+        loop.schedule(at: 0) { [weak self] in self?.review(trial.device) }
+        trial.completion(error)
+    }
+
+    private func refusal(_ interruption: SessionInterruption, _ device: String) -> BusError {
+        let data: [String: JSONValue] = ["device": .string(device), "by": interruption.by]
+        switch interruption.reason {
+        case .deviceDisconnected: return BusError(.deviceDisconnected, interruption.message, data)
+        case .deviceInUseByForeignProcess: return BusError(.deviceInUse, interruption.message, data)
+        default:
+            let holder = interruption.by["holder"] ?? .null
+            return BusError(
+                .deviceBusy, interruption.message, data.merging(["holder": holder, "queue": 0]) { own, _ in own })
+        }
+    }
+
+    // MARK: What comes of it
+
+    /// What each output gets, of devices that serve the session.
+    func resolved(_ entry: Entry) -> [SessionDelivery] {
+        guard entry.session.run.isWanted else { return [] }
+        return entry.session.inputs.flatMap { input -> [SessionDelivery] in
+            guard case .served(let delivery)? = entry.places[input.device] else { return [] }
+            return entry.session.deliveries(of: input.device, delivery, position: position(input.device))
+        }
+    }
+
+    /// The arbiter's sentences on the session's devices.
+    func explanation(_ entry: Entry) -> [String] {
+        guard entry.session.run.isWanted else { return [] }
+        return entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
+            + bandwidthSentences(entry.session)
+    }
+
+    /// What a session that is not started would get if it were.
+    func forecast(_ session: CaptureSession) -> (resolved: [SessionDelivery], explanation: [String]) {
+        var (resolved, explanation): ([SessionDelivery], [String]) = ([], [])
+        for input in session.inputs {
+            guard let decision = forecast(session, input.device) else { continue }
+            explanation += decision.explanation
+            if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
+                resolved += session.deliveries(of: input.device, delivery, position: position(input.device))
+            }
+        }
+        return (resolved, explanation + bandwidthSentences(session))
+    }
+
+    /// What would be decided for one of its devices if it were started.
+    func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
+        guard let worker = fleet.workers[device], let formats = worker.formats,
+            let demand = session.demand(on: device, formats: formats)
+        else { return nil }
+        let others = claims(on: device).filter { $0.session.id != session.id }
+        let party = held(device).map { CaptureParty(.lock, id: $0.id, name: $0.holder.name) }
+        return Arbiter.decide(
+            device: device, formats: formats, current: worker.setting,
+            isStreaming: worker.status["isStreaming"]?.bool ?? false,
+            demands: [demand] + others.compactMap { $0.session.demand(on: device, formats: formats) }, lock: party)
+    }
+
+    private func position(_ device: String) -> DevicePosition {
+        fleet.workers[device]?.device.identity.position ?? .unspecified
+    }
+}

@@ -1,0 +1,354 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+
+/// Keeps the sessions: who has which, what they want, whether they run, and who is to know of it.
+///
+/// What a session may be is ``CaptureSession``'s affair, who gets a device ``Arbiter``'s; that it gets there is in
+/// `SessionDesk+Devices.swift`.
+final class SessionDesk {
+    /// What has become of a session on one of its devices.
+    enum Place {
+        case pending
+        case served(Delivery)
+        case denied(SessionInterruption)
+    }
+
+    final class Entry {
+        var session: CaptureSession
+        /// By device.
+        var places: [String: Place] = [:]
+        /// With another camera, which is being tried: the session is not touched before that one serves it.
+        var trial: Trial?
+        /// The lock under which its client lets it set the device.
+        var lockID: String?
+        /// What went wrong last, until it runs.
+        var error: BusError?
+        var waiting: [(timer: Loop.Token, body: () -> Void)] = []
+
+        init(_ session: CaptureSession) { self.session = session }
+    }
+
+    struct Trial {
+        var session: CaptureSession
+        var device: String
+        var place = Place.pending
+        var timer: Loop.Token
+        var completion: (BusError?) -> Void
+    }
+
+    let loop: Loop
+    let events: EventSocket
+    let keeper: StateKeeper
+    let locks: LockDesk
+    let fleet: DeviceFleet
+    let logger: Logger
+    /// Carries out a change of a device, and keeps it.
+    let carryOut: (ConfigurationDesk.Batch, @escaping Responder) -> Void
+    /// How a camera hangs on USB; nil: it does not, or nobody knows.
+    let link: (ManagedDevice) -> USBLink?
+    private let holders: HolderWatch
+    private(set) var entries: [String: Entry] = [:]
+    var stages: [String: SessionStage] = [:]
+    /// What each worker was last told.
+    var toldRunning: [String: Bool] = [:]
+    /// Bits a second that each camera on USB sends, as sessions beside it were told.
+    var bitRates: [String: Double] = [:]
+    /// It is known which devices there are.
+    var isSettled = false
+    private var saveTimer: Loop.Token?
+    private var hasEnded = false
+
+    static let maximumSessions = 256
+    static let maximumSessionsOfUser = 64
+    /// How long a reply waits for the session to run, milliseconds: who asks wants to know, but not for ever.
+    static let patience: Int64 = 5000
+    private static let saveInterval: Int64 = 1000
+
+    init(
+        _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet, logger: Logger,
+        link: @escaping (ManagedDevice) -> USBLink?,
+        carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
+    ) {
+        self.loop = loop
+        self.events = events
+        self.keeper = keeper
+        self.locks = locks
+        self.fleet = fleet
+        self.logger = logger
+        self.link = link
+        self.carryOut = carryOut
+        holders = HolderWatch(loop)
+        holders.onEnd = { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
+        inherit()
+    }
+
+    // What the coordinator before this one left. What interrupts a session is found out anew.
+    private func inherit() {
+        let (kept, ended) = keeper.found.survivingSessions(boot: keeper.bootID) { [holders] owner in
+            owner.startTime.map { holders.retain(pid: owner.pid, startTime: $0) } ?? false
+        }
+        for session in kept {
+            entries[session.id] = Entry(session)
+            publish(session.id)
+        }
+        for session in ended {
+            var run = session.run
+            for event in run.stop() { events.event("event/session/\(session.id)", event.name, event.members) }
+        }
+        if !ended.isEmpty { save() }
+        if !kept.isEmpty || !ended.isEmpty {
+            logger.notice("sessions are taken over", metadata: ["kept": "\(kept.count)", "ended": "\(ended.count)"])
+        }
+    }
+
+    /// Processes whose sessions another coordinator gave them: they have to come back.
+    var inheritedOwners: [LockHolder] {
+        Array(Set(entries.values.map(\.session).filter { !$0.isDetached }.map(\.owner)))
+    }
+
+    /// In the order in which they were made.
+    var sessions: [CaptureSession] {
+        entries.values.map(\.session).sorted { ($0.since, $0.id) < ($1.since, $1.id) }
+    }
+
+    func entry(_ id: String) throws(BusError) -> Entry {
+        guard let entry = entries[id] else {
+            throw BusError(
+                .sessionNotFound, "There is no session '\(id)' (any more); session.list answers those that there are.",
+                ["session": .string(id)])
+        }
+        return entry
+    }
+
+    // MARK: What clients ask
+
+    /// Takes in a session that has been put together.
+    func add(_ session: CaptureSession) throws(BusError) {
+        let ofUser = entries.values.count { $0.session.owner.uid == session.owner.uid }
+        guard entries.count < Self.maximumSessions, ofUser < Self.maximumSessionsOfUser else {
+            let maximum = ofUser < Self.maximumSessionsOfUser ? Self.maximumSessions : Self.maximumSessionsOfUser
+            throw BusError(
+                .limitExceeded, "There are too many sessions; delete one that is not needed.",
+                ["limit": "sessions", "maximum": JSONValue(maximum)])
+        }
+        if !session.isDetached {
+            let owner = session.owner
+            guard owner.pid > 0, let startTime = owner.startTime else {
+                throw .invalidParams(
+                    "detached", "must be true for a process that the bus can't see (pid 0 in bus.hello)")
+            }
+            guard holders.retain(pid: owner.pid, startTime: startTime) else {
+                throw BusError(.cancelled, "The process that asked for the session has ended.")
+            }
+        }
+        entries[session.id] = Entry(session)
+        guard save() else {
+            entries[session.id] = nil
+            release(session)
+            throw Self.notWritten
+        }
+        logger.info("session made", metadata: ["session": "\(session.id)", "owner": "\(session.owner.name)"])
+        publish(session.id)
+    }
+
+    /// Changes a session, on the disk before that is said. What follows for its devices is under way when this returns.
+    func change(_ id: String, _ body: (inout CaptureSession) throws(BusError) -> Void) throws(BusError) {
+        let entry = try entry(id)
+        let before = entry.session
+        try body(&entry.session)
+        guard entry.session != before else { return }
+        guard save() else {
+            entry.session = before
+            throw Self.notWritten
+        }
+        let devices = Set(before.inputs.map(\.device)).union(entry.session.inputs.map(\.device))
+        entry.places = entry.places.filter { entry.session.input($0.key) != nil }
+        update(entry, [])
+        for device in devices.sorted() { review(device) }
+        settle(entry)
+    }
+
+    /// Starts it; that it runs, or why not, is told when it is known. A session that was started goes on as it is.
+    func start(_ id: String) throws(BusError) {
+        // Who has no permission would wait for it from here on.
+        let entry = try entry(id)
+        entry.error = nil
+        try change(id) { session in _ = session.run.start() }
+        if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
+    }
+
+    func stop(_ id: String) throws(BusError) {
+        var told: [SessionRun.Event] = []
+        try change(id) { session in told = session.run.stop() }
+        guard let entry = entries[id] else { return }
+        entry.error = nil
+        entry.places = [:]
+        endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
+        update(entry, told)
+    }
+
+    func delete(_ id: String) throws(BusError) {
+        let entry = try entry(id)
+        end(entry)
+        // What can't be written now is tried again; the session is over all the same.
+        save()
+    }
+
+    private func end(_ entry: Entry) {
+        let session = entry.session
+        update(entry, entry.session.run.stop())
+        endTrial(entry, BusError(.cancelled, "The session was deleted while its camera was being switched."))
+        entries[session.id] = nil
+        release(session)
+        for (timer, body) in entry.waiting {
+            loop.cancel(timer)
+            body()
+        }
+        entry.waiting = []
+        events.set("state/session/\(session.id)", nil)
+        logger.info("session ended", metadata: ["session": "\(session.id)"])
+        for input in session.inputs { review(input.device) }
+    }
+
+    private func release(_ session: CaptureSession) {
+        guard !session.isDetached, let startTime = session.owner.startTime else { return }
+        holders.release(pid: session.owner.pid, startTime: startTime)
+    }
+
+    /// Calls the body when the session runs, is interrupted, or is as it is to be; or after a while in any case.
+    func whenSettled(_ id: String, _ body: @escaping () -> Void) {
+        guard let entry = entries[id], !isSettled(entry) else { return body() }
+        let timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak entry] in
+            guard let entry else { return }
+            let due = entry.waiting.prefix(1)
+            entry.waiting.removeFirst(due.count)
+            for (_, body) in due { body() }
+            self?.settle(entry)
+        }
+        entry.waiting.append((timer, body))
+    }
+
+    /// Has all of its devices decided anew.
+    func reviewAll(_ entry: Entry) {
+        for input in entry.session.inputs { review(input.device) }
+    }
+
+    private func isSettled(_ entry: Entry) -> Bool {
+        guard entry.session.run.isWanted else { return true }
+        let isBusy = entry.session.inputs.contains { stages[$0.device].map { $0.isApplying || $0.isDirty } ?? false }
+        return !isBusy && (entry.session.run.state != .starting || entry.error != nil)
+    }
+
+    func settle(_ entry: Entry) {
+        guard !entry.waiting.isEmpty, isSettled(entry) else { return }
+        let waiting = entry.waiting
+        entry.waiting = []
+        for (timer, body) in waiting {
+            loop.cancel(timer)
+            body()
+        }
+    }
+
+    // MARK: What happens
+
+    /// A process has ended, or has let go of its last connection for too long.
+    func holderEnded(pid: Int32, startTime: UInt64?) {
+        let ended = entries.values.filter { entry in
+            let session = entry.session
+            return !session.isDetached && session.owner.pid == pid
+                && (startTime == nil || session.owner.startTime == startTime)
+        }
+        guard !ended.isEmpty else { return }
+        for entry in ended.sorted(by: { $0.session.id < $1.session.id }) { end(entry) }
+        save()
+    }
+
+    func rename(_ names: [(device: String, name: String)]) {
+        let names = Dictionary(names.map { ($0.device, $0.name) }) { first, _ in first }
+        var isChanged = false
+        for (id, entry) in entries where entry.session.rename(names) {
+            isChanged = true
+            entry.places = Dictionary(entry.places.map { (names[$0.key] ?? $0.key, $0.value) }) { first, _ in first }
+            publish(id)
+        }
+        for device in names.keys {
+            loop.cancel(stages.removeValue(forKey: device)?.retry)
+            toldRunning[device] = nil
+        }
+        if isChanged { save() }
+    }
+
+    /// A client has set a device's format under its lock: its own sessions have that one from now on.
+    func configured(_ device: String, _ change: ConfigurationChange, by holder: LockHolder) {
+        for entry in entries.values where entry.session.input(device) != nil {
+            let owner = entry.session.owner
+            guard holder.pid > 0, owner.pid == holder.pid, owner.uid == holder.uid, owner.startTime == holder.startTime,
+                let format = change.activeFormat
+            else { continue }
+            let action = SessionAction.setInput(
+                device: device, activeFormat: .set(format), frameRate: change.frameRate.map { .set($0) } ?? .reset)
+            let surroundings = CaptureSession.Surroundings(known: []) { _ in nil }
+            try? self.change(entry.session.id) { session throws(BusError) in
+                try session.configure([(action, "")], in: surroundings)
+            }
+        }
+    }
+
+    /// Ends all: the bus is going down.
+    func shutDown() {
+        hasEnded = true
+        for entry in entries.values.sorted(by: { $0.session.id < $1.session.id }) { end(entry) }
+        save()
+    }
+
+    // MARK: What is told and kept
+
+    /// Publishes the session as it is, then what has happened.
+    func update(_ entry: Entry, _ happened: [SessionRun.Event]) {
+        let id = entry.session.id
+        publish(id)
+        for event in happened {
+            events.event("event/session/\(id)", event.name, event.members)
+            logger.info("session \(event.name)", metadata: ["session": "\(id)"])
+        }
+    }
+
+    func publish(_ id: String) {
+        guard let entry = entries[id] else { return }
+        events.set("state/session/\(id)", value(entry))
+    }
+
+    /// The value of `state/session/<id>/`.
+    func value(_ entry: Entry) -> JSONValue {
+        var members = entry.session.members
+        members["resolved"] = .array(resolved(entry).map(\.json))
+        members["hardwareCost"] =
+            entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
+        members["explanation"] = JSONValue(explanation(entry))
+        members["error"] =
+            entry.error.map {
+                ["reason": .string($0.reason.rawValue), "message": .string($0.message)]
+            } ?? .null
+        return .object(members)
+    }
+
+    /// Writes the sessions; what can't be written is tried again, as what has ended must not come back.
+    @discardableResult
+    func save() -> Bool {
+        let isSaved = keeper.save(sessions)
+        if !isSaved, saveTimer == nil {
+            saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in
+                self?.saveTimer = nil
+                self?.save()
+            }
+        }
+        return isSaved
+    }
+
+    private static let notWritten = BusError(
+        .internalError, "The session could not be written to the disk; see the coordinator's log.")
+}

@@ -1,0 +1,250 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// `session.create`, `configure`, `canAdd`, `start`, `stop`, `delete`, `get`, `list`, `switchCamera`
+extension Coordinator {
+    static let sessionServices: [String: Service] = [
+        "session.create": { $0.createSession }, "session.configure": { $0.configureSession },
+        "session.canAdd": { $0.canAdd }, "session.start": { $0.startSession }, "session.stop": { $0.stopSession },
+        "session.delete": { $0.deleteSession }, "session.get": { $0.getSession },
+        "session.list": { $0.listSessions }, "session.switchCamera": { $0.switchCamera },
+    ]
+
+    private func createSession(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            var session = CaptureSession(
+                id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: holder(call.caller),
+                isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now())
+            var actions: [(SessionAction, String)] = []
+            if let preset = call.params["preset"] {
+                actions.append((.preset(try SessionAction.preset(preset, "preset")), "preset"))
+            }
+            if let priority = call.params["priority"] {
+                actions.append((.priority(try SessionAction.priority(priority, "priority")), "priority"))
+            }
+            if let inputs = call.params["inputs"]?.array {
+                for (index, input) in inputs.enumerated() {
+                    let path = "inputs[\(index)]"
+                    actions.append((.addInput(try SessionAction.input(input, path)), path))
+                }
+            } else if let device = defaultCamera() {
+                actions.append((.addInput(SessionInput(device: device)), "inputs"))
+            }
+            for (index, output) in (call.params["outputs"]?.array ?? ["videoData"]).enumerated() {
+                let path = "outputs[\(index)]"
+                actions.append((try SessionAction.parse(["addOutput": output], path: path), path))
+            }
+            try session.configure(actions.map { (action: $0.0, path: $0.1) }, in: surroundings)
+            try sessions.add(session)
+            respond(.success(try reply(session.id)))
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    private func configureSession(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            let entry = try ownSession(call)
+            guard entry.trial == nil else { throw Self.isSwitching(entry) }
+            try use(call.string("lock"), entry)
+            var actions: [(action: SessionAction, path: String)] = []
+            for (index, action) in (call.params["actions"]?.array ?? []).enumerated() {
+                let path = "actions[\(index)]"
+                actions.append((try SessionAction.parse(action, path: path), path))
+            }
+            let surroundings = surroundings
+            try sessions.change(entry.session.id) { session throws(BusError) in
+                try session.configure(actions, in: surroundings)
+            }
+            if call.string("lock") != nil { sessions.reviewAll(entry) }
+            replyWhenSettled(entry.session.id, respond)
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    private func canAdd(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            var session = try sessions.entry(call.string("session") ?? "").session
+            let action = try SessionAction.parse(call.params["action"] ?? .null, path: "action")
+            do throws(BusError) {
+                try session.configure([(action, "action")], in: surroundings)
+                respond(.success(["can": true, "why": .null, "reason": .null]))
+            } catch {
+                // A request that makes no sense is no answer to whether it could be.
+                guard error.reason != .invalidParams else { throw error }
+                let why = error.data["why"]?.string ?? error.message
+                respond(
+                    .success(["can": false, "why": .string(why), "reason": .string(error.reason.rawValue)]))
+            }
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    private func startSession(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            let entry = try ownSession(call)
+            try use(call.string("lock"), entry)
+            try sessions.checkBandwidth(entry)
+            try sessions.start(entry.session.id)
+            if call.string("lock") != nil { sessions.reviewAll(entry) }
+            replyWhenSettled(entry.session.id, respond)
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    private func stopSession(_ call: Call, _ respond: @escaping Responder) {
+        respond(
+            Result { () throws(BusError) in
+                let entry = try ownSession(call)
+                try sessions.stop(entry.session.id)
+                return try reply(entry.session.id)
+            })
+    }
+
+    private func deleteSession(_ call: Call, _ respond: @escaping Responder) {
+        respond(
+            Result { () throws(BusError) in
+                let entry = try ownSession(call)
+                try sessions.delete(entry.session.id)
+                return ["session": .string(entry.session.id)]
+            })
+    }
+
+    private func getSession(_ call: Call, _ respond: @escaping Responder) {
+        respond(Result { () throws(BusError) in try reply(call.string("session") ?? "") })
+    }
+
+    private func listSessions(_ call: Call, _ respond: @escaping Responder) {
+        let values = sessions.sessions.compactMap { session in
+            sessions.entries[session.id].map(sessions.value)
+        }
+        respond(.success(["sessions": .array(values)]))
+    }
+
+    // MARK: Switching
+
+    private func switchCamera(_ call: Call, _ respond: @escaping Responder) {
+        do throws(BusError) {
+            let entry = try ownSession(call)
+            guard entry.trial == nil else { throw Self.isSwitching(entry) }
+            try use(call.string("lock"), entry)
+            let session = entry.session
+            guard session.inputs.count == 1, let old = session.inputs.first?.device else {
+                throw BusError(
+                    .cannotAddInput,
+                    "Only a session with one input can switch its camera; this one has \(session.inputs.count).",
+                    ["why": "the session has not just one input"])
+            }
+            let device: String
+            if let named = call.string("device") { device = named } else { device = try otherCamera(than: old) }
+            let (candidate, dropped) = try session.switched(to: device, in: surroundings)
+            let answer = { [weak self] (error: BusError?) in
+                guard let self else { return }
+                if let error { return respond(.failure(error)) }
+                respond(
+                    Result { () throws(BusError) in
+                        var members = try reply(session.id).object ?? [:]
+                        members["active"] = .string(device)
+                        members["switched"] = .bool(device != old)
+                        members["dropped"] = .array(dropped)
+                        return .object(members)
+                    })
+            }
+            guard device != old else { return answer(nil) }
+            guard session.run.isWanted else {
+                try sessions.change(session.id) { $0 = candidate }
+                return answer(nil)
+            }
+            sessions.tryOut(entry, candidate, device, answer)
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    private static func isSwitching(_ entry: SessionDesk.Entry) -> BusError {
+        BusError(
+            .cannotAddInput, "The session's camera is being switched; ask again when that is done.",
+            ["why": "the session's camera is being switched"])
+    }
+
+    /// From one that looks back to one that looks to the front; from any other to one that looks back.
+    private func otherCamera(than device: String) throws(BusError) -> String {
+        let cameras = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter {
+            $0.device.identity.mediaType == .video && $0.isConnected && $0.device.id != device
+        }
+        let isBack = fleet.workers[device]?.device.identity.position == .back
+        let wanted: DevicePosition = isBack ? .front : .back
+        guard let other = cameras.first(where: { $0.device.identity.position == wanted }) ?? cameras.first else {
+            throw BusError(
+                .cannotAddInput, "There is no other camera to switch to.", ["why": "there is only one camera"])
+        }
+        return other.device.id
+    }
+
+    /// The first in the order in which devices are offered, which begins with those that look back.
+    private func defaultCamera() -> String? {
+        let cameras = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter {
+            $0.device.identity.mediaType == .video
+        }
+        return (cameras.first { $0.isConnected } ?? cameras.first)?.device.id
+    }
+
+    // MARK: The parts
+
+    private var surroundings: CaptureSession.Surroundings {
+        CaptureSession.Surroundings(known: fleet.deviceIDs) { [fleet] id in
+            fleet.workers[id].map { worker in
+                let identity = worker.device.identity
+                return SessionDevice(
+                    id: id, mediaType: identity.mediaType, position: identity.position, formats: worker.formats)
+            }
+        }
+    }
+
+    /// The session, if the caller may change it.
+    private func ownSession(_ call: Call) throws(BusError) -> SessionDesk.Entry {
+        let entry = try sessions.entry(call.string("session") ?? "")
+        guard entry.session.mayBeChanged(by: call.caller.peer.uid, isAdmin: call.caller.isAdmin) else {
+            throw BusError(
+                .unauthorized, "The session is another user's; its own user and administrators may change it.",
+                ["status": "denied", "needed": "admin", "session": .string(entry.session.id)])
+        }
+        return entry
+    }
+
+    /// From here on the session may set devices under that lock.
+    private func use(_ token: String?, _ entry: SessionDesk.Entry) throws(BusError) {
+        guard let token else { return }
+        entry.lockID = try locks.authorize(token: token, devices: []).id
+    }
+
+    private func replyWhenSettled(_ id: String, _ respond: @escaping Responder) {
+        sessions.whenSettled(id) { [weak self] in
+            guard let self else { return }
+            respond(
+                Result { () throws(BusError) in
+                    let entry = try sessions.entry(id)
+                    if let error = entry.error, !entry.session.run.isWanted { throw error }
+                    return try reply(id)
+                })
+        }
+    }
+
+    /// {session, state, resolved, hardwareCost, explanation}
+    private func reply(_ id: String) throws(BusError) -> JSONValue {
+        let entry = try sessions.entry(id)
+        var (resolved, explanation) = (sessions.resolved(entry), sessions.explanation(entry))
+        if !entry.session.run.isWanted { (resolved, explanation) = sessions.forecast(entry.session) }
+        return [
+            "session": .string(id), "state": sessions.value(entry), "resolved": .array(resolved.map(\.json)),
+            "hardwareCost": .number(BandwidthBudget.rounded(sessions.hardwareCost(entry.session))),
+            "explanation": JSONValue(explanation),
+        ]
+    }
+}

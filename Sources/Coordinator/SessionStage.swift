@@ -1,0 +1,99 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+
+/// A device that sessions want: what was decided for it, and how far that has been carried out.
+final class SessionStage {
+    /// What was last set by order, and how the device said that it was then: a driver may give something near it, and is not asked
+    /// for ever.
+    struct Applied {
+        var wish: StreamSetting
+        var result: StreamSetting?
+    }
+
+    /// All that a decision depends on beside the sessions; while it is the same, nothing is to be decided.
+    struct Facts: Equatable {
+        var descriptions: Int
+        var isRunning: Bool
+        var isConnected: Bool
+        var isStreaming: Bool
+        var error: JSONValue
+        var activeFormat: JSONValue
+        var frameDuration: JSONValue
+        var lock: String?
+    }
+
+    /// Less than what was decided.
+    struct Less {
+        var asked: StreamSetting
+        var given: StreamSetting
+    }
+
+    let device: String
+    var decision: ArbiterDecision?
+    var facts: Facts?
+    /// A change is under way; what is wished meanwhile counts when it has ended.
+    var isApplying = false
+    var isDirty = false
+    var applied: Applied?
+    /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
+    var given: Less?
+    /// Why the device could not be set, until the next try.
+    var obstacle: BusError?
+    var retry: Loop.Token?
+    private var failures = 0
+    private var table: (number: Int, formats: [CaptureFormat])?
+
+    private static let longestBackOff: Int64 = 10_000
+
+    init(device: String) { self.device = device }
+
+    /// Milliseconds until the next try, longer each time.
+    func backOff() -> Int64 {
+        failures += 1
+        return min(1000 << Int64(min(failures - 1, 10)), Self.longestBackOff)
+    }
+
+    func succeeded() {
+        failures = 0
+        obstacle = nil
+    }
+
+    /// Why the device is set so, in sentences for people.
+    var explanation: [String] {
+        let less = given.map { BandwidthBudget.explanation(of: device, asked: $0.asked, given: $0.given) }
+        return (decision?.explanation ?? []) + (less.map { [$0] } ?? [])
+    }
+
+    /// The device's formats; nil: it has not been described yet.
+    func formats(_ worker: Worker) -> [CaptureFormat]? {
+        if let table, table.number == worker.descriptions { return table.formats }
+        guard let formats = worker.formats else { return nil }
+        table = (worker.descriptions, formats)
+        return formats
+    }
+}
+
+extension Worker {
+    /// The device's format table as it was last described; nil: it was not.
+    var formats: [CaptureFormat]? {
+        description?["formats"]?.array.map { rows in rows.compactMap { try? CaptureFormat(json: $0) } }
+    }
+
+    /// How the device is set; nil: not known.
+    var setting: StreamSetting? {
+        guard let active = status["activeFormat"], let format = try? FormatSelection(json: active) else { return nil }
+        return StreamSetting(
+            formatID: active["id"]?.string, format: format,
+            frameDuration: status["frameDuration"].flatMap { try? FrameDuration(json: $0) })
+    }
+
+    /// What is wrong with the device, as its worker says; nil: nothing.
+    var error: BusError? {
+        guard let error = status["error"], let reason = error["reason"]?.string.flatMap(BusError.Reason.init) else {
+            return nil
+        }
+        return BusError(reason, error["message"]?.string ?? "", error["data"]?.object ?? [:])
+    }
+}

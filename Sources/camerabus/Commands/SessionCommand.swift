@@ -1,0 +1,303 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+/// Completes ids of sessions by asking the bus.
+private let sessionCompletion = CompletionKind.shellCommand("camerabus sessions --ids 2>/dev/null")
+private let sessionHelp: ArgumentHelp = "The session's id, as 'camerabus sessions' lists it."
+
+struct SessionCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "session", abstract: "Makes, runs and changes a session.",
+        discussion: """
+            A session keeps its devices set so that its outputs get what they want, beside those of others, and goes on by itself after \
+            an interruption: unplugged, in use, locked, or another session comes before it.
+
+            EXAMPLES:
+              camerabus session run cam0 --preset 1280x720
+              id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
+              camerabus session switch $id
+              camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
+              camerabus session delete $id
+            """,
+        subcommands: [
+            Create.self, Run.self, Show.self, Start.self, Stop.self, Switch.self, Configure.self, CanAdd.self,
+            Delete.self,
+        ])
+}
+
+extension SessionCommand {
+    /// What a new session is to be.
+    struct Wishes: ParsableArguments {
+        @Argument(
+            help: "The devices that are its inputs (default: the first that is there).", completion: deviceCompletion)
+        var devices: [String] = []
+
+        @Option(
+            help: ArgumentHelp(
+                "high, medium, low, photo, 640x480, 1280x720, 1920x1080, … (default: high).", valueName: "preset"),
+            completion: .list([
+                "photo", "high", "medium", "low", "352x288", "640x480", "1280x720", "1920x1080", "3840x2160",
+                "iFrame960x540", "iFrame1280x720", "inputPriority",
+            ]))
+        var preset: String?
+
+        @Option(
+            help: ArgumentHelp("A size instead of a preset, 1280x720, or the id of a format.", valueName: "size"),
+            transform: FormatWish.init(reading:))
+        var size: FormatWish?
+
+        @Option(parsing: .unconditional, help: ArgumentHelp("Frames a second.", valueName: "rate"))
+        var fps: FrameRateWish?
+
+        @Option(
+            help: ArgumentHelp(
+                "An output: videoData, preview, photo or movie, or with its encoding before it, jpeg:preview (default: videoData).",
+                valueName: "output"))
+        var output: [String] = []
+
+        @Option(
+            parsing: .unconditional,
+            help: ArgumentHelp("Who is higher gets what he wants where not all can (default: 0).", valueName: "number"))
+        var priority: Int?
+
+        @Option(help: ArgumentHelp("What it is for; all can read it.", valueName: "text"))
+        var name: String?
+
+        func validate() throws {
+            if preset != nil, size != nil { throw ValidationError("Give either --preset or --size.") }
+            if devices.isEmpty, size != nil || fps != nil {
+                throw ValidationError("--size and --fps are of a device: name it.")
+            }
+        }
+
+        var params: [String: JSONValue] {
+            var params: [String: JSONValue] = [:]
+            if !devices.isEmpty {
+                params["inputs"] = .array(
+                    devices.map {
+                        .members([
+                            "device": .string($0), "activeFormat": size?.json(pixelFormat: nil), "frameRate": fps?.json,
+                        ])
+                    })
+            }
+            if !output.isEmpty { params["outputs"] = .array(output.map(Self.output)) }
+            if let preset { params["preset"] = .string(preset) }
+            if let priority { params["priority"] = JSONValue(priority) }
+            if let name { params["name"] = .string(name) }
+            return params
+        }
+
+        private static func output(_ text: String) -> JSONValue {
+            let parts = text.split(separator: ":", maxSplits: 1)
+            guard parts.count == 2 else { return .string(text) }
+            return ["type": .string(String(parts[1])), "format": .string(String(parts[0]))]
+        }
+    }
+
+    /// A session as it was answered: what there is to know of it on standard error, its id or the answer on standard output.
+    static func tell(_ session: ClientSession, _ options: GlobalOptions) throws {
+        if options.json { return try Output.json(json(session)) }
+        try Output.line(session.id)
+        Output.note(Table.printable("\(session.runState)"))
+        let notes = SessionsCommand.notes(
+            session.state, resolved: .array(session.resolved), explanation: JSONValue(session.explanation))
+        for line in notes { Output.note(Table.printable(line)) }
+    }
+
+    static func json(_ session: ClientSession) -> JSONValue {
+        [
+            "session": .string(session.id), "state": session.state, "resolved": .array(session.resolved),
+            "explanation": JSONValue(session.explanation),
+        ]
+    }
+
+    struct Create: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Makes a session that stays until it is deleted, and prints its id.",
+            discussion: "With --json: the answer of session.create, or of session.start.")
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var wishes: Wishes
+
+        @Flag(help: "Start it.")
+        var start = false
+
+        func run(_ client: Client) async throws {
+            // This process ends at once.
+            let params = wishes.params.merging(["detached": true]) { _, detached in detached }
+            var session = try await client.createSession(params, timeout: timeout)
+            if start { session = try await client.startSession(session.id, timeout: timeout) }
+            try SessionCommand.tell(session, options)
+        }
+    }
+
+    struct Run: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Makes and runs a session until it is interrupted (Ctrl-C), and tells what happens to it.",
+            discussion: "With --json: the answer of session.start, then each event, a line each.")
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var wishes: Wishes
+
+        func run(_ client: Client) async throws {
+            let made = try await client.createSession(wishes.params, timeout: timeout)
+            let events = try await client.watch(["event/session/\(made.id)/"], timeout: timeout)
+            let session = try await client.startSession(made.id, timeout: timeout)
+            if options.json {
+                try Output.json(SessionCommand.json(session))
+            } else {
+                try SessionCommand.tell(session, options)
+            }
+            for try await message in events {
+                let event = message.json
+                if options.json {
+                    try Output.json(event)
+                } else {
+                    let reason = event["reason"]?.string ?? event["error"]?["reason"]?.string
+                    let text = event["message"]?.string ?? event["error"]?["message"]?.string
+                    let words = [event["event"]?.string, reason, text].compactMap { $0 }
+                    try Output.line(Table.printable(words.joined(separator: ": ")))
+                }
+            }
+        }
+    }
+
+    struct Show: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one session.", discussion: "With --json: the answer of session.get.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
+
+        func run(_ client: Client) async throws {
+            let answer = try await client.session(session, timeout: timeout)
+            if options.json { return try Output.json(SessionCommand.json(answer)) }
+            var value = answer.state.object ?? [:]
+            value["resolved"] = .array(answer.resolved)
+            value["explanation"] = JSONValue(answer.explanation)
+            try SessionsCommand.table([.object(value)]).print()
+        }
+    }
+
+    struct Start: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Starts a session.", discussion: "With --json: the answer of session.start.")
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var lock: LockOptions
+        @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
+
+        func run(_ client: Client) async throws {
+            try SessionCommand.tell(
+                try await client.startSession(session, lock: lock.lock, timeout: timeout), options)
+        }
+    }
+
+    struct Stop: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Stops a session.", discussion: "With --json: the answer of session.stop.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
+
+        func run(_ client: Client) async throws {
+            let answer = try await client.stopSession(session, timeout: timeout)
+            if options.json { try Output.json(SessionCommand.json(answer)) }
+        }
+    }
+
+    struct Switch: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Has a session go on with another camera: from back to front, or from any other to back.",
+            discussion: """
+                The id of the camera that it has then is printed. If that one can't be had, the session goes on as it was.
+
+                With --json: {"active", "dropped"}, the options that the new camera has not.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var lock: LockOptions
+        @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
+        @Option(help: ArgumentHelp("That camera.", valueName: "device"), completion: deviceCompletion) var to: String?
+
+        func run(_ client: Client) async throws {
+            let (session, dropped) = try await client.switchCamera(
+                ofSession: session, to: to, lock: lock.lock, timeout: timeout)
+            let active = session.state["inputs"]?.array?.first?["device"] ?? .null
+            if options.json { return try Output.json(["active": active, "dropped": .array(dropped)]) }
+            try Output.line(Describing.plain(active))
+            for option in dropped {
+                Output.note(
+                    Table.printable("dropped: \(Describing.plain(option["path"])): \(Describing.plain(option["why"]))"))
+            }
+        }
+    }
+
+    struct Configure: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Changes a session: all actions, or none.",
+            discussion: """
+                An action is a JSON object with one member: addInput, removeInput, setInput, addOutput, removeOutput, setOutput, preset, priority, \
+                connection.
+
+                With --json: the answer of session.configure.
+
+                EXAMPLES:
+                  camerabus session configure $id '{"preset": "1280x720"}'
+                  camerabus session configure $id '{"setOutput": {"output": "videoData", "width": 320}}'
+                  camerabus session configure $id '{"connection": {"output": "preview", "videoOrientation": "portrait"}}'
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var lock: LockOptions
+        @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
+        @Argument(help: "What is to be done, as JSON.", transform: SessionCommand.action) var actions: [JSONValue]
+
+        func run(_ client: Client) async throws {
+            try SessionCommand.tell(
+                try await client.configureSession(session, actions, lock: lock.lock, timeout: timeout), options)
+        }
+    }
+
+    struct CanAdd: BusCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "can-add",
+            abstract: "Says whether an action could be carried out, and why not (exit status 1).",
+            discussion: "With --json: {\"can\", \"why\"}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
+        @Argument(help: "What is to be done, as JSON.", transform: SessionCommand.action) var action: JSONValue
+
+        func run(_ client: Client) async throws {
+            let why = try await client.whyNot(action, inSession: session, timeout: timeout)
+            if options.json {
+                try Output.json(["can": .bool(why == nil), "why": why.map(JSONValue.string) ?? .null])
+            } else {
+                try Output.line(Table.printable(why.map { "no: \($0)" } ?? "yes"))
+            }
+            if why != nil { throw ExitCode(ExitStatus.refused) }
+        }
+    }
+
+    struct Delete: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Stops a session and forgets it.", discussion: "With --json: {}.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
+
+        func run(_ client: Client) async throws {
+            try await client.deleteSession(session, timeout: timeout)
+            if options.json { try Output.json([:]) }
+        }
+    }
+
+    static func action(_ text: String) throws -> JSONValue {
+        guard let json = try? JSONValue(parsing: text), json.object?.count == 1 else {
+            throw ValidationError("an action is a JSON object with one member, as in '{\"preset\": \"high\"}'")
+        }
+        return json
+    }
+}

@@ -1,0 +1,74 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct SessionsCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sessions", abstract: "Lists the sessions, what they get, and why.",
+        discussion: """
+            A session is a client's lasting wish for pictures. STATE: stopped, starting, running, or interrupted, and by what; it goes on by \
+            itself then. Below each stands what to subscribe to, and what was decided on its devices.
+
+            With --json: {"sessions": […]}, as session.list answers.
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Flag(help: ArgumentHelp("Print the ids only, for scripts and completion."))
+    var ids = false
+
+    func run(_ client: Client) async throws {
+        let sessions = try await client.sessions(timeout: timeout)
+        if ids {
+            for session in sessions { try Output.line(Describing.plain(session["id"])) }
+        } else if options.json {
+            try Output.json(["sessions": .array(sessions)])
+        } else if sessions.isEmpty {
+            Output.note("There are no sessions.")
+        } else {
+            try Self.table(sessions).print()
+        }
+    }
+
+    static func table(_ sessions: [JSONValue]) -> Table {
+        var table = Table("ID", "NAME", "OWNER", "STATE", "PRESET", ">PRIORITY", "INPUTS", ">SINCE")
+        for session in sessions {
+            table.add(
+                Describing.plain(session["id"]), Describing.plain(session["name"]),
+                session["detached"] == true ? "detached" : Describing.holder(session["owner"]),
+                Describing.plain(session["state"]), Describing.plain(session["preset"]),
+                Describing.plain(session["priority"]), inputs(session), Describing.age(session["since"]))
+            for line in notes(session, resolved: session["resolved"], explanation: session["explanation"]) {
+                table.note(line)
+            }
+        }
+        return table
+    }
+
+    private static func inputs(_ session: JSONValue) -> String {
+        let devices = session["inputs"]?.array?.compactMap { $0["device"]?.string } ?? []
+        return devices.isEmpty ? "-" : devices.joined(separator: ", ")
+    }
+
+    /// What there is to say of a session beside its row: what interrupts it, what went wrong, what its outputs get, and why.
+    static func notes(_ session: JSONValue, resolved: JSONValue?, explanation: JSONValue?) -> [String] {
+        var lines: [String] = []
+        if let interruption = session["interruption"], !interruption.isNull {
+            lines.append("\(Describing.plain(interruption["reason"])): \(Describing.plain(interruption["message"]))")
+        }
+        if let error = session["error"], !error.isNull {
+            lines.append("\(Describing.plain(error["reason"])): \(Describing.plain(error["message"]))")
+        }
+        for delivery in resolved?.array ?? [] { lines.append(line(delivery)) }
+        return lines + (explanation?.array?.compactMap(\.string) ?? [])
+    }
+
+    /// `videoData: frame/cam0/bgr:640x480@15/ (640x480, 15 frames/s)`
+    static func line(_ delivery: JSONValue) -> String {
+        let size = "\(Describing.plain(delivery["width"]))x\(Describing.plain(delivery["height"]))"
+        let rate = delivery["frameRate"]?.double.map { ", \(Describing.rate($0)) frames/s" } ?? ""
+        let topic = delivery["topic"]?.string ?? "\(Describing.plain(delivery["device"]))"
+        let why = delivery["why"]?.string.map { "; \($0)" } ?? ""
+        return "\(Describing.plain(delivery["output"])): \(topic) (\(size)\(rate))\(why)"
+    }
+}

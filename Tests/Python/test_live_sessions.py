@@ -1,0 +1,84 @@
+"""Sessions of the Python client, on the real bus."""
+
+from __future__ import annotations
+
+import unittest
+
+import camerabus
+from camerabus import AsyncClient, CannotAddOutput, Client, SessionNotFound, SessionNotRunning
+from live import LiveTestCase, TIMEOUT
+
+
+class Sessions(LiveTestCase):
+    def test_two_clients_get_theirs_from_one_stream_and_a_third_interrupts_them(self) -> None:
+        with Client(timeout=TIMEOUT) as other:
+            with self.client.session({"device": self.first, "frameRate": 30}, preset="1920x1080", name="large") as large:
+                with other.session({"device": self.first, "frameRate": 15}, preset="640x480") as small:
+                    sizes = []
+                    for session in (large, small):
+                        with session.frames(limit=2, timeout=TIMEOUT) as frames:
+                            frame = next(frames)
+                            sizes.append((frame.width, frame.height))
+                    self.assertEqual(sizes, [(1920, 1080), (640, 480)])
+                    self.assertTrue(small.explanation)
+                    wish = {"device": self.first, "activeFormat": {"pixelFormat": "RGGB", "width": 320, "height": 240}}
+                    with self.client.mirror("state/session/") as mirror:
+                        with self.client.session(wish, priority=10) as third:
+                            self.assertTrue(third.is_running)
+                            for session in (large, small):
+                                state = session.refresh().state
+                                assert state is not None and state.interruption is not None
+                                self.assertEqual(state.interruption.reason, "videoDeviceInUseByAnotherClient")
+                                self.assertEqual(state.interruption.by["session"], third.id)
+                                with self.assertRaises(SessionNotRunning):
+                                    session.delivery()
+                        topics = [f"state/session/{session.id}/" for session in (large, small)]
+                        mirror.wait(lambda state: all(state[topic]["state"] == "running" for topic in topics), TIMEOUT)
+        self.assertEqual(self.client.sessions(), [])
+
+    def test_actions_are_all_or_nothing_and_say_why(self) -> None:
+        session = self.client.session(self.first, outputs=["photo"])
+        self.addCleanup(session.delete)
+        with self.assertRaises(CannotAddOutput) as caught:
+            session.configure({"preset": "640x480"}, {"addOutput": "photo"})
+        self.assertIn("at most one", caught.exception.why)
+        self.assertEqual(session.refresh().state.preset, "high")
+        self.assertFalse(session.can_add({"addOutput": "metadata"}))
+        self.assertTrue(session.can_add({"addOutput": "preview"}))
+        answer = session.configure({"addOutput": {"type": "preview", "width": 320}}, {"preset": "1280x720"})
+        assert answer.state is not None
+        self.assertEqual([output["id"] for output in answer.state.outputs], ["photo", "preview"])
+        self.assertTrue((session.delivery("preview").rendition or "").startswith("jpeg:320x180@"))
+
+    def test_switching_cameras(self) -> None:
+        with self.client.session(self.first, outputs=["preview"], preset="640x480") as session:
+            answer = session.switch_camera()
+            self.assertEqual((answer.active, answer.switched), (self.second, True))
+            self.assertTrue(session.delivery().mirrored)
+            with session.frames(timeout=TIMEOUT) as frames:
+                self.assertEqual(next(frames).device, self.second)
+            found = self.client.find_session(session.id)
+            self.assertTrue(found.is_running)
+        with self.assertRaises(SessionNotFound):
+            found.refresh()
+
+    def test_a_device_that_is_not_there(self) -> None:
+        with self.assertRaises(camerabus.DeviceNotFound):
+            self.client.session("mic0")
+
+
+class AsyncSessions(LiveTestCase, unittest.IsolatedAsyncioTestCase):
+    async def test_the_same_for_asyncio(self) -> None:
+        async with AsyncClient(timeout=TIMEOUT) as client:
+            async with client.session(self.first, preset="640x480") as session:
+                self.assertTrue(session.is_running)
+                async with session.frames(timeout=TIMEOUT) as frames:
+                    self.assertEqual((await anext(frames)).width, 640)
+                self.assertEqual([each.id for each in await client.sessions()], [session.id])
+                found = await client.find_session(session.id)
+                await found.stop()
+                self.assertFalse((await session.refresh()).state.wanted)
+            made = await client.session(self.first)
+            self.assertFalse(made.is_running)
+            await made.delete()
+            self.assertEqual(await client.sessions(), [])
