@@ -33,7 +33,8 @@ extension BusError {
     }
 
     /// Every reason, in the order of the specification.
-    public static let meanings: [Meaning] = jsonRPC + devices + locks + configuration + sessions + groups + common + reserved
+    public static let meanings: [Meaning] =
+        jsonRPC + devices + locks + configuration + sessions + groups + common + reserved
 
     private static let jsonRPC = [
         Meaning(.parseError, "The request is no JSON (RFC 8259), or nested too deeply."),
