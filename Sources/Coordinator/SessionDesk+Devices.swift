@@ -436,11 +436,15 @@ extension SessionDesk {
         }
     }
 
+    private static let maximumSentences = 32
+
     /// The arbiter's sentences on the session's devices.
     func explanation(_ entry: Entry) -> [String] {
         guard entry.session.run.isWanted else { return [] }
-        return entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] }
-            + bandwidthSentences(entry.session)
+        let sentences =
+            entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] } + bandwidthSentences(entry.session)
+        // Each of many sessions on one camera is told of all the others.
+        return Array(sentences.prefix(Self.maximumSentences))
     }
 
     /// What a session that is not started would get if it were.

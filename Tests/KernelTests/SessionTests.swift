@@ -34,7 +34,10 @@ extension KernelTests {
             while try events.receive(within: 60)[0].bytes.elementsEqual("ack/1/".utf8) == false {}
             try client.start("session.start", ["session": .string(session)])
             #expect(try Self.next(events)["event"] == "didStartRunning")
-            let resolved = try client.reply(within: 60).result.get()["resolved"]?.array?.first
+            _ = try client.reply(within: 60).result.get()
+            // An emulated machine may take longer than the reply waits.
+            let answer = try client.call("session.get", ["session": .string(session)], within: 60)
+            let resolved = answer["resolved"]?.array?.first
             let reader = try FrameReader(bus, device, try #require(resolved?["rendition"]?.string))
             let before = try reader.next()
 
