@@ -15,7 +15,7 @@ import zmq
 
 from . import calls
 from .core import Core
-from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, Unauthorized
+from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError, Unauthorized
 from .finding import why_not
 from .frame import Frame
 from .sequences import Continuity, FrameContinuity
@@ -172,6 +172,10 @@ class FrameFeed:
     def open(self) -> Steps[None]:
         """Returns when the subscriptions are in force."""
         core = self._core
+        if not self._rendition or "/" in self._rendition:
+            # No topic could ask for it, so nobody would answer.
+            why = "it is empty" if not self._rendition else "it has a slash"
+            raise InvalidParams(f"{self._rendition!r} is no rendition: {why}.", {"path": "rendition", "why": why})
         hello = yield from core.ask(core.greeting())
         core.hello = hello
         if (status := hello.authorization.get("video")) in ("denied", "restricted"):
