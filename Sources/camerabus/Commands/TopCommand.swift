@@ -9,7 +9,7 @@ struct TopCommand: BusCommand {
         commandName: "top", abstract: "Shows rates, losses, readers and cost of every device, live.",
         discussion: """
             RATE is what the camera gives, in frames a second. LOST were lost by the driver, DAMAGED came so, and for those LEFT OUT there \
-            was no time: all since 'camerabus top' began. READERS counts subscribers and, once more in brackets, readers of shared memory; below a device stands what is made of its \
+            was no time: all since 'camerabus top' began. READERS counts subscribers and readers of shared memory, the latter in brackets, too; below a device stands what is made of its \
             frames for them. CPU is of one processor, MEMORY what the device's worker has in use. Ends by Ctrl-C.
 
             With --json: a line each time, {monotonic, bus: {load, residentBytes, requestRate, connections}, devices: [{id, state, \
