@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from camerabus.subscription import SILENCE
 from live import LiveTestCase, TIMEOUT
 
 LIMIT = 2.0  # seconds that a reader waits for a frame
@@ -31,6 +32,11 @@ async def main():
             print(frame.timestamp.monotonic, flush=True)
 asyncio.run(main())
 """
+_WATCH = """
+from camerabus import Client
+for event in Client().watch("heartbeat/"):
+    print(event.body["monotonic"], flush=True)
+"""
 
 
 class StoppedReaders(LiveTestCase):
@@ -50,17 +56,17 @@ class StoppedReaders(LiveTestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def stop_and_go_on(self, readers: list[tuple[str, subprocess.Popen[str], Path]]) -> None:
+    def stop_and_go_on(self, readers: list[tuple[str, subprocess.Popen[str], Path]], stop: float = STOP, rounds: int = 2) -> None:
         for name, process, errors in readers:
             assert process.stdout is not None
             self.assertTrue(process.stdout.readline(), f"{name}: {errors.read_text()}")
         with self.client.frames(self.first, rendition="gray:64x36", timeout=TIMEOUT) as frames:
-            for _ in range(2):
+            for _ in range(rounds):
                 begin = next(frames).timestamp.monotonic
                 for _, process, _ in readers:
                     process.send_signal(signal.SIGSTOP)
                 end = begin
-                while end < begin + STOP * 1e9:
+                while end < begin + stop * 1e9:
                     end = next(frames).timestamp.monotonic
                 for _, process, _ in readers:
                     process.send_signal(signal.SIGCONT)
@@ -87,6 +93,9 @@ class StoppedReaders(LiveTestCase):
     def test_of_the_command_line_too(self) -> None:
         command = ["camerabus", "frames", self.first, "--json", "--timeout", str(LIMIT)]
         self.stop_and_go_on([self.reader(f"frames {more}", [*command, *more]) for more in ([], ["--shared"]) for _ in range(4)])
+
+    def test_of_events_too(self) -> None:
+        self.stop_and_go_on([self.reader(f"watch {number}", self.python(_WATCH)) for number in range(8)], SILENCE + 1, rounds=3)
 
 
 if __name__ == "__main__":
