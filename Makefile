@@ -8,6 +8,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 DATADIR ?= $(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
 SYSCONFDIR ?= /etc
 # An empty PREFIX, usually a variable that isn't set, would strew the programs over / itself.
 with_prefix = $(if $(strip $(PREFIX)),,$(error PREFIX is empty; name where to install, as in: make $@ PREFIX=/usr/local))
@@ -52,7 +53,7 @@ format: ## Format the Swift sources
 lint: ## Check formatting, scripts and the service's unit
 	@Tests/run format scripts deploy
 
-install: ## Install what `make build` built, with unit, configuration and completions (DESTDIR, PREFIX)
+install: ## Install what `make build` built, with unit, configuration, completions and the C header (DESTDIR, PREFIX)
 	@:$(with_prefix)
 	@for program in $(PROGRAMS); do [ -x .build/release/$$program ] || { echo "make install: first make build" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SYSCONFDIR)/camerabus
@@ -67,6 +68,9 @@ install: ## Install what `make build` built, with unit, configuration and comple
 	umask 022; .build/release/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
 	umask 022; .build/release/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
 	umask 022; .build/release/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(DATADIR)/doc/camerabus
+	install -m 644 Protocol/c/camerabus_ring.h $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h
+	install -m 644 Protocol/c/example.c $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
 	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'To start the service now and at each boot:' \
 	    '    systemd-sysusers && systemctl daemon-reload && systemctl enable --now camerabusd' \
 	    'To let somebody use it:' '    usermod -aG camerabus NAME'
@@ -86,6 +90,8 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 	rm -f $(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
 	rm -f $(DESTDIR)$(BASH_COMPLETIONS)/camerabus $(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus $(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	rm -f $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
+	[ ! -d $(DESTDIR)$(DATADIR)/doc/camerabus ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DATADIR)/doc/camerabus
 	[ -z "$(PYTHONDIR)" ] || rm -rf $(DESTDIR)$(PYTHONDIR)/camerabus
 
 clean: ## Remove what was built

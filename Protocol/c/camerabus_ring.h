@@ -4,16 +4,20 @@
  *
  *     #include "camerabus_ring.h"                     // before all others, or with _GNU_SOURCE defined
  *
- *     int socket = camerabus_ring_connect("/run/camerabus/media/cam0.ring", "native");
- *     struct camerabus_ring ring;
- *     if (camerabus_ring_receive(socket, &ring, 10000) == CAMERABUS_RING_OK) {
- *         struct camerabus_ring_frame frame;
- *         while (camerabus_ring_wait(&ring, CAMERABUS_RING_NEWEST, 1000, &frame) == CAMERABUS_RING_FRAME) {
- *             use(camerabus_ring_pixels(&ring, &frame), frame.bytes);
- *             if (!camerabus_ring_is_intact(&ring, &frame)) forget();      // it was overwritten meanwhile
- *         }
- *         camerabus_ring_detach(&ring);
+ *     struct camerabus_ring_reader reader;
+ *     struct camerabus_ring_frame frame;
+ *     int result = camerabus_ring_reader_open(&reader, "/run/camerabus/media/cam0.ring", "native");
+ *     while (result >= 0) {
+ *         result = camerabus_ring_reader_next(&reader, CAMERABUS_RING_NEWEST, 10000, &frame);
+ *         if (result != CAMERABUS_RING_FRAME) break;
+ *         use(camerabus_ring_pixels(&reader.ring, &frame), frame.bytes);
+ *         if (!camerabus_ring_reader_is_intact(&reader, &frame)) forget();      // it was overwritten meanwhile
  *     }
+ *     fprintf(stderr, "%s %s\n", camerabus_ring_reason(result), reader.ring.message);
+ *     camerabus_ring_reader_close(&reader);
+ *
+ * A reader follows the connection: it goes from ring to ring as the format changes, and says GONE when the worker is: open it again
+ * then. example.c is a whole program. Who has a loop of their own takes the parts: connect, receive, wait, look, detach.
  *
  * Nothing here trusts what the memory says: RING.md tells what is checked. One thread at a time uses a ring.
  */
@@ -24,6 +28,9 @@
 #define _GNU_SOURCE
 #endif
 #include <errno.h>
+#if defined(__GLIBC__) && !defined(__USE_MISC)
+#error "include camerabus_ring.h before all others, or compile with -D_GNU_SOURCE or -std=gnu99"
+#endif
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
@@ -78,6 +85,33 @@ enum camerabus_ring_result {
     /* The memory could become shorter, which would end whoever reads it. */
     CAMERABUS_RING_NOT_SEALED = -10014
 };
+
+/* What a result means, in a few words. */
+static inline const char *camerabus_ring_reason(int result) {
+    switch (result) {
+    case CAMERABUS_RING_OK: return "done";
+    case CAMERABUS_RING_FRAME: return "a frame";
+    case CAMERABUS_RING_TIMED_OUT: return "nothing came in time";
+    case CAMERABUS_RING_CLOSED: return "the ring is closed; the connection may bring another";
+    case CAMERABUS_RING_REFUSED: return "the worker gives no frames for now:";
+    case CAMERABUS_RING_GONE: return "the worker has gone; connect again";
+    case CAMERABUS_RING_TOO_SHORT: return "the memory is too short for a ring";
+    case CAMERABUS_RING_MAGIC: return "the memory holds no ring";
+    case CAMERABUS_RING_VERSION: return "a ring of a version that this program can't read";
+    case CAMERABUS_RING_SLOTS: return "a ring with a wrong number of slots";
+    case CAMERABUS_RING_KEEP: return "a ring that keeps a wrong number of frames";
+    case CAMERABUS_RING_RECORD_BYTES: return "a ring with records of a wrong size";
+    case CAMERABUS_RING_TABLE_OFFSET: return "a ring with its table in a wrong place";
+    case CAMERABUS_RING_PIXELS_OFFSET: return "a ring with its pixels in a wrong place";
+    case CAMERABUS_RING_SLOT_BYTES: return "a ring with slots of a wrong size";
+    case CAMERABUS_RING_SIZE: return "a ring of a wrong size";
+    case CAMERABUS_RING_TEXT: return "a ring with a text that is none";
+    case CAMERABUS_RING_DIMENSIONS: return "a ring with pictures of a wrong size";
+    case CAMERABUS_RING_PLANES: return "a ring with wrong planes";
+    case CAMERABUS_RING_NOT_SEALED: return "the memory is not sealed: reading what was cut off would end this program";
+    default: return result < 0 ? strerror(-result) : "no result of this header";
+    }
+}
 
 /* Which frame is wanted, of those that are newer than the last one. */
 enum camerabus_ring_order { CAMERABUS_RING_NEWEST = 0, CAMERABUS_RING_NEXT = 1 };
@@ -429,6 +463,99 @@ static inline int camerabus_ring_receive(int connection, struct camerabus_ring *
     close(descriptor);
     strcpy(ring->message, text);
     return result;
+}
+
+/* Whether something has come on the connection, without taking it: OK (camerabus_ring_receive takes it), TIMED_OUT (nothing: the
+ * worker lives), GONE, or an error. A worker that was killed has closed no ring, so it shows here only. */
+static inline int camerabus_ring_look(int connection) {
+    char byte;
+    ssize_t count;
+    do count = recv(connection, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    while (count < 0 && errno == EINTR);
+    if (count > 0) return CAMERABUS_RING_OK;
+    if (count == 0 || errno == ECONNRESET) return CAMERABUS_RING_GONE;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? CAMERABUS_RING_TIMED_OUT : -errno;
+}
+
+/* A connection and its newest ring. */
+struct camerabus_ring_reader {
+    int connection;
+    struct camerabus_ring ring; /* memory is NULL while there is none */
+    uint64_t lost;              /* frames that were skipped, overwritten while in use, or of no use without those */
+    uint64_t late;              /* of them: overwritten while in use */
+    /* Of a format whose frames build on one another (H.264). */
+    int is_chained, has_begun, is_broken;
+};
+
+/* Connects, and asks for a rendition: OK, or -errno. */
+static inline int camerabus_ring_reader_open(struct camerabus_ring_reader *reader, const char *path, const char *rendition) {
+    memset(reader, 0, sizeof *reader);
+    reader->connection = camerabus_ring_connect(path, rendition);
+    return reader->connection < 0 ? reader->connection : CAMERABUS_RING_OK;
+}
+
+static inline void camerabus_ring_reader_close(struct camerabus_ring_reader *reader) {
+    camerabus_ring_detach(&reader->ring);
+    if (reader->connection >= 0) close(reader->connection);
+    reader->connection = -1;
+}
+
+/* Takes what the connection brings, at most so many milliseconds: as camerabus_ring_receive, but the ring before stays unless another
+ * takes its place. */
+static inline int camerabus_ring_reader_receive(struct camerabus_ring_reader *reader, int milliseconds) {
+    struct camerabus_ring fresh;
+    int result = camerabus_ring_receive(reader->connection, &fresh, milliseconds);
+    if (result == CAMERABUS_RING_TIMED_OUT) return result;
+    memcpy(reader->ring.message, fresh.message, sizeof fresh.message);
+    if (result != CAMERABUS_RING_OK) return result;
+    camerabus_ring_detach(&reader->ring);
+    reader->ring = fresh;
+    reader->is_chained = reader->has_begun = 0;
+    reader->is_broken = 1;
+    return result;
+}
+
+/* The next frame, from ring to ring, at most so many milliseconds from now: FRAME, TIMED_OUT, REFUSED (ring.message says why; call again,
+ * for frames come when they can), GONE (close it, and open it again), or an error.
+ *
+ * Frames that build on one another (H.264) come one after the other, whatever the order, from a key frame on, and after a loss from
+ * the next one on. A call may unmap the ring of the frame before. */
+static inline int camerabus_ring_reader_next(
+    struct camerabus_ring_reader *reader, enum camerabus_ring_order order, int milliseconds, struct camerabus_ring_frame *frame) {
+    int64_t until = camerabus_ring_now() + (int64_t)(milliseconds < 0 ? 0 : milliseconds) * 1000000;
+    memset(frame, 0, sizeof *frame);
+    for (;;) {
+        int64_t left = (until - camerabus_ring_now() + 999999) / 1000000;
+        int result = CAMERABUS_RING_CLOSED, wait = left < 0 ? 0 : left < 1000 ? (int)left : 1000;
+        if (reader->ring.memory)
+            result = camerabus_ring_wait(&reader->ring, reader->is_chained ? CAMERABUS_RING_NEXT : order, wait, frame);
+        if (result == CAMERABUS_RING_FRAME) {
+            reader->is_chained = frame->keyframe >= 0;
+            if (reader->has_begun) reader->lost += frame->skipped;
+            if (frame->skipped) reader->is_broken = 1;
+            if (reader->is_broken && frame->keyframe == 0) {
+                reader->lost += (uint64_t)reader->has_begun;
+                continue;
+            }
+            reader->has_begun = 1;
+            reader->is_broken = 0;
+            return result;
+        }
+        /* Also while frames are missing: a worker that was killed has closed no ring. */
+        result = camerabus_ring_reader_receive(reader, result == CAMERABUS_RING_CLOSED && left > 0 ? (int)left : 0);
+        if (result == CAMERABUS_RING_OK) continue;
+        if (result != CAMERABUS_RING_TIMED_OUT || camerabus_ring_now() >= until) return result;
+    }
+}
+
+/* 1 if what was read from the frame's pixels until now is good. 0: it was overwritten; throw away what was made of it. */
+static inline int camerabus_ring_reader_is_intact(
+    struct camerabus_ring_reader *reader, const struct camerabus_ring_frame *frame) {
+    if (camerabus_ring_is_intact(&reader->ring, frame)) return 1;
+    reader->late++;
+    reader->lost++;
+    reader->is_broken = 1;
+    return 0;
 }
 
 #endif

@@ -48,6 +48,8 @@ final class Subscription {
     private let wantsLastWord: Bool
     private var isWelcome = false
     private var nonce: String?
+    // Of the answer that comes behind all that is on its way.
+    private var probe: String?
     private var isPaused = false
     private var lastMessage: Int64
     private var lastHeartbeat: Int64?
@@ -119,6 +121,7 @@ final class Subscription {
             return askForAcknowledgement()
         } else if topic.starts(with: "ack/".utf8) {
             if let nonce, topic.elementsEqual(Topic.ack(nonce: nonce).bytes) { acknowledged() }
+            if let probe, topic.elementsEqual(Topic.ack(nonce: probe).bytes) { judgeSilence(after: probe) }
             return
         } else if topic.elementsEqual(Topic.welcome.text.utf8) {
             return
@@ -181,6 +184,21 @@ final class Subscription {
         let (due, overflow) = lastMessage.addingReportingOverflow(silence)
         if overflow { return }
         guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForSilence() } }
+        // Nobody has read meanwhile.
+        if isPaused { return alarm(at: MonotonicClock.now() + 1_000_000_000) { $0.watchForSilence() } }
+        // This process may have been stopped, and what came meanwhile lies in the socket: the answer comes behind it.
+        let probe = hexadecimal(randomBytes(8))
+        self.probe = probe
+        try? socket.subscribe(Topic.ack(nonce: probe).text)
+        alarm(at: MonotonicClock.now() + 1_000_000_000) { $0.judgeSilence(after: probe) }
+    }
+
+    private func judgeSilence(after probe: String) {
+        guard probe == self.probe, let silence = plan.silence else { return }
+        self.probe = nil
+        try? socket.unsubscribe(Topic.ack(nonce: probe).text)
+        let (due, overflow) = lastMessage.addingReportingOverflow(silence)
+        guard !overflow, due <= MonotonicClock.now() else { return watchForSilence() }
         fail(.silent(silenceReport(silence)))
     }
 

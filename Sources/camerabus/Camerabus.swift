@@ -45,6 +45,10 @@ extension Camerabus {
     /// - Throws: ``Failure`` with what to type instead, where that is known; else the parser's error.
     static func command(_ arguments: [String]) throws -> any ParsableCommand {
         let arguments = Typing.globalOptionsBehindCommand(arguments)
+        let commands = configuration.subcommands.compactMap { $0.configuration.commandName }
+        if let advice = Typing.unknownCommand(arguments, of: commands) {
+            throw Failure(status: ExitStatus.usage, description: "Error: \(Table.printable(advice))")
+        }
         do {
             return try parse(arguments)
         } catch {

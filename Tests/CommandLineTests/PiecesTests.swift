@@ -68,6 +68,13 @@ import Testing
         #expect(FileNamePattern(argument: "%s-%02d.jpg")?.name(7, device: "cam0") == "cam0-07.jpg")
         for wrong in ["", "f-%", "f-%x.jpg", "f-%5", "f-%99999d", "folder/"] {
             #expect(FileNamePattern(argument: wrong) == nil)
+            #expect(throws: ValidationError.self) { try FileNamePattern(reading: wrong) }
+        }
+        do {
+            _ = try Camerabus.command(["frames", "cam0", "-o", "h-%s.raw"])
+            Issue.record("a name with %s was taken")
+        } catch {
+            #expect(Camerabus.fullMessage(for: error).contains("behind '%' stands 'd'"))
         }
     }
 

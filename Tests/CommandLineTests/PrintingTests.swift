@@ -53,7 +53,7 @@ import Testing
             return [
                 "worker_time\(label)": time, "worker_frames\(label)": frames, "worker_dropped\(label)": dropped,
                 "worker_damaged\(label)": damaged, "worker_lost\(label)": 0, "worker_subscriptions\(label)": 2,
-                "worker_readers\(label)": 5,
+                "worker_readers\(label)": 5, "worker_ringReaders\(label)": 2,
                 "worker_processorTime\(label)": time / 10, "worker_residentBytes\(label)": 30 << 20,
                 "worker_rendition_frames\(rendition)": frames, "worker_rendition_dropped\(rendition)": dropped,
             ]
@@ -65,8 +65,8 @@ import Testing
         #expect(
             traffic.lines == [
                 "Bus: 0.0 % CPU, -, 10.0 requests/s, 0 connections", "",
-                "ID    STATE      FORMAT  RATE  LOST  DAMAGED  LEFT OUT  READERS     CPU  MEMORY  LOCKED BY",
-                "cam0  streaming  -       30.0     0        1         2        5  10.0 %  30 MiB  -",
+                "ID    STATE      FORMAT  RATE  LOST  DAMAGED  LEFT OUT       READERS     CPU  MEMORY  LOCKED BY",
+                "cam0  streaming  -       30.0     0        1         2  5 (2 shared)  10.0 %  30 MiB  -",
                 "    jpeg:640x360: 30.0/s, 3 left out",
             ])
         #expect(traffic.json["devices"]?[0]?["frameRate"]?.double == 30)

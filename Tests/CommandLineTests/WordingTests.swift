@@ -1,3 +1,4 @@
+import ArgumentParser
 import BusClient
 import BusProtocol
 import JSON
@@ -90,6 +91,30 @@ import Testing
         #expect(advice("set a gain -5")?.hasSuffix(": gain=-5") == true)
         #expect(advice("set a x=1 gain -0.5")?.hasSuffix(": gain=-0.5") == true)
         #expect(advice("frames a b jpeg -n 2") != nil && advice("frames a jpeg --nonsense") == nil)
+        #expect(advice("frames a jpeg --format x") == nil && advice("frames a b jpeg -o - --shared --json -n2") != nil)
+    }
+
+    @Test func `a command that there is not is told, with the one that may be meant`() {
+        func told(_ words: String) -> String? {
+            Typing.unknownCommand(
+                words.split(separator: " ").map(String.init), of: ["frames", "formats", "format", "top"])
+        }
+        #expect(told("fames cam0")?.contains("no command 'fames'. Did you mean 'frames'?") == true)
+        #expect(told("foramt")?.contains("'format'?") == true && told("hepl")?.contains("'help'?") == true)
+        #expect(told("help nope")?.hasPrefix("There is no command 'nope'. 'camerabus") == true)
+        for fine in ["", "frames", "help", "help top", "--help", "--version", "--nonsense"] {
+            #expect(told(fine) == nil, "\(fine)")
+        }
+        #expect(throws: Failure.self) { try Camerabus.command(["help", "nope"]) }
+        #expect(throws: Never.self) { try Camerabus.command(["help", "frames"]) }
+    }
+
+    @Test func `what can't be a device's name is told with the names that there are`() {
+        #expect(
+            Naming.refusal("no device", ["cam0", "cam1"]).hasSuffix(
+                "'no device' is no device id; there are cam0, cam1."))
+        #expect(Naming.refusal("CAM0", ["cam0"]).hasSuffix("Did you mean 'cam0'?"))
+        #expect(Naming.refusal("x/", []).hasSuffix("; there are no devices."))
     }
 
     @Test func `pairs without their sign are seen`() throws {

@@ -71,7 +71,7 @@ class Frames(LiveTestCase):
             self.skipTest("Protocol/vectors is not there")
         for case in file["cases"]:
             text = vectors.frame(case["frames"][0]).decode(errors="replace")
-            if case["valid"] or "/" in text or not text or "\N{REPLACEMENT CHARACTER}" in text:
+            if case["valid"] or "\N{REPLACEMENT CHARACTER}" in text:
                 continue
             with self.subTest(case["name"]), self.assertRaises(CaptureError) as caught:
                 next(self.client.frames(self.first, rendition=text, timeout=TIMEOUT))
@@ -116,6 +116,7 @@ class SharedFrames(LiveTestCase):
                 self.assertTrue(frame.payload.readonly)
                 self.assertEqual((picture.counter, copy.captureSequence), (frame.captureSequence % 2**32, frame.captureSequence))
                 self.assertEqual(frame.topic, f"buffer/{frame.device}/gray:640x0/")
+                self.assertTrue(repr(frame).startswith(f"<RingFrame {frame.device} gray:640x0 "), repr(frame))
             self.assertEqual(list(frames.late), [self.first, self.second])
 
     def test_what_can_t_be_made_is_told(self) -> None:

@@ -205,6 +205,11 @@ class Rings(unittest.TestCase):
                 with self.assertRaises(BusNotRunning):
                     connection.next(10)
 
+    def test_where_nobody_can_answer_it_says_why(self) -> None:
+        for path, why in {"/tmp/" + "x" * 120: "too long", "/nowhere/cam0.ring": "No such file"}.items():
+            with self.subTest(why), self.assertRaisesRegex(BusNotRunning, why):
+                RingConnection(path)
+
     def test_a_worker_that_was_killed_closes_its_connection_only(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
             path = f"{folder}/cam0.ring"

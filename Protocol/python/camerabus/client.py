@@ -201,7 +201,8 @@ class Client(RigCalls, SessionCalls, SourceMethods):
     ) -> Frames:
         """The newest frame of each device, in turn. When this returns, the subscription is in force.
 
-        Whoever is slow misses frames, and never sees old ones; `frame.lost` counts. `rendition` is what is wanted:
+        Whoever is slow misses frames; `frame.lost` counts. After a pause of the program the first few (four at most) may be as old as the
+        pause: `frame.timestamp.monotonic` tells, and `shared` ones never are (Protocol/SPEC.md, section 9.5). `rendition` is what is wanted:
         `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a loss from the
         next one on. `limit` ends the loop after so many frames.
 
@@ -260,12 +261,13 @@ class Frames(Iterator[Frame]):
 
     @property
     def lost(self) -> dict[str, int]:
-        """Frames missed so far, by device."""
+        """Frames missed so far, by device; around the start of a new stream none are counted (Protocol/SPEC.md, section 9.5)."""
         return self._feed.lost
 
     @property
     def late(self) -> dict[str, int]:
-        """Of `shared` frames: those that were overwritten before they were used, or while they were, by device."""
+        """Of `shared` frames: those that were overwritten before they were used, or while they were, by device. Those of the first kind
+        count as `lost` too: missed are `lost`, and those that were not intact."""
         return self._feed.late
 
     @property

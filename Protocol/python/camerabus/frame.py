@@ -20,7 +20,8 @@ _SINGLE = {"GREY", "BA81", "GBRG", "GRBG", "RGGB"}
 class Frame:
     """One frame: `header` as it was sent, `payload` its pixels without a copy.
 
-    `lost` counts the frames of this topic and stream that this subscriber missed since the frame it got before.
+    `lost` counts the frames of this topic and stream that this subscriber missed since the frame it got before; it is 0 for the first
+    of each stream (Protocol/SPEC.md, section 9.5).
     """
 
     topic: str
@@ -30,9 +31,9 @@ class Frame:
 
     def __repr__(self) -> str:
         if (error := self.error) is not None:
-            return f"<Frame {self.device} {self.rendition}: none, {error.reason}: {error}>"
+            return f"<{type(self).__name__} {self.device} {self.rendition}: none, {error.reason}: {error}>"
         what = f"{self.sequence}, {self.width}x{self.height} {self.format}, {len(self.payload)} bytes"
-        return f"<Frame {self.device} {self.rendition} {what}{f', {self.lost} lost before it' if self.lost else ''}>"
+        return f"<{type(self).__name__} {self.device} {self.rendition} {what}{f', {self.lost} lost before it' if self.lost else ''}>"
 
     @staticmethod
     def parse(topic: bytes, header: bytes, payload: memoryview, lost: int = 0) -> Frame:

@@ -142,7 +142,7 @@ def _need(condition: bool, flaw: str) -> None:
         raise RingFlaw(flaw)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RingFrame(Frame):
     """A frame whose `payload` lies in the ring, where the device overwrites it after some frames more.
 
@@ -312,7 +312,7 @@ class RingConnection:
             self._socket.send(json.dumps({"rendition": rendition}).encode())
         except OSError as error:
             self._socket.close()
-            raise BusNotRunning(f"Nobody answers at {path}: {error.strerror}.") from None
+            raise BusNotRunning(f"Nobody answers at {path}: {error.strerror or error}.") from None
         self._closed = False
         self._wants_ring = True
         self._continuity = FrameContinuity()

@@ -56,7 +56,7 @@ class RingLink:
         except OSError as error:
             connection.close()
             self._failures += 1
-            self.problem = f"{self._path}: {os.strerror(error.errno or errno.EIO)}"
+            self.problem = f"{self._path}: {error.strerror or error}"
             return
         self._socket, self.problem = connection, None
 

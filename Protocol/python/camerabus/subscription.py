@@ -15,7 +15,7 @@ import zmq
 
 from . import calls
 from .core import Core
-from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, Unauthorized
+from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError, Unauthorized
 from .finding import why_not
 from .frame import Frame
 from .sequences import Continuity, FrameContinuity
@@ -27,6 +27,7 @@ from .values import Event
 PASSING = frozenset({"deviceDisconnected", "deviceInUse", "workerCrashed", "interrupted", "internalError", "limitExceeded"})
 FrameErrors: TypeAlias = Literal["wait", "raise", "frames"]
 SILENCE = 3.0  # seconds without a heartbeat, of which there is one a second, after which nobody is there
+PROBE = 1.0  # seconds that an answer may take, when silence is to be told from having been stopped
 HEARTBEAT, LAST_WORD = "heartbeat/", "event/bus/"
 Message = list[zmq.Frame]
 # As a name of a member only: a quotation mark in a text has a backslash in front of it.
@@ -55,7 +56,7 @@ class Subscription:
         self.is_in_force = False
         self.connections = 0
         self._early: deque[Message] = deque(maxlen=room)
-        self._ack = b""
+        self._ack = self._probe = b""
 
     def begin(self) -> bool:
         """Takes in what has come, for later, until this is in force."""
@@ -79,12 +80,30 @@ class Subscription:
                 self._ack = f"ack/{uuid.uuid4().hex}/".encode()
                 self.socket.setsockopt(zmq.SUBSCRIBE, self._ack)
             elif topic.startswith(b"ack/"):
-                if topic == self._ack:
+                if topic == self._probe:
+                    self._forget_probe()
+                elif topic == self._ack:
                     self._forget_ack()
                     self.is_in_force = True
                     self.connections += 1
             else:
                 return message
+
+    def probe(self) -> None:
+        """Asks for a word that comes behind all that is on its way: a program that was stopped finds its messages before it."""
+        self._forget_probe()
+        self._probe = f"ack/{uuid.uuid4().hex}/".encode()
+        self.socket.setsockopt(zmq.SUBSCRIBE, self._probe)
+
+    @property
+    def is_probing(self) -> bool:
+        """The word has not come yet."""
+        return bool(self._probe)
+
+    def _forget_probe(self) -> None:
+        if self._probe:
+            self.socket.setsockopt(zmq.UNSUBSCRIBE, self._probe)
+            self._probe = b""
 
     def _forget_ack(self) -> None:
         if self._ack:
@@ -153,6 +172,10 @@ class FrameFeed:
     def open(self) -> Steps[None]:
         """Returns when the subscriptions are in force."""
         core = self._core
+        if not self._rendition or "/" in self._rendition:
+            # No topic could ask for it, so nobody would answer.
+            why = "it is empty" if not self._rendition else "it has a slash"
+            raise InvalidParams(f"{self._rendition!r} is no rendition: {why}.", {"path": "rendition", "why": why})
         hello = yield from core.ask(core.greeting())
         core.hello = hello
         if (status := hello.authorization.get("video")) in ("denied", "restricted"):
@@ -189,6 +212,7 @@ class FrameFeed:
     def next(self) -> Steps[Frame]:
         until = deadline(self._timeout)
         self._heard = time.monotonic()
+        probes, has_probed = False, False
         while True:
             for step in range(len(self._subscriptions)):
                 index = (self._turn + step) % len(self._subscriptions)
@@ -198,10 +222,17 @@ class FrameFeed:
                     if (frame := self._frame(message, self._devices[index])) is not None:
                         return frame
                     if self.last_error is not told:
-                        until = deadline(self._timeout)  # that it says why is a sign of life, too
+                        until, probes = deadline(self._timeout), False  # that it says why is a sign of life, too
+                    elif probes:
+                        until, probes = deadline(self._timeout), False  # it was overwritten while this process was stopped
             if self._bus is not None and self._bus.receive() is not None:
                 raise BusEnded(f"The bus at {self._core.directory} has ended.")
-            if is_over(until):
+            if is_over(until) and not has_probed:
+                # This process may have been stopped: what has come meanwhile is taken first.
+                until, probes, has_probed = deadline(PROBE), True, True
+                for each in self._subscriptions:
+                    each.probe()
+            elif is_over(until) or (probes and not any(each.is_probing for each in self._subscriptions)):
                 raise (yield from self._explain(self._devices, "gave no frame"))
             if is_over(self._heard + SILENCE):
                 # Workers outlive their coordinator for a while; when neither gives a sign of life, nobody is there.
@@ -313,6 +344,7 @@ class EventFeed:
         self.subscription: Subscription | None = None
         self._heard = 0.0
         self._has_ended = False
+        self._probed_until: float | None = None
 
     def __str__(self) -> str:
         return f"of {', '.join(self._topics)}{'' if self.subscription else ': closed'}"
@@ -338,7 +370,7 @@ class EventFeed:
 
     def rest(self) -> None:
         """Starts the time in which something must be heard anew."""
-        self._heard = time.monotonic()
+        self._heard, self._probed_until = time.monotonic(), None
 
     def next(self, until: float) -> Steps[Event | None]:
         """The next event; None: nothing in time."""
@@ -378,13 +410,19 @@ class EventFeed:
 
     def wait(self, until: float) -> Wait:
         """A wait for the next message, unless there is nobody to send one."""
+        assert self.subscription is not None
         if is_over(self._heard + SILENCE):
+            # This process may have been stopped: what has come meanwhile is taken first.
+            if self._probed_until is None:
+                self._probed_until = deadline(PROBE)
+                self.subscription.probe()
+            if self.subscription.is_probing and not is_over(self._probed_until):
+                return Wait((self.subscription.socket,), min(until, self._probed_until))
             self.rest()
             problem = why_not(self._core.directory)
             if problem is None:
                 raise BusTimeout(f"The bus at {self._core.directory} has been silent for {SILENCE:g} s.")
             raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
-        assert self.subscription is not None
         return Wait((self.subscription.socket,), min(until, self._heard + SILENCE))
 
     def _event(self, topic: str, body: Mapping[str, Any]) -> Event | None:

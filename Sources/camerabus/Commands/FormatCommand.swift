@@ -64,6 +64,7 @@ struct FormatCommand: BusCommand {
 
     func run(_ client: Client) async throws {
         guard size != nil || fps != nil else { return try await show(client) }
+        try await checkID(client)
         let change = JSONValue.members([
             "device": .string(device), "activeFormat": size?.json(pixelFormat: try await code(client)),
             "frameRate": fps?.json,
@@ -81,6 +82,20 @@ struct FormatCommand: BusCommand {
         try Output.line((dryRun ? "would be " : "") + Self.line(device, answer["applied"]?[device]))
         Adjustments.note(answer)
         Keeping.note(answer)
+    }
+
+    /// `format cam0 MJPG` takes a pixel format for the id of a format.
+    private func checkID(_ client: Client) async throws {
+        guard case .id(let id)? = size else { return }
+        let formats = try await client.formats(device, timeout: timeout)
+        guard !formats.contains(where: { $0["id"]?.string == id }),
+            let code = Self.code(id, of: formats.compactMap { $0["pixelFormat"]?.string })
+        else { return }
+        throw Failure(
+            status: ExitStatus.refused,
+            description: Table.printable(
+                "formatUnsupported: '\(id)' is a pixel format, and goes with a size: "
+                    + "camerabus format \(device) WIDTHxHEIGHT --pixel \(code)"))
     }
 
     /// The pixel format as the device spells it, whatever its case.

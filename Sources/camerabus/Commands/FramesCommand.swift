@@ -9,7 +9,8 @@ struct FramesCommand: BusCommand {
         commandName: "frames", abstract: "Receives frames: a line for each, files, or the bytes themselves.",
         discussion: """
             RENDITION is 'native', the device's own format, or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]… with FORMAT one of jpeg, bgr, rgb, \
-            gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second. \
+            gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second; of \
+            H.264 ('native@5') a rate leaves the key frames only, as seldom as the camera makes them. \
             Options are q=QUALITY, 1 to 100 (80); rotate=ANGLE, by which the picture is turned clockwise: 90, 180 or 270 degrees; and mirror, \
             which exchanges left and right after that. Width and height are those of the turned picture, and a ';' wants quotation marks in \
             a shell. A device makes 8 different renditions at a time, unless its bus is configured otherwise; a further one is refused \
@@ -20,9 +21,9 @@ struct FramesCommand: BusCommand {
             line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \
             before it. With --json the line is the frame's header with "bytes", "lost" and, with -o, "file".
 
-            With --shared the pixels are read from memory that all readers on this machine share, where the bus has it: the same frames, for a             fraction of the work. A frame that was overwritten before it was written out counts as lost.
+            With --shared the pixels are read from memory that all readers on this machine share, where the bus has it: the same frames, for a fraction of the work. A frame that was overwritten before it was written out counts as lost.
 
-            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the             seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how             many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with             'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
+            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how             many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with             'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
 
             When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
             with status 130. Either way no file is left half-written.
@@ -60,7 +61,7 @@ struct FramesCommand: BusCommand {
             Write each frame's bytes: '-' to standard output, one after the other; else to a file, whose name has the number \
             of the frame, from 1, at %d or %05d. Without it each frame takes the file's place. Files are never seen half-written.
             """, valueName: "file"),
-        completion: .file())
+        completion: .file(), transform: FileNamePattern.init(reading:))
     var output: FileNamePattern?
 
     @Flag(help: "Read the pixels from shared memory.")
@@ -95,6 +96,7 @@ struct FramesCommand: BusCommand {
                 timeout: timeout
             ).run(client)
         }
+        try await Naming.check(device, client, timeout: timeout)
         let frames = try await client.frames(
             device, rendition, shared: shared, silence: Self.patience(timeout, rendition), timeout: timeout)
         var first: Int64?

@@ -9,19 +9,23 @@ struct TopCommand: BusCommand {
         commandName: "top", abstract: "Shows rates, losses, readers and cost of every device, live.",
         discussion: """
             RATE is what the camera gives, in frames a second. LOST were lost by the driver, DAMAGED came so, and for those LEFT OUT there \
-            was no time: all since 'camerabus top' began. READERS counts subscribers and readers of shared memory; below a device stands what is made of its \
+            was no time: all since 'camerabus top' began. READERS counts subscribers and readers of shared memory, the latter in brackets, too; below a device stands what is made of its \
             frames for them. CPU is of one processor, MEMORY what the device's worker has in use. Ends by Ctrl-C.
 
             With --json: a line each time, {monotonic, bus: {load, residentBytes, requestRate, connections}, devices: [{id, state, \
-            activeFormat, frameRate, lost, damaged, leftOut, subscriptions, readers, load, residentBytes, renditions}]}; a load of 1 is \
+            activeFormat, frameRate, lost, damaged, leftOut, subscriptions, readers, sharedReaders, load, residentBytes, renditions}]}; a load of 1 is \
             all of one processor.
 
             EXAMPLES:
               camerabus top
+              camerabus top cam0
               camerabus top --interval 5 --json | jq -c '[.devices[] | {id, frameRate, load}]'
             """)
 
     @OptionGroup var options: GlobalOptions
+
+    @Argument(help: "The devices to show (default: all).", completion: deviceCompletion)
+    var devices: [String] = []
 
     @Option(
         parsing: .unconditional, help: ArgumentHelp("From one look to the next, in seconds.", valueName: "seconds"))
@@ -39,6 +43,8 @@ struct TopCommand: BusCommand {
     }
 
     func run(_ client: Client) async throws {
+        // Of a name that nothing has the bus says so.
+        for device in devices { _ = try await client.device(device, timeout: timeout) }
         let first = try await sample(client)
         var before = first
         var left = number ?? .max
@@ -54,7 +60,9 @@ struct TopCommand: BusCommand {
     private func sample(_ client: Client) async throws -> TrafficSample {
         let counters = try await client.call("bus.metrics", timeout: timeout)["counters"]?.object ?? [:]
         let time = MonotonicClock.now()
-        return TrafficSample(time: time, devices: try await client.devices(timeout: timeout), counters: counters)
+        let all = try await client.devices(timeout: timeout)
+        let wanted = all.filter { device in devices.isEmpty || device["id"]?.string.map(devices.contains) ?? false }
+        return TrafficSample(time: time, devices: wanted, counters: counters)
     }
 
     private func show(_ traffic: Traffic) throws {

@@ -37,8 +37,11 @@ struct WhoCommand: BusCommand {
             client = try await options.connect()
         } catch {
             guard case .noBus = error, isNode || device == nil else { throw error }
+            let usages = ForeignHolders.usages(nodes: try nodes())
+            // Neither a bus nor a camera: that there is no bus is what is wrong.
+            if usages.isEmpty { throw error }
             Output.note("No bus runs here; this is what /proc tells.")
-            return try show(ForeignHolders.usages(nodes: try nodes()))
+            return try show(usages)
         }
         try await run(client)
     }

@@ -19,7 +19,14 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
 
     /// - Returns: nil for an empty name, and for `%` with anything else than a number's format behind it.
     init?(argument: String) {
-        guard !argument.isEmpty, !argument.hasSuffix("/") else { return nil }
+        guard let pattern = try? Self(reading: argument) else { return nil }
+        self = pattern
+    }
+
+    /// - Throws: what is wrong with it.
+    init(reading argument: String) throws {
+        guard !argument.isEmpty else { throw ValidationError("a file's name is not empty") }
+        guard !argument.hasSuffix("/") else { throw ValidationError("that is a directory; a file's name is missing") }
         var rest = argument[...]
         var text = ""
         while let character = rest.popFirst() {
@@ -40,7 +47,10 @@ struct FileNamePattern: ExpressibleByArgument, Hashable {
             }
             let digits = rest.prefix { ("0"..."9").contains($0) }
             rest = rest.dropFirst(digits.count)
-            guard rest.popFirst() == "d", let width = digits.isEmpty ? 0 : Int(digits), width <= 20 else { return nil }
+            guard rest.popFirst() == "d", let width = digits.isEmpty ? 0 : Int(digits), width <= 20 else {
+                throw ValidationError(
+                    "behind '%' stands 'd' or, as in '%05d', a width up to 20 and 'd'; '%%' is a percent sign")
+            }
             parts.append(.text(text))
             parts.append(.number(width: width, filler: digits.hasPrefix("0") ? "0" : " "))
             text = ""

@@ -32,6 +32,8 @@ struct Traffic {
         var subscriptions: Int64
         /// Who reads its frames, by message or from shared memory.
         var readers: Int64
+        /// Those of them that have its shared memory.
+        var sharedReaders: Int64
         /// Processors' worth of time: 1 is all of one.
         var load: Double?
         var residentBytes: Int64?
@@ -72,6 +74,7 @@ struct Traffic {
                 leftOut: max(0, grown("worker_dropped\(label)", first) - damaged),
                 subscriptions: now.count("worker_subscriptions\(label)") ?? 0,
                 readers: now.count("worker_readers\(label)") ?? now.count("worker_subscriptions\(label)") ?? 0,
+                sharedReaders: now.count("worker_ringReaders\(label)") ?? 0,
                 load: share("worker_processorTime\(label)", of: span),
                 residentBytes: now.count("worker_residentBytes\(label)"),
                 renditions: now.renditions(of: id).map { name in
@@ -110,7 +113,9 @@ struct Traffic {
             table.add(
                 Describing.plain(device.device["id"]), Describing.state(device.device),
                 Describing.format(device.device["activeFormat"]), Self.tenths(device.frameRate), "\(device.lost)",
-                "\(device.damaged)", "\(device.leftOut)", "\(device.readers)", Self.percent(device.load),
+                "\(device.damaged)", "\(device.leftOut)",
+                "\(device.readers)" + (device.sharedReaders > 0 ? " (\(device.sharedReaders) shared)" : ""),
+                Self.percent(device.load),
                 Self.mebibytes(device.residentBytes), Describing.holder(device.device["lock"]?["holder"]))
             for rendition in device.renditions {
                 table.note("\(rendition.name): \(Self.tenths(rendition.frameRate))/s, \(rendition.leftOut) left out")
@@ -142,7 +147,7 @@ extension Traffic.Device {
             "activeFormat": device["activeFormat"] ?? .null, "frameRate": frameRate.map { .number($0) } ?? .null,
             "lost": .integer(lost),
             "damaged": .integer(damaged), "leftOut": .integer(leftOut), "subscriptions": .integer(subscriptions),
-            "readers": .integer(readers),
+            "readers": .integer(readers), "sharedReaders": .integer(sharedReaders),
             "load": load.map { .number($0) } ?? .null, "residentBytes": residentBytes.map { .integer($0) } ?? .null,
             "renditions": .object(
                 Dictionary(

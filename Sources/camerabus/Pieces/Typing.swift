@@ -32,7 +32,7 @@ enum Typing {
         switch arguments.first {
         case "lock": dashes(arguments)
         case "set": negativeValue(arguments)
-        case "frames" where words(arguments).count > 2:
+        case "frames" where words(arguments).count > 2 && strangers(arguments, besides: ["--shared"]).isEmpty:
             "'frames' reads one device, in one rendition: for several, run it several times."
         case let first? where global.contains(name(first)):
             "A command is missing, as in 'camerabus devices'; 'camerabus --help' lists them."
@@ -62,6 +62,23 @@ enum Typing {
         let line = ["camerabus"] + arguments[..<command] + ["--"] + arguments[command...]
         return "'\(arguments[stranger])' is no option of 'camerabus lock'. "
             + "If '\(arguments[command])' is the command to run, put '--' before it: \(line.shellCommand)"
+    }
+
+    /// What stands there as an option and is none that commands have.
+    private static func strangers(_ arguments: [String], besides ours: Set<String>) -> [String] {
+        arguments.dropFirst().filter { argument in
+            let isShort = argument.hasPrefix("-n") || argument.hasPrefix("-o")
+            return argument.hasPrefix("-") && argument != "-" && !isShort && Double(argument) == nil
+                && !valued.union(global).union(ours).union(["--help", "-h", "--version"]).contains(name(argument))
+        }
+    }
+
+    /// What is wrong with the name of a command, also behind `help`; nil: nothing.
+    static func unknownCommand(_ arguments: [String], of commands: [String]) -> String? {
+        guard let word = arguments.first == "help" ? arguments.dropFirst().first : arguments.first else { return nil }
+        guard !word.hasPrefix("-"), word != "help", !commands.contains(word) else { return nil }
+        let hint = Spelling.nearest(word, commands + ["help"]).map { " Did you mean '\($0)'?" } ?? ""
+        return "There is no command '\(word)'.\(hint) 'camerabus --help' lists them."
     }
 
     /// Where those stand that are neither options nor their values, behind the command.

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures the bus on this machine with virtual cameras, and beside it, in the same run and with the same pictures, others.
 
-usage: make bench [BENCH="--json FILE --plot FILE.svg --markdown FILE --seconds N --rounds N --only WORDS"]
-
 Each lane is measured in turn, round after round; figures are medians of rounds with their range. Times from one run compare with
 each other, and less so with those of another run. `make bench BENCH="--seconds 1 --rounds 1"` is a trial;
 `make bench BENCH="--markdown README.md"` brings the README's table up to date.
@@ -26,6 +24,7 @@ from camerabus import CaptureError
 
 from . import allocations, markdown, report
 from .bus import Bus
+from .choice import Choice
 from .commands import Settings, measurements
 from .figures import rounds as spread_of_rounds
 from .frames import Round, measure, summary
@@ -37,13 +36,16 @@ from .tools import PEERS, ROOT, Tools
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="make bench", usage='make bench [BENCH="OPTION..."]', description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     parser.add_argument("--bin", type=Path, default=ROOT / ".build/release", help="where the programs are")
     parser.add_argument("--work", type=Path, default=ROOT / ".build/benchmark", help="what is kept between runs")
     parser.add_argument("--seconds", type=float, default=1.5, help="length of each measurement (default 1.5)")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is repeated (default 3)")
     parser.add_argument("--kills", type=int, default=5, help="how often something is killed or started (default 5)")
-    parser.add_argument("--only", action="append", metavar="WORDS", help="only what has these words in its name; may be repeated")
+    parser.add_argument("--only", action="append", metavar="WORDS", help="only what has this name of --list, or else all these words in its name; may be repeated")
     parser.add_argument("--list", action="store_true", help="print what would be measured")
     parser.add_argument("--no-peers", action="store_true", help="install and measure no imagezmq, VidGear and pyzmq")
     parser.add_argument("--allocations", action="store_true", help="count a worker's allocations per frame, and nothing else")
@@ -60,12 +62,12 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+class NothingChosen(Exception):
+    """What --only asks for is not there."""
+
+
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def wanted(name: str, only: list[str] | None) -> bool:
-    return not only or any(all(word in name for word in words.split()) for words in only)
 
 
 def missed(name: str, failure: Exception, tools: Tools) -> None:
@@ -112,7 +114,7 @@ def measure_frames(
 
 def measure_others(settings: Settings, bus: Bus, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     results: dict[str, list[dict[str, Any]]] = {}
-    chosen = [one for one in measurements(settings.tools) if wanted(one[0], options.only)]
+    chosen = [one for one in measurements(settings.tools) if one[0] in options.chosen]
     for number in range(options.rounds):
         for name, body, is_repeated in chosen:
             if number and not is_repeated:
@@ -139,7 +141,7 @@ def _together(rounds: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def count_allocations(options: argparse.Namespace, tools: Tools, directory: Path) -> dict[str, Any]:
-    chosen = [case for case in allocations.CASES if options.allocations or wanted(allocations.name(*case), options.only)]
+    chosen = [case for case in allocations.CASES if options.allocations or allocations.name(*case) in options.chosen]
     library = tools.compile_library("allocations") if chosen else None
     if library is None:
         return {}
@@ -159,7 +161,7 @@ def run(options: argparse.Namespace, tools: Tools, directory: Path) -> dict[str,
     }
     if not options.allocations:
         figures["others_before"] = round(others_share(), 3)
-        chosen = [cell for cell in cells(tools) if wanted(cell.name, options.only)]
+        chosen = [cell for cell in cells(tools) if cell.name in options.chosen]
         with Bus(options.bin, cameras=4, ready=tools.compile_library("ready")) as bus:
             figures["frames"] = measure_frames(chosen, tools, bus, directory, options)
             settings = Settings(tools, options.bin, directory, options.seconds, options.kills)
@@ -174,7 +176,7 @@ def show(figures: dict[str, Any]) -> None:
     machine, settings = figures["machine"], figures["settings"]
     lines = [f"{machine['system']}, Linux {machine['kernel']}, {machine['processor']}, {machine['cores']} cores"]
     lines.append(", ".join(f"{name} {version}" for name, version in machine["versions"].items()))
-    lines.append(f"{settings['rounds']} rounds of {settings['seconds']:g} s")
+    lines.append(f"{settings['rounds']} round{'s' if settings['rounds'] > 1 else ''} of {settings['seconds']:g} s")
     if "others_before" in figures:
         lines[-1] += f"; before them the machine was {100 * figures['others_before']:.0f} % busy"
     if figures.get("frames"):
@@ -210,9 +212,13 @@ def measured(options: argparse.Namespace) -> dict[str, Any] | None:
             say(f"left out: {line}")
         if options.list:
             tools.peers = () if options.no_peers else PEERS
-            names = [cell.name for cell in cells(tools)] + [name for name, *_ in measurements(tools)]
-            names += [allocations.name(*case) for case in allocations.CASES]
-            print("\n".join(name for name in names if wanted(name, options.only)))
+        names = [cell.name for cell in cells(tools)] + [name for name, *_ in measurements(tools)]
+        names += [allocations.name(*case) for case in allocations.CASES]
+        options.chosen = Choice(options.only, names)
+        if options.chosen.misses:
+            raise NothingChosen(f"nothing has these words in its name: {'; '.join(options.chosen.misses)} (--list has all names)")
+        if options.list:
+            print("\n".join(name for name in names if name in options.chosen))
             return None
         return run(options, tools, directory)
     finally:
@@ -254,6 +260,9 @@ def main() -> int:
     except KeyboardInterrupt:
         say("ended")
         return 130
+    except NothingChosen as why:
+        say(str(why))
+        return 2
     except (Failed, OSError, ValueError) as failure:
         say(f"failed: {failure}")
         return 1

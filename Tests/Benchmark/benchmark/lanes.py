@@ -107,6 +107,12 @@ FRAME_C = Lane(
         f"frame/{device}/{at.picture.rendition}/", records,
     ],
 )  # fmt: skip
+BUFFER_PYTHON = Lane(
+    "buffer/, Python",
+    lambda at, device, records: [
+        *at.tools.script("bus_frames"), "shared", at.runtime_dir, device, at.picture.rendition, records,
+    ],
+)  # fmt: skip
 FRAME_PYTHON = Lane(
     "frame/, Python",
     lambda at, device, records: [
@@ -182,7 +188,7 @@ def cells(tools: Tools) -> Iterator[Cell]:
     others = [peers[name] for name in tools.peers]
     floors = ([FLOOR_DEVICE, FLOOR_WAKE, FLOOR_COPY] if tools.has_ring else []) + ([FLOOR_ZMQ_DEVICE, FLOOR_ZMQ] if tools.has_zmq else [])
     native = ([RING_C] if tools.has_ring else []) + ([BUFFER_C, FRAME_C] if tools.has_zmq else [])
-    in_python = [RING_PYTHON, FRAME_PYTHON] if tools.has_numpy else []
+    in_python = [RING_PYTHON, BUFFER_PYTHON, FRAME_PYTHON] if tools.has_numpy else []
     for readers in (1, 4):
         for lane in native + in_python + floors + others:
             yield Cell(RAW, lane, readers)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Iterator
 
-from .lanes import BUFFER_C, FLOOR_DEVICE, FLOOR_ZMQ_DEVICE, FRAME_C, FRAME_PYTHON, IMAGEZMQ, JPEG, NETGEAR, PYZMQ, RAW, RING_C
-from .lanes import RING_PYTHON, Cell, Lane, Picture
+from .lanes import BUFFER_C, BUFFER_PYTHON, FLOOR_DEVICE, FLOOR_ZMQ_DEVICE, FRAME_C, FRAME_PYTHON, IMAGEZMQ, JPEG, NETGEAR
+from .lanes import PYZMQ, RAW, RING_C, RING_PYTHON, Cell, Lane, Picture
 
 Figures = dict[str, Any]
 
@@ -17,8 +17,9 @@ BEGIN, END = "<!-- make bench: begin -->", "<!-- make bench: end -->"
 _READERS = 4
 _ROWS: tuple[tuple[Lane, str], ...] = (
     (RING_C, "ring (futex), reader in C"),
-    (RING_PYTHON, "ring (futex), reader in Python"),
+    (RING_PYTHON, "ring (futex), `RingConnection` in Python"),
     (BUFFER_C, "`buffer/`, reader in C"),
+    (BUFFER_PYTHON, "`buffer/`, `frames(shared=True)` in Python"),
     (FRAME_C, "`frame/`, reader in C"),
     (FRAME_PYTHON, "`frame/`, reader in Python"),
     (FLOOR_DEVICE, "*floor:* C, a ring and a futex alone"),

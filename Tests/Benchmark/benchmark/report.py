@@ -89,7 +89,7 @@ def other_lines(others: dict[str, Figures]) -> Iterator[str]:
         yield f"{name:48}{cells}  {row['unit']}" + (f", {row['per_second']} a second" if "per_second" in row else "")
 
 
-_OURS = ("ring, C", "buffer/, C", "frame/, C", "ring, Python", "frame/, Python")
+_OURS = ("ring, C", "buffer/, C", "frame/, C", "ring, Python", "buffer/, Python", "frame/, Python")
 _FLOORS = {
     "floor: C ring, from a device": "ring, C",
     "floor: C ring, nothing copied": "ring, C",

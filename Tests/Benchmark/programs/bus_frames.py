@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bus's own Python client. usage: bus_frames.py frame|ring RUNTIME_DIR DEVICE RENDITION RECORDS"""
+"""The bus's own Python client. usage: bus_frames.py frame|shared|ring RUNTIME_DIR DEVICE RENDITION RECORDS"""
 
 import sys
 import time
@@ -12,7 +12,9 @@ from camerabus.ring import RingConnection
 
 
 def read_frames(records: Records) -> None:
-    with Client(runtime, name="benchmark") as client, client.frames(device, rendition=rendition, timeout=20) as frames:
+    with Client(runtime, name="benchmark") as client, client.frames(
+        device, rendition=rendition, timeout=20, shared=lane == "shared"
+    ) as frames:
         for frame in frames:
             numpy.frombuffer(frame.payload, numpy.uint8)
             records.note(frame.timestamp.monotonic, time.monotonic_ns(), frame.sequence)
@@ -26,4 +28,4 @@ def read_ring(records: Records) -> None:
 
 
 lane, runtime, device, rendition, path = sys.argv[1:]
-Records(path).run({"frame": read_frames, "ring": read_ring}[lane])
+Records(path).run({"frame": read_frames, "shared": read_frames, "ring": read_ring}[lane])
