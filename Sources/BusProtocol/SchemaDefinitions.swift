@@ -1,6 +1,8 @@
 extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
-    public static let definitions: [String: Schema] = [
+    public static let definitions = common.merging(authorization) { first, _ in first }
+
+    private static let common: [String: Schema] = [
         // What clients send
         "DeviceID": .string(minLength: 1, maxLength: 128)
             .described(
@@ -289,6 +291,5 @@ extension Schema {
         ).described("What became of the changes; after a dry run, what would."),
         "Kept": .boolean.described(
             "Only there if false: it is so, but could not be written to the disk, and ends with the bus."),
-        "Authorization": .choice(["notDetermined", "restricted", "denied", "authorized"]),
     ]
 }

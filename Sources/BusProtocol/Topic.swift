@@ -19,6 +19,8 @@ public enum Topic: Hashable, Sendable {
         case bus
         case device(String)
         case lock(String)
+        /// By uid.
+        case authorization(String)
     }
 
     public enum EventTopic: Hashable, Sendable {
@@ -26,6 +28,8 @@ public enum Topic: Hashable, Sendable {
         case bus
         case device(String)
         case lock(String)
+        /// By uid.
+        case authorization(String)
     }
 
     /// Reads a complete topic.
@@ -72,6 +76,7 @@ public enum Topic: Hashable, Sendable {
         switch kind {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
+        case "authorization": return .authorization(String(id))
         default: return nil
         }
     }
@@ -81,6 +86,7 @@ public enum Topic: Hashable, Sendable {
         switch kind {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
+        case "authorization": return .authorization(String(id))
         default: return nil
         }
     }
@@ -99,9 +105,11 @@ extension Topic {
         case .state(.bus): "state/bus/"
         case .state(.device(let id)): "state/device/\(id)/"
         case .state(.lock(let id)): "state/lock/\(id)/"
+        case .state(.authorization(let uid)): "state/authorization/\(uid)/"
         case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"
+        case .event(.authorization(let uid)): "event/authorization/\(uid)/"
         case .heartbeat: "heartbeat/"
         case .welcome: "welcome/"
         case .ack(let nonce): "ack/\(nonce)/"

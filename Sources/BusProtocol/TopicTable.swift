@@ -28,11 +28,17 @@ public enum TopicTable {
         Entry(topic: "state/bus/", socket: "events", summary: "The bus itself.", header: state("Bus")),
         Entry(topic: "state/device/<id>/", socket: "events", summary: "A device.", header: state("Device")),
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
+        Entry(
+            topic: "state/authorization/<uid>/", socket: "events", summary: "What is decided and asked about a user.",
+            header: state("UserAuthorization")),
         Entry(topic: "event/bus/", socket: "events", summary: "The bus's last word.", header: event),
         Entry(
             topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.",
             header: deviceEvent),
         Entry(topic: "event/lock/<id>/", socket: "events", summary: "Something happened to a lock.", header: event),
+        Entry(
+            topic: "event/authorization/<uid>/", socket: "events", summary: "Something was asked or decided.",
+            header: event),
         Entry(topic: "heartbeat/", socket: "events", summary: "Once a second.", header: busHeartbeat),
         Entry(topic: "heartbeat/", socket: "media", summary: "Once a second.", header: mediaHeartbeat),
         Entry(
@@ -58,9 +64,11 @@ public enum TopicTable {
         case .state(.bus): name = "state/bus/"
         case .state(.device): name = "state/device/<id>/"
         case .state(.lock): name = "state/lock/<id>/"
+        case .state(.authorization): name = "state/authorization/<uid>/"
         case .event(.bus): name = "event/bus/"
         case .event(.device): name = "event/device/<id>/"
         case .event(.lock): name = "event/lock/<id>/"
+        case .event(.authorization): name = "event/authorization/<uid>/"
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"
         case .ack: name = "ack/<nonce>/"

@@ -13,6 +13,8 @@ final class BookKeeper {
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
     /// They are others now.
     var onProblems: (() -> Void)?
+    /// Where it is, and others may keep theirs; nil: nowhere.
+    let place: String?
     private let loop: Loop
     private let logger: Logger
     private let writer: FileWriter?
@@ -35,7 +37,7 @@ final class BookKeeper {
         self.logger = logger
         guard let directory else {
             logger.warning("there is no place to keep what is known of devices; name one with --state-dir")
-            (writer, lock) = (nil, nil)
+            (writer, lock, place) = (nil, nil, nil)
             problems = [.memoryNotKept("there is no place to keep them; name one with --state-dir.")]
             return
         }
@@ -56,6 +58,7 @@ final class BookKeeper {
             problems = [.memoryNotKept("\(error). Name another place with --state-dir.")]
         }
         (writer, lock) = (opened?.0, opened?.1)
+        place = opened == nil ? nil : directory.path
         if let lost { problems = [lost] }
         if let opened { book = opened.2 }
     }

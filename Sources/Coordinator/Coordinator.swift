@@ -44,6 +44,8 @@ public final class Coordinator {
     let locks: LockDesk
     let fleet: DeviceFleet
     let books: BookKeeper
+    let permission: AuthorizationDesk
+    private let permissionKeeper: AuthorizationKeeper
     let roster: DeviceRoster
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
@@ -79,6 +81,8 @@ public final class Coordinator {
     private var usesDefaultCameras: Bool?
     /// What is wrong with how this is set up.
     private var problems: [Problem] = []
+    /// Whom the configuration names, and nobody is.
+    private var unknownUsers: [Problem] = []
     /// Why the configuration was not read again.
     private var refusal: Problem?
     /// Nodes that the last search could not look at.
@@ -156,6 +160,15 @@ public final class Coordinator {
             keeper.onFence = { [books] fence in
                 if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
             }
+            var unknown: [Problem] = []
+            var authorizations = AuthorizationBook(
+                policy: AuthorizationPolicy(configuration, owner: CurrentProcess.uid) {
+                    unknown.append(.userUnknown($0))
+                })
+            unknownUsers = unknown
+            permissionKeeper = try AuthorizationKeeper(
+                loop, directory: books.place, bootID: keeper.bootID, &authorizations, logger: logger)
+            permission = AuthorizationDesk(loop, events: events, authorizations, permissionKeeper, logger: logger)
             locks = LockDesk(loop, events: events, keeper: keeper, logger: logger)
             let program = try StartUp.workerProgram(options)
             fleet = DeviceFleet(
@@ -186,7 +199,9 @@ public final class Coordinator {
             events.event("event/device/\(device)", event, members)
         }
         fleet.onHello = { [weak self] worker in
-            guard let self, let lock = locks.table.lock(on: worker.device.id) else { return }
+            guard let self else { return }
+            admit(worker)
+            guard let lock = locks.table.lock(on: worker.device.id) else { return }
             worker.order(.lock, fence: lock.fence)
         }
         locks.onChange = { [weak self] device, lock, fence in
@@ -195,6 +210,8 @@ public final class Coordinator {
             if !isStopping { publish(worker) }
         }
         books.onProblems = { [weak self] in self?.tellProblems() }
+        permissionKeeper.onProblems = { [weak self] in self?.tellProblems() }
+        connectPermission()
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
@@ -214,6 +231,7 @@ public final class Coordinator {
             throw StartError(description: "\(error)")
         }
         books.close()
+        permissionKeeper.close()
         if let failure { throw failure }
         logger.info("stopped")
     }
@@ -299,6 +317,7 @@ public final class Coordinator {
         }
         fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
         if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
+        endUnauthorizedLocks()
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         if isComplete { lookForProblems() }
         publishBus()
@@ -322,7 +341,7 @@ public final class Coordinator {
         }
         problems += roster.collisions(wishes).map(Problem.idTaken)
         if let refusal { problems.append(refusal) }
-        problems += books.problems
+        problems += books.problems + permissionKeeper.problems + unknownUsers
         for problem in problems where !before.contains(problem) {
             logger.warning("\(problem.message)", metadata: ["reason": "\(problem.reason.rawValue)"])
         }
@@ -419,6 +438,8 @@ public final class Coordinator {
             self?.graces[peer] = nil
             guard let self else { return }
             connections.update()
+            let isOfUser = graces.contains { $0.key.uid == peer.uid }
+            if !isOfUser, !connections.isConnected(uid: peer.uid) { permission.left(uid: peer.uid) }
             guard let startTime = peer.startTime, connections.peer(pid: peer.pid)?.startTime != startTime else {
                 return
             }
@@ -430,6 +451,13 @@ public final class Coordinator {
     private func awaitHolders() {
         for holder in locks.inheritedHolders {
             lastConnectionClosed(.init(uid: holder.uid, pid: holder.pid, startTime: holder.startTime))
+        }
+        for uid in permission.book.onceUsers {
+            loop.schedule(afterMilliseconds: Self.connectionGrace) { [weak self] in
+                guard let self else { return }
+                connections.update()
+                if !connections.isConnected(uid: uid) { permission.left(uid: uid) }
+            }
         }
         loop.schedule(afterMilliseconds: Self.workerGrace) { [weak self] in self?.keeper.settleInherited() }
     }
@@ -451,6 +479,11 @@ public final class Coordinator {
             fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
+            unknownUsers = []
+            permission.setPolicy(
+                AuthorizationPolicy(configuration, owner: CurrentProcess.uid) { [self] in
+                    unknownUsers.append(.userUnknown($0))
+                })
             // The handler's level, where it has one for all.
             var logger = logger
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
@@ -470,6 +503,7 @@ public final class Coordinator {
         logger.info("stopping")
         service.notify("STOPPING=1")
         locks.shutDown()
+        permission.shutDown()
         isStopping = true
         events.end()
         // The last replies get a moment to leave.

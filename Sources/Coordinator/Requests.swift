@@ -30,13 +30,18 @@ extension Coordinator {
             return respond(.failure(.methodNotFound(request.method)))
         }
         if let error = method.params.validate(request.params) { return respond(.failure(error)) }
-        if method.admin, !caller.isAdmin {
+        if method.admin, !permission.isAdmin(caller) {
             return respond(
                 .failure(
                     BusError(
                         .unauthorized,
-                        "\(method.name) is for administrators: root, or the user that the bus runs as.",
+                        "\(method.name) is for administrators: root, the user that the bus runs as, and whom its configuration makes one.",
                         ["status": "denied", "needed": "admin"])))
+        }
+        do throws(BusError) {
+            try checkPermission(method, caller, request.params)
+        } catch {
+            return respond(.failure(error))
         }
         guard let key = request.key else { return serve(self)(Call(caller, request), respond) }
         serveOnce(caller, request, key: key, serve(self), respond)
@@ -109,7 +114,9 @@ extension Coordinator {
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
 
-    private static let services: [String: Service] = [
+    private static let services = ownServices.merging(authorizationServices) { first, _ in first }
+
+    private static let ownServices: [String: Service] = [
         "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success([:])) } }, "bus.cancel": { $0.cancel },
         "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
         "bus.methods": { _ in { $1(.success(MethodTable.json)) } },

@@ -108,6 +108,9 @@ final class DeviceDirector {
         }
     }
 
+    /// Starts the stream anew, if one runs: in memory that nobody has seen.
+    func restart() { perform(life.restart(at: MonotonicClock.now())) }
+
     /// Closes the device for good, then calls the body.
     func end(then body: @escaping () -> Void) {
         whenEnded = body

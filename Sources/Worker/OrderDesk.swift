@@ -49,6 +49,8 @@ final class OrderDesk {
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
+    /// These may come in from now on.
+    var onAdmit: ((DoorList) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
     /// Looks who uses the device, and calls its argument once.
@@ -93,6 +95,10 @@ final class OrderDesk {
             case .plugged(let facts, let isNew):
                 reply(order.number, .success([:]))
                 onPlugged?(facts, isNew)
+            case .admit(let doors):
+                // In force by the answer.
+                onAdmit?(doors)
+                reply(order.number, .success([:]))
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
@@ -160,7 +166,7 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .who, .fault, .plugged: return
+        case .finish, .rollBack, .stop, .readControls, .who, .fault, .plugged, .admit: return
         case .apply where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock:
@@ -237,7 +243,7 @@ final class OrderDesk {
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .fault(let json): inject(try VirtualFault(json: json), finish)
-        case .lock, .unlock, .stop, .who, .plugged: finish(.success([:]))
+        case .lock, .unlock, .stop, .who, .plugged, .admit: finish(.success([:]))
         }
     }
 
