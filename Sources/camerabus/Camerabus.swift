@@ -31,7 +31,8 @@ struct Camerabus: AsyncParsableCommand {
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
-            NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
+            NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self,
+            AskCommand.self, AllowCommand.self, DenyCommand.self, PermissionsCommand.self, DoctorCommand.self,
             CompletionsCommand.self,
         ])
 }

@@ -15,12 +15,13 @@ from .errors import BusTimeout, CaptureError
 from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
+from .permission import AsyncPermissionCalls
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class AsyncClient:
+class AsyncClient(AsyncPermissionCalls):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 
     def __init__(

@@ -15,12 +15,13 @@ from .errors import BusTimeout, CaptureError
 from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
+from .permission import PermissionCalls
 from .steps import deadline, is_over, run
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class Client:
+class Client(PermissionCalls):
     """A connection to the bus, for use in one thread.
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.

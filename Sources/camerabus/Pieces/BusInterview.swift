@@ -50,6 +50,11 @@ struct BusInterview {
             report.state = .unusable(error.description)
             return report
         }
+        if client.greeting.features.contains(Feature.permission.rawValue) {
+            report.videoPermission = client.greeting.authorization["video"]
+            let requests = try? await client.authorizations(timeout: options.timeout.duration)["requests"]?.array
+            report.waitingRequests = requests?.count ?? 0
+        }
         guard client.greeting.features.contains(Feature.who.rawValue) else { return report }
         for device in report.devices {
             guard let id = device["id"], !(device["node"]?.isNull ?? true) else { continue }

@@ -36,8 +36,10 @@ enum Completing {
 
     static let topics = CompletionKind.custom { _, _, _ in
         let devices = facts.withLock(\.devices)
-        let fixed = ["state/", "state/bus/", "state/device/", "state/lock/", "event/", "event/device/", "event/lock/"]
-        return fixed + ["heartbeat/"] + ["state", "event"].flatMap { kind in devices.map { "\(kind)/device/\($0)/" } }
+        let fixed =
+            ["state/", "event/"] + ["device/", "lock/", "authorization/"].flatMap { ["state/\($0)", "event/\($0)"] }
+        return fixed + ["state/bus/", "heartbeat/"]
+            + ["state", "event"].flatMap { kind in devices.map { "\(kind)/device/\($0)/" } }
     }
 
     /// Whether that is a script's question.

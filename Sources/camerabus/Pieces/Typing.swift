@@ -3,6 +3,7 @@ enum Typing {
     /// Options that take a value, of all commands.
     private static let valued: Set = [
         "--runtime-dir", "--timeout", "--wait", "--lease", "--note", "--lock", "--pixel", "--fps", "--number", "-n",
+        "--reason", "--reset",
         "--output", "-o",
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
