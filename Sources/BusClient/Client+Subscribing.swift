@@ -32,7 +32,13 @@ extension Client {
         }
         let deadline = monotonic(after: timeout)
         // The socket of a device that isn't there would stay silent; the bus knows better.
-        _ = try await call("device.get", ["device": .string(device)], timeout: timeout)
+        let media = try await self.device(device, timeout: timeout)["mediaType"]?.string ?? "video"
+        // Who may not have it is not let in, and told nothing there. Who has not asked yet does so by coming.
+        if greeting.authorization[media] != "authorized",
+            let refusal = await lackOfPermission(media, waits: true)
+        {
+            throw refusal
+        }
         let isShared = shared && greeting.features.contains(Feature.rings.rawValue)
         let ring = isShared ? RingLink(directory.ringSocket(device), rendition: rendition) : nil
         let wish = isShared ? MediaTopic(.buffer, device: topic.device, renditionText: topic.renditionText) : topic
@@ -41,11 +47,18 @@ extension Client {
             path: directory.mediaSocket(device), topics: [wish.text], receiveHighWaterMark: max(2, newest),
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,
             directory: directory)
-        let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
-            if let frame = RawFrame(message) { mailbox.put(frame, room: frame.isChained ? Self.chainedFrames : 1) }
-            return .goOn
+        let number: UInt64
+        do throws(ClientError) {
+            number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
+                if let frame = RawFrame(message) { mailbox.put(frame, room: frame.isChained ? Self.chainedFrames : 1) }
+                return .goOn
+            }
+        } catch {
+            if case .silent = error, let refusal = await lackOfPermission(media, waits: false) { throw refusal }
+            throw error
         }
-        return Frames(self, device: device, rendition: rendition, number: number, mailbox: mailbox, ring: ring)
+        return Frames(
+            self, device: device, media: media, rendition: rendition, number: number, mailbox: mailbox, ring: ring)
     }
 
     /// Subscribes to topics of the events socket; on return the subscription is in force, and the current values of the `state/`

@@ -22,17 +22,19 @@ public final class Frames: AsyncSequence, Sendable {
     /// As it was asked for.
     public let rendition: String
     private let client: Client
+    private let media: String
     private let number: UInt64
     private let mailbox: Mailbox<RawFrame>
     private let ring: RingLink?
     private let state: Mutex<State>
 
     init(
-        _ client: Client, device: String, rendition: String, number: UInt64, mailbox: Mailbox<RawFrame>,
+        _ client: Client, device: String, media: String, rendition: String, number: UInt64, mailbox: Mailbox<RawFrame>,
         ring: RingLink?
     ) {
         self.client = client
         self.device = device
+        self.media = media
         self.rendition = rendition
         self.number = number
         self.mailbox = mailbox
@@ -58,10 +60,19 @@ public final class Frames: AsyncSequence, Sendable {
     /// The next frame that is newer than the last one given, and can be used: of a format whose frames build on one another a key
     /// frame after each loss.
     ///
-    /// - Throws: ``ClientError/refused(_:)`` when the rendition can't be made, ``ClientError/silent(_:)`` as asked for.
+    /// - Throws: ``ClientError/refused(_:)`` when the rendition can't be made, or with `unauthorized` when nothing came because the
+    ///   permission was taken back; ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> Frame {
         while true {
-            let raw = try await mailbox.next()
+            let raw: RawFrame
+            do throws(ClientError) {
+                raw = try await mailbox.next()
+            } catch {
+                if case .silent = error, let refusal = await client.lackOfPermission(media, waits: false) {
+                    throw refusal
+                }
+                throw error
+            }
             let ring = state.withLock(\.ring)
             let found: Frame?
             do throws(ClientError) {

@@ -10,6 +10,8 @@ public struct Method: Hashable, Sendable {
     public var result: Schema
     /// Only for administrators; others get `unauthorized`.
     public var admin: Bool
+    /// What a caller needs beside the right to connect.
+    public var needs: Needs
     /// The feature of `bus.hello` that stands for it; nil: every bus has it.
     public var feature: Feature?
     /// The reasons that are its own. `invalidParams`, `unauthorized`, `limitExceeded`, `internalError` and `shuttingDown` can come from all.
@@ -17,15 +19,24 @@ public struct Method: Hashable, Sendable {
     /// The protocol version that brought it.
     public var since = 1
 
+    /// What a method asks of its caller before it looks at anything.
+    public enum Needs: String, Hashable, Sendable, CaseIterable {
+        /// It changes nothing, or sees itself to what is allowed.
+        case nothing
+        /// Permission for the kinds of media of the devices that it names; where it names none, for any.
+        case permission
+    }
+
     public init(
         _ name: String, _ summary: String, params: Schema = .object([]), result: Schema = .object([], additional: true),
-        admin: Bool = false, feature: Feature? = nil, errors: [BusError.Reason] = []
+        admin: Bool = false, needs: Needs = .permission, feature: Feature? = nil, errors: [BusError.Reason] = []
     ) {
         self.name = name
         self.summary = summary
         self.params = params
         self.result = result
         self.admin = admin
+        self.needs = needs
         self.feature = feature
         self.errors = errors
     }
@@ -34,7 +45,8 @@ public struct Method: Hashable, Sendable {
     public var json: JSONValue {
         [
             "name": .string(name), "summary": .string(summary), "params": params.json, "result": result.json,
-            "admin": .bool(admin), "feature": feature.map { .string($0.rawValue) } ?? .null,
+            "admin": .bool(admin), "needs": .string(needs.rawValue),
+            "feature": feature.map { .string($0.rawValue) } ?? .null,
             "errors": JSONValue(errors.map(\.rawValue)), "since": JSONValue(since),
         ]
     }
@@ -66,4 +78,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case profiles
     /// `rig.*`, rigs wherever devices are taken, and `set/` topics.
     case rigs
+    /// `authorization.*`: permission by user.
+    case permission
 }

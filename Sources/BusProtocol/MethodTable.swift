@@ -4,7 +4,7 @@ public import JSON
 public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
-        bus + devices + locks + configuration + profiles + rigs + sessions + faults + sources
+        bus + devices + locks + configuration + profiles + rigs + sessions + faults + sources + authorization
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
@@ -48,14 +48,14 @@ extension MethodTable {
                     .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 0)),
                     .required("limits", .map(of: .integer(min: 0))),
                 ], additional: true),
-            errors: [.versionUnsupported]),
-        Method("bus.ping", "Answers at once."),
+            needs: .nothing, errors: [.versionUnsupported]),
+        Method("bus.ping", "Answers at once.", needs: .nothing),
         Method(
             "bus.cancel", "Gives up a request of the same user that still waits; it ends with cancelled.",
             params: .object([.required("key", .string(minLength: 1, maxLength: BusLimits.maxKeyCharacters))]),
             result: .object(
                 [.required("cancelled", .boolean.described("False: no such request is waiting."))], additional: true),
-            feature: .keys),
+            needs: .nothing, feature: .keys),
         Method("bus.shutdown", "Ends the bus and its workers.", admin: true),
         Method(
             "bus.snapshot", "Answers all state at one moment.",
@@ -66,10 +66,11 @@ extension MethodTable {
                 [
                     .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 0)),
                     .required("state", .map(of: .any).described("Values by topic.")),
-                ], additional: true)),
+                ], additional: true), needs: .nothing),
         Method(
             "bus.methods", "Answers the methods with their JSON Schemas.",
-            result: .object([.required("methods", .array(of: .object([], additional: true)))], additional: true)),
+            result: .object([.required("methods", .array(of: .object([], additional: true)))], additional: true),
+            needs: .nothing),
         Method(
             "bus.metrics", "Answers counters and histograms.",
             result: .object(
@@ -86,7 +87,7 @@ extension MethodTable {
                                     .required("counts", .array(of: .integer(min: 0))), .required("sum", .number()),
                                     .required("count", .integer(min: 0)),
                                 ], additional: true))),
-                ], additional: true)),
+                ], additional: true), needs: .nothing),
     ]
 
     private static let devices = [
@@ -104,10 +105,11 @@ extension MethodTable {
                     .optional("count", .integer(min: 0)),
                     .optional(
                         "default", Schema.string().orNull.described("The id of the first that is connected.")),
-                ], additional: true)),
+                ], additional: true), needs: .nothing),
         Method(
             "device.get", "Answers one device.", params: .object([.required("device", .reference("DeviceID"))]),
-            result: .object([.required("device", .reference("Device"))], additional: true), errors: [.deviceNotFound]),
+            result: .object([.required("device", .reference("Device"))], additional: true), needs: .nothing,
+            errors: [.deviceNotFound]),
         Method(
             "device.rename", "Gives a device another id, or takes it away, and keeps that.",
             params: .object([
@@ -126,16 +128,17 @@ extension MethodTable {
             "device.formats", "Answers a device's format table.",
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("formats", .array(of: .reference("Format")))], additional: true),
-            errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+            needs: .nothing, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
             "device.controls", "Answers a device's controls with ranges and values.",
             params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("controls", .array(of: .reference("Control")))], additional: true),
-            errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+            needs: .nothing, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
             "device.who", "Answers who uses a device: clients of the bus, and programs beside it.",
-            params: .object([.required("device", .reference("DeviceID"))]), result: .reference("Usage"), feature: .who,
-            errors: [.deviceNotFound]),
+            params: .object([.required("device", .reference("DeviceID"))]), result: .reference("Usage"),
+            needs: .nothing,
+            feature: .who, errors: [.deviceNotFound]),
     ]
 
     private static let locks = [
@@ -157,8 +160,7 @@ extension MethodTable {
             errors: [.deviceNotFound, .deviceBusy, .lockTimeout, .cancelled]),
         Method(
             "device.unlock", "Ends a lock.", params: .object([.required("lock", .reference("LockToken"))]),
-            feature: .locks,
-            errors: [.lockLost]),
+            needs: .nothing, feature: .locks, errors: [.lockLost]),
         Method(
             "device.renew", "Starts a lock's lease anew, and tells what the lock is.",
             params: .object([.required("lock", .reference("LockToken"))]),
@@ -188,7 +190,7 @@ extension MethodTable {
                     .required("locks", .array(of: .reference("Lock")).described("In the order they were given.")),
                     .required("waiting", .array(of: .reference("LockWait")).described("The first to be served first.")),
                 ], additional: true),
-            feature: .locks),
+            needs: .nothing, feature: .locks),
     ]
 
     // device.configure needs a lock, so that nobody else can have one: it is never answered deviceBusy.

@@ -1,7 +1,7 @@
 extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
     public static let definitions = [
-        commonDefinitions, profileDefinitions, sessionDefinitions, faultDefinitions,
+        commonDefinitions, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }
@@ -295,6 +295,5 @@ extension Schema {
         ).described("What became of the changes; after a dry run, what would."),
         "Kept": .boolean.described(
             "Only there if false: it is so, but could not be written to the disk, and ends with the bus."),
-        "Authorization": .choice(["notDetermined", "restricted", "denied", "authorized"]),
     ]
 }

@@ -21,6 +21,8 @@ public enum Topic: Hashable, Sendable {
         case lock(String)
         case rig(String)
         case session(String)
+        /// By uid.
+        case authorization(String)
     }
 
     public enum EventTopic: Hashable, Sendable {
@@ -29,6 +31,8 @@ public enum Topic: Hashable, Sendable {
         case device(String)
         case lock(String)
         case session(String)
+        /// By uid.
+        case authorization(String)
     }
 
     /// Reads a complete topic.
@@ -77,6 +81,7 @@ public enum Topic: Hashable, Sendable {
         case "lock": return .lock(String(id))
         case "rig": return .rig(String(id))
         case "session": return .session(String(id))
+        case "authorization": return .authorization(String(id))
         default: return nil
         }
     }
@@ -87,6 +92,7 @@ public enum Topic: Hashable, Sendable {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
         case "session": return .session(String(id))
+        case "authorization": return .authorization(String(id))
         default: return nil
         }
     }
@@ -107,10 +113,12 @@ extension Topic {
         case .state(.lock(let id)): "state/lock/\(id)/"
         case .state(.rig(let name)): "state/rig/\(name)/"
         case .state(.session(let id)): "state/session/\(id)/"
+        case .state(.authorization(let uid)): "state/authorization/\(uid)/"
         case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"
         case .event(.session(let id)): "event/session/\(id)/"
+        case .event(.authorization(let uid)): "event/authorization/\(uid)/"
         case .heartbeat: "heartbeat/"
         case .welcome: "welcome/"
         case .ack(let nonce): "ack/\(nonce)/"

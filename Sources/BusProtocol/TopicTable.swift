@@ -30,6 +30,9 @@ public enum TopicTable {
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
         Entry(topic: "state/rig/<name>/", socket: "events", summary: "A rig.", header: state("Rig")),
         Entry(topic: "state/session/<id>/", socket: "events", summary: "A session.", header: state("Session")),
+        Entry(
+            topic: "state/authorization/<uid>/", socket: "events", summary: "What is decided and asked about a user.",
+            header: state("UserAuthorization")),
         Entry(topic: "event/bus/", socket: "events", summary: "The bus's last word.", header: event),
         Entry(
             topic: "event/device/<id>/", socket: "events", summary: "Something happened to a device.",
@@ -38,6 +41,9 @@ public enum TopicTable {
         Entry(
             topic: "event/session/<id>/", socket: "events", summary: "Something happened to a session.",
             header: sessionEvent),
+        Entry(
+            topic: "event/authorization/<uid>/", socket: "events", summary: "Something was asked or decided.",
+            header: event),
         Entry(topic: "heartbeat/", socket: "events", summary: "Once a second.", header: busHeartbeat),
         Entry(topic: "heartbeat/", socket: "media", summary: "Once a second.", header: mediaHeartbeat),
         Entry(
@@ -69,10 +75,12 @@ public enum TopicTable {
         case .state(.lock): name = "state/lock/<id>/"
         case .state(.rig): name = "state/rig/<name>/"
         case .state(.session): name = "state/session/<id>/"
+        case .state(.authorization): name = "state/authorization/<uid>/"
         case .event(.bus): name = "event/bus/"
         case .event(.device): name = "event/device/<id>/"
         case .event(.lock): name = "event/lock/<id>/"
         case .event(.session): name = "event/session/<id>/"
+        case .event(.authorization): name = "event/authorization/<uid>/"
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"
         case .ack: name = "ack/<nonce>/"

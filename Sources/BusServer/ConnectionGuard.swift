@@ -145,6 +145,28 @@ public final class ConnectionGuard {
         UnixSocket.shutDown(pinned.rawValue)
     }
 
+    /// Ends the connections of those for whom this is true, those that were accepted this moment among them.
+    ///
+    /// - Returns: how many.
+    @discardableResult
+    public func shutDown(where matches: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> Int {
+        update()
+        var count = 0
+        for (descriptor, peer) in peers {
+            guard let pinned = UnixSocket.duplicate(descriptor),
+                servers.contains(where: { $0.address == UnixSocket.localPath(of: pinned.rawValue) }),
+                let credentials = PeerCredentials(of: pinned.rawValue), credentials.pid == peer.pid,
+                credentials.uid == peer.uid, matches(credentials.uid, credentials.gid)
+            else { continue }
+            UnixSocket.shutDown(pinned.rawValue)
+            count += 1
+        }
+        return count
+    }
+
+    /// Whether the user has any connection.
+    public func isConnected(uid: UInt32) -> Bool { ledger.count(uid: uid) > 0 }
+
     private func closed(_ descriptor: Int32) {
         guard let peer = peers.removeValue(forKey: descriptor) else { return }
         if ledger.close(descriptor: descriptor) { onLastConnectionClosed?(peer) }

@@ -18,6 +18,8 @@ extension LockTable {
         case tooManyWaiting(device: String, limit: Int)
         /// The request names no device.
         case noDevices
+        /// Who asked may not change the device any more.
+        case permissionTaken
         /// The bus is going down.
         case shuttingDown
 
@@ -48,6 +50,10 @@ extension LockTable {
                     ["limit": "lockWaiters", "maximum": JSONValue(limit), "device": .string(device)])
             case .noDevices:
                 return .invalidParams("devices", "name at least one device")
+            case .permissionTaken:
+                return BusError(
+                    .unauthorized, "The permission to change the device was taken back while the lock was waited for.",
+                    ["status": "denied", "needed": "control"])
             case .shuttingDown:
                 return BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
             }
@@ -56,7 +62,7 @@ extension LockTable {
 
     /// Why a lock ended.
     public enum EndCause: String, Hashable, Sendable, CaseIterable {
-        case unlocked, holderExited, connectionLost, leaseExpired, takenOver, deviceGone, shuttingDown
+        case unlocked, holderExited, connectionLost, leaseExpired, takenOver, deviceGone, permissionTaken, shuttingDown
     }
 
     /// What is to be done, in this order: each request is answered once, by a grant or a refusal.

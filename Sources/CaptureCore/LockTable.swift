@@ -164,6 +164,16 @@ public struct LockTable: Sendable, Equatable {
         return actions + serveQueue(at: now)
     }
 
+    /// Ends locks and waits of those who may not have them any more.
+    public mutating func endUnauthorized(
+        at now: Instant, where isRefused: (_ holder: LockHolder, _ devices: [String]) -> Bool
+    ) -> [Action] {
+        var actions = advance(to: now)
+        actions += refuse(.permissionTaken) { isRefused($0.holder, $0.devices) }
+        actions += end(.permissionTaken) { isRefused($0.holder, $0.devices) }
+        return actions + serveQueue(at: now)
+    }
+
     /// Ends every lock and refuses every wait.
     public mutating func shutDown(at now: Instant) -> [Action] {
         let actions = advance(to: now)

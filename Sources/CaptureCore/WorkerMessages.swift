@@ -30,6 +30,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case who
         /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
         case plugged(CameraFacts, isNew: Bool)
+        /// These may come in at the doors from now on. Also who was refused before is told anew when it comes again.
+        case admit(DoorList)
         /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list} answers {script}, {cancel} ends it.
         case fault(JSONValue)
         /// Ends the process in order.
@@ -38,7 +40,7 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Takes something back or closes it. There are never more of these than of what they end, so they count against no limit.
         public var endsTransaction: Bool {
             switch self {
-            case .rollBack, .finish, .unlock, .lock, .session, .plugged, .stop: true
+            case .rollBack, .finish, .unlock, .lock, .session, .plugged, .admit, .stop: true
             default: false
             }
         }
@@ -101,6 +103,9 @@ public struct WorkerOrder: Hashable, Sendable {
             members["do"] = "plugged"
             members["camera"] = facts.json
             members["new"] = .bool(isNew)
+        case .admit(let doors):
+            members["do"] = "admit"
+            members["doors"] = doors.json
         case .fault(let fault):
             members["do"] = "fault"
             members["fault"] = fault
@@ -138,6 +143,9 @@ public struct WorkerOrder: Hashable, Sendable {
                 return nil
             }
             action = .plugged(facts, isNew: isNew)
+        case ("admit", _):
+            guard let doors = json["doors"].flatMap(DoorList.init(json:)) else { return nil }
+            action = .admit(doors)
         case ("fault", _):
             guard let fault = json["fault"] else { return nil }
             action = .fault(fault)
@@ -166,6 +174,8 @@ public enum WorkerReport: Hashable, Sendable {
     case reply(order: UInt64, Result<JSONValue, BusError>)
     /// Something happened to the device that is to be told as `event/device/<id>/`: its name and further members.
     case event(String, [String: JSONValue])
+    /// This user was turned away at a door, for the first time since the last order about them.
+    case refused(uid: UInt32, gid: UInt32, pid: Int32)
     /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
     case alive(JSONValue)
 
@@ -184,6 +194,8 @@ public enum WorkerReport: Hashable, Sendable {
             ["report": "reply", "order": JSONValue(order), "error": error.json]
         case .event(let name, let members):
             ["report": "event", "event": .string(name), "members": .object(members)]
+        case .refused(let uid, let gid, let pid):
+            ["report": "refused", "uid": JSONValue(uid), "gid": JSONValue(gid), "pid": JSONValue(pid)]
         case .alive(let value): ["report": "alive", "value": value]
         }
     }
@@ -205,6 +217,12 @@ public enum WorkerReport: Hashable, Sendable {
         case "event":
             guard let name = json["event"]?.string, let members = json["members"]?.object else { return nil }
             self = .event(name, members)
+        case "refused":
+            guard let uid = json["uid"]?.integer.flatMap({ UInt32(exactly: $0) }),
+                let gid = json["gid"]?.integer.flatMap({ UInt32(exactly: $0) }),
+                let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) })
+            else { return nil }
+            self = .refused(uid: uid, gid: gid, pid: pid)
         case "reply":
             guard let order = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
             if let error = json["error"] {

@@ -28,7 +28,7 @@ extension Coordinator {
                 "protocol": JSONValue(MethodTable.protocolVersion),
                 "features": JSONValue(Feature.allCases.map(\.rawValue)),
                 "you": ["uid": JSONValue(peer.uid), "gid": JSONValue(peer.gid), "pid": JSONValue(peer.pid)],
-                "authorization": ["video": "authorized", "audio": "authorized"],
+                "authorization": authorizations(of: call.caller),
                 "endpoints": [
                     "command": .string(directory.commandSocket), "events": .string(directory.eventsSocket),
                     "media": .object(media),

@@ -10,9 +10,6 @@ struct Caller: Hashable {
     let peer: PeerAddress
     /// libzmq's name of the connection.
     let connection: [UInt8]
-
-    /// Root and the coordinator's own user.
-    var isAdmin: Bool { peer.uid == 0 || peer.uid == CurrentProcess.uid }
 }
 
 /// Takes the answer to a request, once.

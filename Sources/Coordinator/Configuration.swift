@@ -30,6 +30,11 @@ public struct Configuration: Hashable, Sendable {
     public var rigs: [String: Rig] = [:]
     /// `[usb.<bus>]`: which devices share a bus, by device id or `uniqueID`, where the kernel doesn't tell.
     public var usbLinks: [String: USBLink] = [:]
+    /// `permission.default`: the role of who is not named.
+    public var standardRole = AuthorizationRole.ask
+    /// `[permission.users]` and `[permission.groups]`: roles by name or number.
+    public var userRoles: [String: AuthorizationRole] = [:]
+    public var groupRoles: [String: AuthorizationRole] = [:]
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
@@ -105,6 +110,21 @@ public struct Configuration: Hashable, Sendable {
                     let speed = try bus.integer("speed", 1...100_000) ?? 480
                     let link = USBLink(controller: name, bus: name, speed: speed, busSpeed: speed)
                     for device in try bus.strings("devices") ?? [] { usbLinks[device] = link }
+                }
+            }
+        }
+        try reader.section("permission") { permission throws(ParseError) in
+            let words = AuthorizationRole.allCases.map(\.rawValue)
+            let standard = try permission.string("default", oneOf: words.filter { $0 != "admin" })
+            standardRole = standard.flatMap(AuthorizationRole.init) ?? standardRole
+            try permission.section("users") { users throws(ParseError) in
+                for name in users.names {
+                    userRoles[name] = try users.string(name, oneOf: words).flatMap(AuthorizationRole.init)
+                }
+            }
+            try permission.section("groups") { groups throws(ParseError) in
+                for name in groups.names {
+                    groupRoles[name] = try groups.string(name, oneOf: words).flatMap(AuthorizationRole.init)
                 }
             }
         }

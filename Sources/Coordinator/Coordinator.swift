@@ -48,6 +48,8 @@ public final class Coordinator {
     let locks: LockDesk
     let fleet: DeviceFleet
     let books: BookKeeper
+    let permission: AuthorizationDesk
+    private let permissionKeeper: AuthorizationKeeper
     let roster: DeviceRoster
     let sources: SourceDesk
     let profiles: BookFile<ProfileBook>
@@ -92,6 +94,8 @@ public final class Coordinator {
     private var usesDefaultCameras: Bool?
     /// What is wrong with how this is set up.
     private var problems: [Problem] = []
+    /// Whom the configuration names, and nobody is.
+    private var unknownUsers: [Problem] = []
     /// Why the configuration was not read again.
     private var refusal: Problem?
     /// Nodes that the last search could not look at.
@@ -169,6 +173,15 @@ public final class Coordinator {
             keeper.onFence = { [books] fence in
                 if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
             }
+            var unknown: [Problem] = []
+            var authorizations = AuthorizationBook(
+                policy: AuthorizationPolicy(configuration, owner: CurrentProcess.uid) {
+                    unknown.append(.userUnknown($0))
+                })
+            unknownUsers = unknown
+            permissionKeeper = try AuthorizationKeeper(
+                loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)
+            permission = AuthorizationDesk(loop, events: events, authorizations, permissionKeeper, logger: logger)
             locks = LockDesk(loop, events: events, keeper: keeper, logger: logger)
             let program = try StartUp.workerProgram(options)
             fleet = DeviceFleet(
@@ -206,6 +219,7 @@ public final class Coordinator {
         }
         fleet.onHello = { [weak self] worker in
             guard let self else { return }
+            admit(worker)
             if let lock = locks.table.lock(on: worker.device.id) { worker.order(.lock, fence: lock.fence) }
             sessions.greeted(worker)
         }
@@ -223,6 +237,8 @@ public final class Coordinator {
             guard let self, !isStopping else { return }
             matchers.setRigs(names)
         }
+        permissionKeeper.onProblems = { [weak self] in self?.tellProblems() }
+        connectPermission()
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
@@ -244,6 +260,7 @@ public final class Coordinator {
         books.close()
         profiles.close()
         rigs.close()
+        permissionKeeper.close()
         if let failure { throw failure }
         logger.info("stopped")
     }
@@ -338,6 +355,7 @@ public final class Coordinator {
             locks.keepOnly(Set(fleet.deviceIDs))
             sessions.devicesKnown()
         }
+        endUnauthorizedLocks()
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
         if isComplete { lookForProblems() }
@@ -364,6 +382,7 @@ public final class Coordinator {
         if let refusal { problems.append(refusal) }
         problems += books.problems + rigs.problems { fleet.workers[$0] != nil }
         if let problem = profiles.problem { problems.append(problem) }
+        problems += permissionKeeper.problems + unknownUsers
         for problem in problems where !before.contains(problem) {
             logger.warning("\(problem.message)", metadata: ["reason": "\(problem.reason.rawValue)"])
         }
@@ -463,6 +482,8 @@ public final class Coordinator {
             self?.graces[peer] = nil
             guard let self else { return }
             connections.update()
+            let isOfUser = graces.contains { $0.key.uid == peer.uid }
+            if !isOfUser, !connections.isConnected(uid: peer.uid) { permission.left(uid: peer.uid) }
             guard let startTime = peer.startTime, connections.peer(pid: peer.pid)?.startTime != startTime else {
                 return
             }
@@ -476,6 +497,13 @@ public final class Coordinator {
     private func awaitHolders() {
         for holder in Set(locks.inheritedHolders + sessions.inheritedOwners) {
             lastConnectionClosed(.init(uid: holder.uid, pid: holder.pid, startTime: holder.startTime))
+        }
+        for uid in permission.book.onceUsers {
+            loop.schedule(afterMilliseconds: Self.connectionGrace) { [weak self] in
+                guard let self else { return }
+                connections.update()
+                if !connections.isConnected(uid: uid) { permission.left(uid: uid) }
+            }
         }
         loop.schedule(afterMilliseconds: Self.workerGrace) { [weak self] in self?.keeper.settleInherited() }
     }
@@ -498,6 +526,11 @@ public final class Coordinator {
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
             rigs.setConfigured(configuration.rigs)
+            unknownUsers = []
+            permission.setPolicy(
+                AuthorizationPolicy(configuration, owner: CurrentProcess.uid) { [self] in
+                    unknownUsers.append(.userUnknown($0))
+                })
             // The handler's level, where it has one for all.
             var logger = logger
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
@@ -518,6 +551,7 @@ public final class Coordinator {
         service.notify("STOPPING=1")
         sessions.shutDown()
         locks.shutDown()
+        permission.shutDown()
         isStopping = true
         events.end()
         // The last replies get a moment to leave.

@@ -20,6 +20,10 @@ final class DeviceFleet {
     var onChange: ((_ device: String, Worker?) -> Void)?
     /// Told of what happens to a device.
     var onEvent: ((_ device: String, _ event: String, _ members: [String: JSONValue]) -> Void)?
+    /// Who may come in at a device's doors, for its first moments.
+    var doors: ((DeviceIdentity) -> DoorList?)?
+    /// Told when somebody came to a device's doors in vain.
+    var onRefused: ((DeviceIdentity, _ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told when a worker has started anew.
     var onHello: ((Worker) -> Void)?
     /// Told of devices that are going to have another id, before anything else is.
@@ -141,6 +145,8 @@ final class DeviceFleet {
             guard let self, let worker, workers[device.id] === worker else { return }
             onEvent?(device.id, event, members)
         }
+        worker.doors = { [weak self] in self?.doors?(device.identity) }
+        worker.onRefused = { [weak self] uid, gid, pid in self?.onRefused?(device.identity, uid, gid, pid) }
         workers[device.id] = worker
         startIfFree(worker)
         if !worker.hasBegun { onChange?(device.id, worker) }
@@ -234,7 +240,7 @@ final class DeviceFleet {
         switch report {
         case .description: early[connection]?.description = report
         case .status: early[connection]?.status = report
-        case .hello, .reply, .event, .alive: break
+        case .hello, .reply, .event, .alive, .refused: break
         }
     }
 

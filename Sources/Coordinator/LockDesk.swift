@@ -202,6 +202,11 @@ final class LockDesk {
 
     func deviceEnded(_ device: String) { perform(table.endDevice(device, at: MonotonicClock.now())) }
 
+    /// Ends what is held, or waited for, by those who may not have it any more.
+    func endUnauthorized(where isRefused: (_ holder: LockHolder, _ devices: [String]) -> Bool) {
+        perform(table.endUnauthorized(at: MonotonicClock.now(), where: isRefused))
+    }
+
     /// Gives devices other names, all at once, in locks and among those who wait.
     func rename(_ names: [(device: String, name: String)]) {
         guard !names.isEmpty else { return }

@@ -14,6 +14,12 @@ struct Problem: Hashable {
         case configurationRefused
         /// What was known of devices, their aliases and settings, could not be read.
         case memoryLost
+        /// What was decided about users could not be read.
+        case permissionsLost
+        /// What is decided about users can't be written.
+        case permissionsNotKept
+        /// The configuration names a user or a group that there is not.
+        case userUnknown
         /// What is learnt of devices, their aliases and settings, can't be written.
         case memoryNotKept
         /// A rig has a device that nobody has seen.
@@ -107,5 +113,28 @@ struct Problem: Hashable {
         Problem(
             reason: .memoryNotKept,
             message: "Aliases and settings of cameras will be forgotten when the bus ends: \(why)")
+    }
+
+    /// - Parameter aside: where the damaged file is now.
+    static func permissionsLost(_ aside: String, _ why: String) -> Problem {
+        Problem(
+            reason: .permissionsLost,
+            message:
+                "Who was allowed or refused something was forgotten, as the file that said so is damaged (\(why)). "
+                + "It is kept as \(aside); decide anew ('camerabus permissions'), and remove that when it is not needed any more."
+        )
+    }
+
+    static func permissionsNotKept(_ why: String) -> Problem {
+        Problem(
+            reason: .permissionsNotKept,
+            message: "What is decided about users will be forgotten when the bus ends: \(why)")
+    }
+
+    /// - Parameter key: `permission.users.ann`
+    static func userUnknown(_ key: String) -> Problem {
+        Problem(
+            reason: .userUnknown,
+            message: "\(key): there is no such user or group on this machine; what is said there holds for nobody.")
     }
 }

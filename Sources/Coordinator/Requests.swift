@@ -30,13 +30,18 @@ extension Coordinator {
             return respond(.failure(.methodNotFound(request.method)))
         }
         if let error = method.params.validate(request.params) { return respond(.failure(error)) }
-        if method.admin, !caller.isAdmin {
+        if method.admin, !permission.isAdmin(caller) {
             return respond(
                 .failure(
                     BusError(
                         .unauthorized,
-                        "\(method.name) is for administrators: root, or the user that the bus runs as.",
+                        "\(method.name) is for administrators: root, the user that the bus runs as, and whom its configuration makes one.",
                         ["status": "denied", "needed": "admin"])))
+        }
+        do throws(BusError) {
+            try checkPermission(method, caller, request.params)
+        } catch {
+            return respond(.failure(error))
         }
         guard let key = request.key else { return serve(self)(Call(caller, request), respond) }
         serveOnce(caller, request, key: key, serve(self), respond)
@@ -111,6 +116,7 @@ extension Coordinator {
 
     private static let services = [
         busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
+        authorizationServices,
     ].reduce(into: [:]) { $0.merge($1) { first, _ in first } }
 
     private static let busServices: [String: Service] = [

@@ -46,6 +46,10 @@ final class Worker {
     /// Told when the worker has said hello, before anything else is sent to it.
     private let onHello: (Worker) -> Void
 
+    /// Who may come in at the doors of a process that is started.
+    var doors: (() -> DoorList?)?
+    /// Told when somebody came in vain.
+    var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told of what happens to the device.
     var onEvent: ((_ event: String, _ members: [String: JSONValue]) -> Void)?
 
@@ -100,6 +104,8 @@ final class Worker {
     private static let maximumReaders = 64
     /// When the owner of a lock file that names nobody is looked for again, milliseconds.
     private static let ownerInterval: Int64 = 200
+    /// Bytes of an argument (MAX_ARG_STRLEN is 131072).
+    private static let maximumArgument = 100_000
     /// The exit status of a worker that finds the device's lock file taken (`EX_TEMPFAIL`).
     private static let deviceTaken: Int32 = 75
 
@@ -226,6 +232,10 @@ final class Worker {
             let script = launch.faults[device.id] ?? launch.faults[device.identity.uniqueID]
         {
             arguments += ["--faults", script.description]
+        }
+        // It knows before it opens them. What is too long for an argument it is told at once.
+        if let doors = doors?()?.json.description, doors.utf8.count < Self.maximumArgument {
+            arguments += ["--doors", doors]
         }
         if let committed { arguments += ["--configuration", committed.description] }
         return arguments
@@ -383,6 +393,7 @@ final class Worker {
             if let configuration = status["committed"], !configuration.isNull { committed = configuration }
             onChange(self)
         case .event(let name, let members): onEvent?(name, members)
+        case .refused(let uid, let gid, let pid): onRefused?(uid, gid, pid)
         case .alive(let value): counters = value
         case .reply(let number, let result):
             guard let order = orders.removeValue(forKey: number) else { return }

@@ -2,8 +2,9 @@
 public enum Checkup {
     /// All checks, in the order in which people are told: what stands in the way of everything else first.
     public static let checks: [any Check] = [
-        BusCheck(), RuntimeDirectoryCheck(), GroupCheck(), CameraCheck(), DriverCheck(), NodePermissionCheck(),
-        UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(), RigCheck(), BandwidthCheck(),
+        BusCheck(), RuntimeDirectoryCheck(), GroupCheck(), PermissionCheck(), CameraCheck(), DriverCheck(),
+        NodePermissionCheck(), UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(),
+        RigCheck(), BandwidthCheck(),
         PortSpeedCheck(), USBPowerCheck(), IdentityCheck(), VirtualDriverCheck(), DescriptorLimitCheck(),
         MemoryCheck(), DiskSpaceCheck(), ProcessVisibilityCheck(), VersionCheck(),
     ]

@@ -80,7 +80,7 @@ final class CoordinatorLink {
         sendBacklog()
         if backlog.isEmpty, sendNow(report) { return true }
         switch report {
-        case .reply, .description, .event:
+        case .reply, .description, .event, .refused:
             guard backlog.count < Self.maximumBacklog else {
                 lost += 1
                 return false

@@ -120,6 +120,9 @@ final class DeviceDirector {
     /// The device may have come or gone, which nobody has told but a look at it.
     func look() { perform(life.plugged(at: MonotonicClock.now())) }
 
+    /// Starts the stream anew, if one runs: in memory that nobody has seen.
+    func restart() { perform(life.restart(at: MonotonicClock.now())) }
+
     /// Closes the device for good, then calls the body.
     func end(then body: @escaping () -> Void) {
         whenEnded = body

@@ -198,6 +198,19 @@ final class FrameDesk {
         outputs.map { ($0.rendition, $0.published, $0.dropped) }
     }
 
+    /// Makes another ring in the place of that one, if it is still in use; that one is never written to again.
+    ///
+    /// - Returns: false for that of the device's own frames, which goes with its stream only.
+    func remakeRing(_ rendition: Rendition, _ id: String) -> Bool {
+        if running?.ring.writer.plan.description.ring == id { return false }
+        guard let output = outputs.first(where: { $0.rendition == rendition }), let ring = output.ring, ring.id == id
+        else { return true }
+        ring.writer.close(.replaced)
+        endRing(output)
+        if let running { makeRing(output, running) }
+        return true
+    }
+
     // MARK: Topics
 
     private func update(_ output: RenditionOutput, _ topics: [SubscriptionTable.Subscribed]) {

@@ -53,6 +53,8 @@ final class OrderDesk {
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
     /// Makes the device misbehave, and calls its last argument once.
     var onFault: ((JSONValue, @escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
+    /// These may come in from now on.
+    var onAdmit: ((DoorList) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
     /// Looks who uses the device, and calls its argument once.
@@ -101,6 +103,10 @@ final class OrderDesk {
             case .plugged(let facts, let isNew):
                 reply(order.number, .success([:]))
                 onPlugged?(facts, isNew)
+            case .admit(let doors):
+                // In force by the answer.
+                onAdmit?(doors)
+                reply(order.number, .success([:]))
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
@@ -168,7 +174,7 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .who, .fault, .session, .plugged: return
+        case .finish, .rollBack, .stop, .readControls, .who, .fault, .session, .plugged, .admit: return
         case .apply where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock:
@@ -247,7 +253,7 @@ final class OrderDesk {
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
-        case .lock, .unlock, .session, .stop, .who, .plugged: finish(.success([:]))
+        case .lock, .unlock, .session, .stop, .who, .plugged, .admit: finish(.success([:]))
         }
     }
 

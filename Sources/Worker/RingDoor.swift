@@ -29,12 +29,20 @@ final class RingDoor {
         /// It will be closed in a moment, and gets nothing any more.
         var isCut = false
         let peer: ConnectionGuard.Peer
+        let user: User
 
         init(_ socket: PacketSocket, _ peer: PeerCredentials) {
             self.socket = socket
+            user = User(uid: peer.uid, gid: peer.gid)
             self.peer = ConnectionGuard.Peer(
                 uid: peer.uid, pid: peer.pid, startTime: ProcessTable.startTime(of: peer.pid))
         }
+    }
+
+    /// Who was given a ring has its memory, whatever becomes of the connection.
+    private struct User: Hashable {
+        var uid: UInt32
+        var gid: UInt32
     }
 
     private let loop: Loop
@@ -44,9 +52,13 @@ final class RingDoor {
     private var ledger: ConnectionLedger
     private var guests: [Int32: Guest] = [:]
     private var rings: [Rendition: RingWriter] = [:]
+    /// Who was given which ring of a rendition last. That of the device's own frames lives on when nobody wants it, as long as its stream.
+    private var given: [Rendition: (ring: String, users: Set<User>)] = [:]
     private var errors: [Rendition: BusError] = [:]
     /// Connections that were cut because their reader did not read.
     private(set) var cutCount: UInt64 = 0
+    /// Whether that one may come in.
+    var admits: (PeerCredentials) -> Bool = { _ in false }
     /// Somebody asks for a rendition, perhaps as the first.
     var onWish: (String) throws(BusError) -> Rendition = { text throws(BusError) in try Rendition(parsing: text) }
     /// The last one who had asked for it has gone.
@@ -77,11 +89,33 @@ final class RingDoor {
     /// Gives a new ring to all who want that rendition, and to those who come later.
     func offer(_ rendition: Rendition, _ ring: RingWriter) {
         rings[rendition] = ring
+        if given[rendition]?.ring != ring.plan.description.ring { given[rendition] = nil }
         for guest in guests.values where guest.rendition == rendition { give(ring, to: guest) }
     }
 
     /// There is no ring of that rendition any more.
-    func withdraw(_ rendition: Rendition) { rings[rendition] = nil }
+    func withdraw(_ rendition: Rendition) {
+        rings[rendition] = nil
+        if rendition != Rendition(.native) { given[rendition] = nil }
+    }
+
+    /// Ends the connections of all who may not be here any more.
+    ///
+    /// - Returns: the rings that one of them was given, and may still read: others are to be made in their place.
+    func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Rendition, ring: String)] {
+        let compromised = given.filter { !$0.value.users.allSatisfy { admits($0.uid, $0.gid) } }
+            .map { ($0.key, $0.value.ring) }
+        for guest in guests.values.filter({ !admits($0.user.uid, $0.user.gid) }) {
+            tell(Self.unauthorized, to: guest)
+            close(guest)
+        }
+        return compromised
+    }
+
+    private static let unauthorized = BusError(
+        .unauthorized,
+        "This user may not see this camera; authorization.status says why, and 'camerabus ask video' asks for it.",
+        ["status": "denied", "needed": "video"])
 
     /// All that somebody wants rings of and can't have as things are now: to be called when it may have changed. Each is told its
     /// reason once, until there is another one.
@@ -121,7 +155,12 @@ final class RingDoor {
     }
 
     private func admit(_ socket: PacketSocket) {
-        guard let peer = PeerCredentials(of: socket.rawValue),
+        guard let peer = PeerCredentials(of: socket.rawValue) else { return }
+        guard admits(peer) else {
+            _ = try? socket.send(JSONValue.object(["error": Self.unauthorized.headerJSON]).serialized)
+            return
+        }
+        guard
             ledger.open(descriptor: socket.rawValue, uid: peer.uid, pid: peer.pid)
         else { return }
         let guest = Guest(socket, peer)
@@ -181,6 +220,9 @@ final class RingDoor {
         // What lies unread keeps its ring's memory: one may, and one more.
         guest.unread = guest.socket.hasUnread ? guest.unread + 1 : 0
         guard guest.unread < 2 else { return cut(guest) }
+        if let rendition = guest.rendition {
+            given[rendition, default: (guest.ring, [])].users.insert(guest.user)
+        }
         let message: JSONValue = [
             "ring": .string(plan.description.ring), "size": JSONValue(plan.size),
             "slots": JSONValue(plan.description.slots), "slotBytes": JSONValue(plan.description.slotBytes),

@@ -15,6 +15,7 @@ public final class Worker {
     private let loop: Loop
     private let lock: LockFile
     private let socket: MediaSocket
+    private let doors: Doors
     private let doorkeeper: Doorkeeper
     private let connections: ConnectionGuard
     private let rings: RingDoor
@@ -92,7 +93,10 @@ public final class Worker {
         do {
             loop = try Loop()
             let context = try Context()
-            doorkeeper = try Doorkeeper(context, loop) { _, _ in .admit }
+            doors = Doors(options.doors ?? .closed(owner: CurrentProcess.uid))
+            doorkeeper = try Doorkeeper(context, loop) { [doors] _, peer in
+                doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
+            }
             let mediaPath = directory.mediaSocket(options.device)
             connections = ConnectionGuard(
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
@@ -191,6 +195,9 @@ public final class Worker {
             frames.requestKeyframe()
             return rendition
         }
+        rings.admits = { [doors] peer in doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
+        doors.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
+        desk.onAdmit = { [weak self] in self?.admit($0) }
         rings.onLeave = { [weak self] rendition in
             self?.table.unwantRing(rendition)
             self?.changeWanted()
@@ -232,6 +239,21 @@ public final class Worker {
 
     private func wish() {
         director.demand(isLocked: desk.lockFence != nil, wantsFrames: desk.isInSession || !table.wanted.isEmpty)
+    }
+
+    // MARK: Doors
+
+    // Who may not be here any more loses its connections, and the memory that it has is left to it. Who may come in now, and was
+    // turned away, does so at once: its socket tries again.
+    private func admit(_ list: DoorList) {
+        let isOther = doors.change(list)
+        connections.shutDown(where: isOther)
+        var needsRestart = false
+        for (rendition, ring) in rings.expel(unless: { [doors] in doors.admits(uid: $0, gid: $1) })
+        where !frames.remakeRing(rendition, ring) {
+            needsRestart = true
+        }
+        if needsRestart { director.restart() }
     }
 
     // MARK: Subscribers
@@ -283,6 +305,7 @@ public final class Worker {
     // MARK: The coordinator
 
     private func connected() {
+        doors.forgetTold()
         status?.forget()
         toldDescription = nil
         tellDescription()
@@ -386,7 +409,8 @@ public final class Worker {
             "subscribersCut": JSONValue(socket.cut), "heldBytes": JSONValue(frames.heldBytes),
             "readers": JSONValue(
                 DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),
-            "ringReaders": JSONValue(rings.count), "ringReadersCut": JSONValue(rings.cutCount),
+            "refused": JSONValue(doors.refused), "ringReaders": JSONValue(rings.count),
+            "ringReadersCut": JSONValue(rings.cutCount),
             "time": .integer(MonotonicClock.now()), "processorTime": JSONValue(ProcessUsage.processorTime),
             "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,
             "renditions": .object(renditions),

@@ -1,3 +1,4 @@
+public import CaptureCore
 public import JSON
 
 /// How a worker is started.
@@ -23,6 +24,8 @@ public struct WorkerOptions: Sendable {
     public var coordinatorGraceMilliseconds: Int64 = 30_000
     /// How long the device is held open for a lock that a new coordinator has not told of.
     public var lockMemoryMilliseconds: Int64 = 5000
+    /// Who may come in until the coordinator says otherwise; nil: root and the worker's own user.
+    public var doors: DoorList?
     /// What an earlier process of this device had committed, as it told it (`committed` of its status); nil: nothing.
     public var configuration: JSONValue?
     /// A script of faults ([{at, fault, …}]) that begins with the process; nil: none.

@@ -74,6 +74,9 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("What an earlier worker of the device had committed.", valueName: "json"))
     var configuration: String?
 
+    @Option(help: ArgumentHelp("Who may come in until the coordinator says otherwise.", valueName: "json"))
+    var doors: String?
+
     func validate() throws {
         guard !list else { return }
         guard device != nil, runtimeDir != nil else { throw ValidationError("--device and --runtime-dir are needed") }
@@ -120,6 +123,8 @@ struct CameraBusWorker: ParsableCommand {
         options.silenceLimitMilliseconds = silenceLimitMs
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections
+        // Without a list that can be read nobody comes in until there is one.
+        options.doors = doors.flatMap { try? JSONValue(parsing: $0) }.flatMap(DoorList.init(json:))
         do {
             options.configuration = try configuration.map { try JSONValue(parsing: $0) }
         } catch {

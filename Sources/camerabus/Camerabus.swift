@@ -32,7 +32,8 @@ struct Camerabus: AsyncParsableCommand {
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, ProfilesCommand.self,
             RigsCommand.self, SessionsCommand.self, SessionCommand.self, FramesCommand.self,
-            NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
+            NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self,
+            AskCommand.self, AllowCommand.self, DenyCommand.self, PermissionsCommand.self, DoctorCommand.self,
             FaultCommand.self,
             CompletionsCommand.self,
         ])

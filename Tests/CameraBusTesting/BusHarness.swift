@@ -45,6 +45,8 @@ public final class BusHarness {
     ) async throws {
         home = try TemporaryDirectory()
         scratch = try TemporaryDirectory()
+        // Other users may pass through to the runtime directory, which has a mode of its own.
+        chmod(home.path, 0o711)
         directory = try RuntimeDirectory("\(home.path)/bus")
         sharedMemoryBefore = Leaks.sharedMemory()
         readiness = try Readiness(scratch)

@@ -33,6 +33,7 @@ import Testing
         facts.bus.version = "0.1.0"
         facts.bus.pid = 77
         facts.bus.devices = [device("c920-1")]
+        facts.bus.videoPermission = "authorized"
         facts.busProcess = ProcessFact(pid: 77, uid: 991, groups: [990, 44])
         facts.limits.descriptors = 524_288
         facts.limits.memoryAvailable = 4 << 30
@@ -325,6 +326,21 @@ import Testing
         #expect(findings(facts).isEmpty)
     }
 
+    @Test(arguments: [
+        ("notDetermined", "permission-not-asked", "camerabus ask video"),
+        ("denied", "permission-denied", "camerabus allow 1000 video"),
+        ("restricted", "permission-restricted", "camerabus.toml"),
+    ])
+    func `who may not see cameras is told how to come to it`(_ status: String, _ id: String, _ remedy: String) throws {
+        let facts = Self.changed { $0.bus.videoPermission = status }
+        guard case .faulty(let findings, _) = PermissionCheck().examine(facts) else {
+            Issue.record("\(status) is no fault")
+            return
+        }
+        #expect(findings.map(\.id) == [id])
+        #expect(findings.first?.remedy.contains(remedy) == true)
+    }
+
     @Test func `what is worth knowing and no fault is a note`() {
         func notes(_ check: any Check, _ change: (inout Facts) -> Void) -> String {
             guard case .healthy(_, let notes) = check.examine(Self.changed(change)) else { return "no health" }
@@ -335,6 +351,7 @@ import Testing
         #expect(
             notes(IdentityCheck()) { $0.usb = [Self.camera("1-2", serial: "1"), Self.camera("1-3", serial: "1")] }
                 .contains("the same serial number"))
+        #expect(notes(PermissionCheck()) { $0.bus.waitingRequests = 2 }.contains("camerabus permissions"))
         #expect(notes(VirtualDriverCheck()) { $0.drivers.virtual = ["v4l2loopback"] }.contains("v4l2loopback"))
         #expect(notes(USBPowerCheck()) { $0.usb[0].isAutosuspended = true }.contains("/1-2/power/control"))
         #expect(

@@ -14,7 +14,7 @@ _ID = "[a-z0-9-]{1,32}"
 _NONCE = "[A-Za-z0-9_-]{1,64}"
 _TOPIC = re.compile(
     f"(?P<media>frame|buffer|set|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
-    f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock|session)/(?P<lockid>{_NONCE}))/"
+    f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock|session)/(?P<lockid>{_NONCE})|(?P<user>authorization)/(?P<uid>{_ID}))/"
     f"|(?P<rig>state)/rig/(?P<rigname>{_ID})/"
     f"|(?P<bus>state|event)/bus/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
 )
@@ -72,7 +72,8 @@ def topic(text: bytes) -> dict[str, str] | None:
     if part["rig"]:
         return {"kind": "state", "what": "rig", "id": part["rigname"]}
     if part["kind"]:
-        return {"kind": part["kind"], "what": part["what"] or part["lock"], "id": part["id"] or part["lockid"]}
+        what = part["what"] or part["lock"] or part["user"]
+        return {"kind": part["kind"], "what": what, "id": part["id"] or part["lockid"] or part["uid"]}
     if part["bus"]:
         return {"kind": part["bus"], "what": "bus"}
     return {"kind": "ack", "nonce": part["nonce"]} if part["nonce"] else {"kind": part["bare"]}

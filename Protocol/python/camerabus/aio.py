@@ -18,12 +18,13 @@ from .mirroring import MirrorBase
 from .rigs import AsyncRigCalls
 from .sources import AsyncSourceMethods
 from .sessions import AsyncSessionCalls
+from .permission import AsyncPermissionCalls
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class AsyncClient(AsyncRigCalls, AsyncSessionCalls, AsyncSourceMethods):
+class AsyncClient(AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSourceMethods):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 
     def __init__(

@@ -18,12 +18,13 @@ from .mirroring import MirrorBase
 from .rigs import RigCalls
 from .sources import SourceMethods
 from .sessions import SessionCalls
+from .permission import PermissionCalls
 from .steps import deadline, is_over, run
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class Client(RigCalls, SessionCalls, SourceMethods):
+class Client(PermissionCalls, RigCalls, SessionCalls, SourceMethods):
     """A connection to the bus, for use in one thread.
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.

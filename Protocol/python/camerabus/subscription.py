@@ -15,9 +15,10 @@ import zmq
 
 from . import calls
 from .core import Core
-from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError, Unauthorized
+from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError
 from .finding import why_not
 from .frame import Frame
+from .permission import lacking, why_refused
 from .sequences import Continuity, FrameContinuity
 from .sharing import RingLink
 from .steps import Socket, Steps, Wait, deadline, is_over
@@ -179,7 +180,7 @@ class FrameFeed:
         hello = yield from core.ask(core.greeting())
         core.hello = hello
         if (status := hello.authorization.get("video")) in ("denied", "restricted"):
-            raise Unauthorized("This user may not see the cameras.", {"status": status, "needed": "video"})
+            raise why_refused(hello.you.get("uid", -1), "video", status)
         for device in self._devices:
             if device not in (hello.endpoints.get("media") or {}):
                 yield from core.ask(calls.device(device))
@@ -309,6 +310,8 @@ class FrameFeed:
 
     def _explain(self, devices: Sequence[str], what: str) -> Steps[CaptureError]:
         """Why nothing comes, as far as the bus can tell."""
+        if (refusal := (yield from lacking(self._core))) is not None:
+            return refusal
         known = []
         for name in devices:
             try:

@@ -22,6 +22,10 @@ public struct BusReport: Hashable, Sendable {
     public var rigs: [JSONValue] = []
     /// As `device.who` answers of them.
     public var usages: [JSONValue] = []
+    /// What this user may do with cameras; nil: the bus knows no permission.
+    public var videoPermission: String?
+    /// Requests for permission that wait for an answer, as far as this user may know.
+    public var waitingRequests = 0
 
     public init(state: State = .absent) { self.state = state }
 

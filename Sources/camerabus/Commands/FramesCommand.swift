@@ -90,6 +90,7 @@ struct FramesCommand: BusCommand {
     }
 
     func run(_ client: Client) async throws {
+        try await noteWhoIsAsked(client)
         if set {
             return try await SetReading(
                 rig: device, rendition: rendition, number: number, output: output, asJSON: options.json,
@@ -124,6 +125,16 @@ struct FramesCommand: BusCommand {
             throw error
         }
         if output != nil, lost > 0 { Output.note("\(count) frames; \(lost) between them came too late or were lost.") }
+    }
+
+    // Whoever may not see cameras yet asks by trying, and waits.
+    private func noteWhoIsAsked(_ client: Client) async throws {
+        guard client.greeting.authorization["video"] == "notDetermined",
+            try await client.authorization(timeout: timeout)["video"] == "notDetermined"
+        else { return }
+        Output.note(
+            "You may not see cameras yet, and an administrator is being asked: 'camerabus allow \(client.greeting.uid) video' "
+                + "lets the frames come. 'camerabus ask video --reason TEXT' says what for.")
     }
 
     /// Something is to be made of it that an interruption leaves incomplete.

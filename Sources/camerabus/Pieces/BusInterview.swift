@@ -54,6 +54,11 @@ struct BusInterview {
             // What else is wrong is worth telling without them.
             report.rigs = (try? await client.rigs(timeout: options.timeout.duration)) ?? []
         }
+        if client.greeting.features.contains(Feature.permission.rawValue) {
+            report.videoPermission = client.greeting.authorization["video"]
+            let requests = try? await client.authorizations(timeout: options.timeout.duration)["requests"]?.array
+            report.waitingRequests = requests?.count ?? 0
+        }
         guard client.greeting.features.contains(Feature.who.rawValue) else { return report }
         for device in report.devices {
             guard let id = device["id"], !(device["node"]?.isNull ?? true) else { continue }

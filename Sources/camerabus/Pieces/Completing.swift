@@ -36,11 +36,11 @@ enum Completing {
 
     static let topics = CompletionKind.custom { _, _, _ in
         let devices = facts.withLock(\.devices)
-        let fixed = [
-            "state/", "state/bus/", "state/device/", "state/lock/", "state/rig/", "state/session/", "event/",
-            "event/device/", "event/lock/", "event/session/",
-        ]
-        return fixed + ["heartbeat/"] + ["state", "event"].flatMap { kind in devices.map { "\(kind)/device/\($0)/" } }
+        let fixed =
+            ["state/", "event/"]
+            + ["device/", "lock/", "session/", "authorization/"].flatMap { ["state/\($0)", "event/\($0)"] }
+        return fixed + ["state/bus/", "state/rig/", "heartbeat/"]
+            + ["state", "event"].flatMap { kind in devices.map { "\(kind)/device/\($0)/" } }
     }
 
     /// Whether that is a script's question.

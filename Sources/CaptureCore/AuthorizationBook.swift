@@ -1,0 +1,250 @@
+public import JSON
+
+/// Who may do what: the roles that the configuration gives, and the decisions of administrators where it leaves them the choice.
+///
+/// A value; who keeps its decisions on disk (``json``) decides when. It is bounded.
+public struct AuthorizationBook: Hashable, Sendable {
+    /// What an administrator has decided.
+    public struct Decision: Hashable, Sendable {
+        public var isGranted: Bool
+        /// It ends when the user has left the bus, or the bus ends in order.
+        public var isOnce: Bool
+        /// Seconds since 1970.
+        public var since: Int64
+        /// The administrator's uid.
+        public var by: UInt32
+
+        public init(isGranted: Bool, isOnce: Bool, since: Int64, by: UInt32) {
+            self.isGranted = isGranted
+            self.isOnce = isOnce
+            self.since = since
+            self.by = by
+        }
+
+        public var status: AuthorizationStatus { isGranted ? .authorized : .denied }
+    }
+
+    /// That a user has asked, and nobody has answered.
+    public struct Question: Hashable, Sendable {
+        /// What for, in the user's words; nil: the user has only tried, and the bus asks.
+        public var reason: String?
+        /// Seconds since 1970.
+        public var since: Int64
+        public var pid: Int32
+        /// What the program calls itself.
+        public var program: String
+
+        public init(reason: String?, since: Int64, pid: Int32, program: String) {
+            self.reason = reason
+            self.since = since
+            self.pid = pid
+            self.program = program
+        }
+    }
+
+    /// Why there is no decision.
+    public enum Refusal: Error, Hashable, Sendable {
+        /// The configuration has decided: what it makes of the user.
+        case configured(AuthorizationRole)
+        /// There are too many of them.
+        case tooMany(maximum: Int)
+    }
+
+    public static let version = 1
+    /// Users about whom something is decided.
+    public static let maximumUsers = 4096
+    /// Users who have asked.
+    public static let maximumQuestions = 256
+
+    public var policy: AuthorizationPolicy
+    public private(set) var decisions: [UInt32: [AuthorizationMedia: Decision]] = [:]
+    public private(set) var questions: [UInt32: [AuthorizationMedia: Question]] = [:]
+    /// What the bus has asked for users by itself, which it does once.
+    private var asked: [UInt32: Set<AuthorizationMedia>] = [:]
+
+    public init(policy: AuthorizationPolicy) { self.policy = policy }
+
+    // MARK: What is so
+
+    /// - Parameter groups: those that the kernel names.
+    public func role(uid: UInt32, groups: Set<UInt32>) -> AuthorizationRole { policy.role(uid: uid, groups: groups) }
+
+    /// - Parameter groups: those that the kernel names.
+    public func status(uid: UInt32, groups: Set<UInt32>, media: AuthorizationMedia) -> AuthorizationStatus {
+        policy.role(uid: uid, groups: groups).status(media) ?? decisions[uid]?[media]?.status ?? .notDetermined
+    }
+
+    /// Whether the user may change what is of that medium: a role that only looks may not, however it was asked.
+    public func mayChange(uid: UInt32, groups: Set<UInt32>, media: AuthorizationMedia) -> Bool {
+        role(uid: uid, groups: groups) != .view && status(uid: uid, groups: groups, media: media) == .authorized
+    }
+
+    /// What a worker of a device of that medium has to know.
+    public func doors(_ media: AuthorizationMedia) -> DoorList {
+        DoorList(
+            policy: policy, media: media, granted: Set(decisions.filter { $0.value[media]?.isGranted == true }.keys))
+    }
+
+    /// Users about whom something is decided or asked.
+    public var users: Set<UInt32> { Set(decisions.keys).union(questions.keys) }
+
+    // MARK: Questions
+
+    /// What came of asking.
+    public enum Answer: Hashable, Sendable {
+        /// It is decided already.
+        case decided(AuthorizationStatus)
+        /// It is to be told; or (false) it was told before.
+        case pending(isNew: Bool)
+    }
+
+    /// A user asks. Only who is `notDetermined` does; a later reason takes the place of an earlier one.
+    public mutating func ask(
+        uid: UInt32, groups: Set<UInt32>, media: AuthorizationMedia, _ question: Question
+    ) throws(Refusal) -> Answer {
+        let status = status(uid: uid, groups: groups, media: media)
+        guard status == .notDetermined else { return .decided(status) }
+        let before = questions[uid]?[media]
+        guard before != nil || questions[uid] != nil || questions.count < Self.maximumQuestions else {
+            throw .tooMany(maximum: Self.maximumQuestions)
+        }
+        if let before, before.reason == question.reason || question.reason == nil { return .pending(isNew: false) }
+        questions[uid, default: [:]][media] = question
+        return .pending(isNew: true)
+    }
+
+    /// The bus asks for a user who has tried: once, until that is reset.
+    ///
+    /// - Returns: whether that is to be told.
+    public mutating func askByItself(
+        uid: UInt32, groups: Set<UInt32>, media: AuthorizationMedia, _ question: Question
+    ) -> Bool {
+        guard asked[uid]?.contains(media) != true, asked[uid] != nil || asked.count < Self.maximumUsers,
+            case .pending(isNew: true)? = try? ask(uid: uid, groups: groups, media: media, question)
+        else { return false }
+        asked[uid, default: []].insert(media)
+        return true
+    }
+
+    /// The user does not ask any more.
+    ///
+    /// - Returns: false: it had not asked.
+    @discardableResult
+    public mutating func withdraw(uid: UInt32, media: AuthorizationMedia) -> Bool {
+        guard questions[uid]?.removeValue(forKey: media) != nil else { return false }
+        if questions[uid]?.isEmpty == true { questions[uid] = nil }
+        return true
+    }
+
+    // MARK: Decisions
+
+    /// An administrator answers, or changes what was answered.
+    ///
+    /// - Throws: for users who are decided about by the configuration, as far as that can be said without their groups.
+    public mutating func decide(
+        uid: UInt32, media: AuthorizationMedia, _ decision: Decision
+    ) throws(Refusal) {
+        let role = policy.role(uid: uid, groups: [])
+        guard role == .ask || isOpenByGroup(uid) else { throw .configured(role) }
+        guard decisions[uid] != nil || decisions.count < Self.maximumUsers else {
+            throw .tooMany(maximum: Self.maximumUsers)
+        }
+        decisions[uid, default: [:]][media] = decision
+        withdraw(uid: uid, media: media)
+    }
+
+    // Which group a connection comes with is not known here: a rule of one may leave the choice.
+    private func isOpenByGroup(_ uid: UInt32) -> Bool {
+        uid != 0 && uid != policy.owner && policy.users[uid] == nil && policy.groups.values.contains(.ask)
+    }
+
+    /// Takes back what was decided and asked, as if nobody ever had.
+    ///
+    /// - Returns: the media that anything is different about.
+    @discardableResult
+    public mutating func reset(uid: UInt32, media: [AuthorizationMedia]) -> [AuthorizationMedia] {
+        media.filter { media in
+            let wasAsked = asked[uid]?.remove(media) != nil
+            if asked[uid]?.isEmpty == true { asked[uid] = nil }
+            let wasWithdrawn = withdraw(uid: uid, media: media)
+            let wasDecided = decisions[uid]?.removeValue(forKey: media) != nil
+            if decisions[uid]?.isEmpty == true { decisions[uid] = nil }
+            return wasAsked || wasWithdrawn || wasDecided
+        }
+    }
+
+    /// Users who were allowed or refused something once.
+    public var onceUsers: Set<UInt32> {
+        Set(decisions.filter { $0.value.values.contains(where: \.isOnce) }.keys)
+    }
+
+    /// What was decided once about the user is over.
+    ///
+    /// - Returns: the media that it was about.
+    @discardableResult
+    public mutating func endOnce(uid: UInt32) -> [AuthorizationMedia] {
+        reset(uid: uid, media: AuthorizationMedia.allCases.filter { decisions[uid]?[$0]?.isOnce == true })
+    }
+}
+
+extension AuthorizationBook {
+    /// Why a text is no book.
+    public struct Damage: Error, Hashable, Sendable, CustomStringConvertible {
+        public var description: String
+    }
+
+    /// What is kept: the decisions.
+    ///
+    /// - Parameter boot: names this run of the machine, which decisions for once don't outlive.
+    public func json(boot: String) -> JSONValue {
+        let users = decisions.map { uid, media in
+            (
+                "\(uid)",
+                JSONValue.object(
+                    Dictionary(
+                        media.map { media, decision in
+                            (
+                                media.rawValue,
+                                .members([
+                                    "status": .string(decision.status.rawValue), "since": JSONValue(decision.since),
+                                    "by": JSONValue(decision.by), "boot": decision.isOnce ? .string(boot) : nil,
+                                ])
+                            )
+                        }, uniquingKeysWith: { first, _ in first }))
+            )
+        }
+        return [
+            "version": JSONValue(Self.version),
+            "users": .object(Dictionary(users, uniquingKeysWith: { first, _ in first })),
+        ]
+    }
+
+    /// Takes in what ``json(boot:)`` wrote. One that is wrong in any part is wrong as a whole: half a list might leave out a
+    /// denial.
+    public mutating func takeDecisions(_ json: JSONValue, boot: String) throws(Damage) {
+        guard json["version"]?.integer == Int64(Self.version) else {
+            throw Damage(description: "it has no version that this program knows")
+        }
+        guard let users = json["users"]?.object, users.count <= Self.maximumUsers else {
+            throw Damage(description: "it has no users, or too many")
+        }
+        var found: [UInt32: [AuthorizationMedia: Decision]] = [:]
+        for (name, value) in users {
+            guard let uid = UInt32(name), let members = value.object else {
+                throw Damage(description: "'\(name)' is no user")
+            }
+            for (word, entry) in members {
+                guard let media = AuthorizationMedia(rawValue: word),
+                    let status = entry["status"]?.string.flatMap(AuthorizationStatus.init),
+                    status == .authorized || status == .denied, let since = entry["since"]?.integer,
+                    let by = entry["by"]?.integer.flatMap({ UInt32(exactly: $0) })
+                else { throw Damage(description: "what is decided about \(uid) is incomplete") }
+                let kept = entry["boot"]?.string
+                guard kept == nil || kept == boot else { continue }
+                found[uid, default: [:]][media] = Decision(
+                    isGranted: status == .authorized, isOnce: kept != nil, since: since, by: by)
+            }
+        }
+        decisions = found
+    }
+}

@@ -1,0 +1,75 @@
+import BusServer
+import CaptureCore
+import Glibc
+import JSON
+import LinuxIO
+import Logging
+
+/// Keeps what is decided about users in `permissions.json`, beside the device book: on the disk before the reply.
+final class AuthorizationKeeper {
+    /// What is wrong with it.
+    private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
+    /// They are others now.
+    var onProblems: (() -> Void)?
+    private let writer: FileWriter?
+    private let bootID: String
+    private let logger: Logger
+
+    private static let name = "permissions.json"
+    private static let maximumBytes = 4 << 20
+
+    /// Reads the decisions into the book. A damaged file is moved aside, and nobody is allowed anything by it.
+    ///
+    /// - Parameters:
+    ///   - directory: ours alone; nil: nothing can be kept.
+    ///   - bootID: names this run of the machine.
+    init(
+        _ loop: Loop, directory: String?, bootID: String, _ book: inout AuthorizationBook, logger: Logger
+    ) throws(SystemError) {
+        self.bootID = bootID
+        self.logger = logger
+        guard let directory else {
+            writer = nil
+            problems = [.permissionsNotKept("there is no place to keep it; name one with --state-dir.")]
+            return
+        }
+        let path = "\(directory)/\(Self.name)"
+        do {
+            let bytes = try File.readOwn(path, limit: Self.maximumBytes)
+            try book.takeDecisions(try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, boot: bootID)
+        } catch let error as SystemError where error.code == ENOENT {
+            // Nobody has decided anything yet.
+        } catch let error as SystemError where ![EFBIG, EPERM, ELOOP, EINVAL, EACCES].contains(error.code) {
+            // It may be whole: it is left alone.
+            throw error
+        } catch {
+            let aside = path + ".damaged"
+            rename(path, aside)
+            logger.error(
+                "what is decided about users can't be read and was moved aside: nobody is allowed anything by it",
+                metadata: ["moved_to": "\(aside)", "error": "\(error)"])
+            problems = [.permissionsLost(aside, "\(error)")]
+        }
+        writer = try FileWriter(loop, path: path)
+    }
+
+    /// Calls the body when the decisions are on the disk; false: they can't be.
+    func save(_ book: AuthorizationBook, then body: @escaping (Bool) -> Void) {
+        guard let writer else { return body(false) }
+        writer.write(book.json(boot: bootID).serialized + [UInt8(ascii: "\n")]) { [weak self] error in
+            self?.written(error)
+            body(error == nil)
+        }
+    }
+
+    private func written(_ error: SystemError?) {
+        let others = problems.filter { $0.reason != .permissionsNotKept }
+        if let error, others.count == problems.count {
+            logger.error("what is decided about users can't be written", metadata: ["error": "\(error)"])
+        }
+        problems = others + (error.map { [.permissionsNotKept("\($0).")] } ?? [])
+    }
+
+    /// Waits until all is written.
+    func close() { writer?.end() }
+}

@@ -1,0 +1,33 @@
+import CaptureCore
+import LinuxIO
+
+extension AuthorizationPolicy {
+    /// Reads who is who from the configuration and the machine's user database.
+    ///
+    /// - Parameter unknown: told which keys name nobody.
+    init(_ configuration: Configuration, owner: UInt32, unknown: (String) -> Void) {
+        self.init(owner: owner)
+        standard = configuration.standardRole
+        for (name, role) in configuration.userRoles {
+            if let uid = UInt32(name) ?? UserDatabase.userID(named: name) {
+                users[uid] = role
+            } else {
+                unknown("permission.users.\(name)")
+            }
+        }
+        for (name, role) in configuration.groupRoles {
+            let group = UInt32(name).map { UserDatabase.group($0) ?? ($0, []) } ?? UserDatabase.group(named: name)
+            guard let group else {
+                unknown("permission.groups.\(name)")
+                continue
+            }
+            groups[group.gid] = max(role, groups[group.gid] ?? role)
+            for uid in group.members.prefix(Self.maximumMembers).compactMap(UserDatabase.userID(named:)) {
+                members[uid] = max(role, members[uid] ?? role)
+            }
+        }
+    }
+
+    /// Members of a group that are looked up.
+    private static let maximumMembers = 4096
+}

@@ -1,0 +1,88 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import JSON
+import LinuxIO
+
+struct PermissionsCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "permissions",
+        abstract: "Shows what you may do; to administrators, who has asked and what is decided.",
+        discussion: """
+            With --reset what was decided and asked about a user is forgotten: it may ask again.
+
+            With --json: {"you": the answer of authorization.status, "requests": […], "decisions": […]}, the last two for \
+            administrators; with --reset the answer of authorization.reset.
+
+            EXAMPLES:
+              camerabus permissions
+              camerabus permissions --reset ann
+            """)
+
+    @OptionGroup var options: GlobalOptions
+
+    @Option(help: Permitting.resetHelp, completion: Permitting.userCompletion)
+    var reset: UserArgument?
+
+    func run(_ client: Client) async throws {
+        if let reset {
+            let answer = try await client.resetAuthorization(uid: reset.uid, timeout: timeout)
+            if options.json { return try Output.json(answer) }
+            let isChanged = answer["media"]?.array?.isEmpty == false
+            try Output.line("\(reset.description) \(isChanged ? "may ask again." : "has nothing decided about it.")")
+            return Keeping.note(answer)
+        }
+        let status = try await client.call("authorization.status", timeout: timeout)
+        let isAdmin = status["role"] == "admin"
+        let all = isAdmin ? try await client.authorizations(timeout: timeout) : [:]
+        if options.json {
+            return try Output.json(
+                .members(["you": status, "requests": all["requests"], "decisions": all["decisions"]]))
+        }
+        let uid = client.greeting.uid
+        try Output.line("You are uid \(uid)\(isAdmin ? ", an administrator" : "").")
+        for media in MediaArgument.allCases where !isAdmin {
+            let word = status["authorization"]?[media.rawValue]?.string
+            try Output.line("  \(media.rawValue): \(Permitting.meaning(word, uid: uid, media.rawValue))")
+        }
+        guard isAdmin else { return }
+        let (requests, decisions) = (all["requests"]?.array ?? [], all["decisions"]?.array ?? [])
+        try Output.line(requests.isEmpty ? "Nobody asks for anything." : "")
+        if !requests.isEmpty { try Self.table(requests: requests).print() }
+        guard !decisions.isEmpty else { return }
+        try Output.line("")
+        try Self.table(decisions: decisions).print()
+    }
+
+    static func table(requests: [JSONValue], now: Int64 = MonotonicClock.realtime()) -> Table {
+        var table = Table("ASKS", "FOR", "SINCE", "PROGRAM", "BECAUSE")
+        for request in requests {
+            table.add(
+                user(request["uid"]), Describing.plain(request["media"]), age(request["since"], now),
+                "\(Describing.plain(request["program"])) (pid \(Describing.plain(request["pid"])))",
+                request["reason"]?.string ?? "(it has tried)")
+        }
+        return table
+    }
+
+    static func table(decisions: [JSONValue], now: Int64 = MonotonicClock.realtime()) -> Table {
+        var table = Table("USER", "MEDIA", "IS", "SINCE", "BY")
+        for decision in decisions {
+            let word = decision["status"] == "authorized" ? "allowed" : "refused"
+            table.add(
+                user(decision["uid"]), Describing.plain(decision["media"]),
+                decision["once"] == true ? "\(word) once" : word, age(decision["since"], now), user(decision["by"]))
+        }
+        return table
+    }
+
+    private static func user(_ uid: JSONValue?) -> String {
+        guard let uid = uid?.integer.flatMap({ UInt32(exactly: $0) }) else { return "-" }
+        return UserArgument(uid: uid).description
+    }
+
+    private static func age(_ seconds: JSONValue?, _ now: Int64) -> String {
+        let (time, overflow) = (seconds?.integer ?? 0).multipliedReportingOverflow(by: 1_000_000_000)
+        return overflow ? "-" : Describing.age(.integer(time), now: now)
+    }
+}

@@ -1,0 +1,71 @@
+import Glibc
+import LinuxIO
+
+/// Another user than the one that the bus runs as, with a group that may connect to it. Programs are run as that user by setpriv,
+/// which needs root.
+public struct OtherUser: Sendable {
+    public let uid: UInt32
+    public let gid: UInt32
+
+    /// Two users that are nobody's, of one group: their numbers need no entry in the user database.
+    public static let first = OtherUser(uid: 64_117, gid: group?.gid ?? 65534)
+    public static let second = OtherUser(uid: 64_118, gid: group?.gid ?? 65534)
+
+    /// The group that nobody is in, and is there on every machine, by whichever name.
+    public static let group: (name: String, gid: UInt32)? = {
+        for name in ["nogroup", "nobody"] {
+            if let gid = CurrentProcess.groupID(named: name) { return (name, gid) }
+        }
+        return nil
+    }()
+
+    /// Why programs can't be run as another user here; nil: they can.
+    public static let obstacle: String? = {
+        guard CurrentProcess.uid == 0 else { return "only root can run programs as another user" }
+        guard group != nil else { return "there is no group 'nogroup' or 'nobody'" }
+        guard let ends = ends("camerabus", ["--version"]) else { return "there is no setpriv (util-linux)" }
+        guard ends else {
+            return "another user can't run \(Programs.path("camerabus")): its folders are closed to others"
+        }
+        guard self.ends(python, ["-c", "import zmq"]) == true else { return "another user's \(python) has no pyzmq" }
+        return nil
+    }()
+
+    private static func ends(_ program: String, _ arguments: [String]) -> Bool? {
+        let child = try? ChildProcess(
+            program: "setpriv", arguments: first.arguments(program, arguments),
+            environment: ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin"], searchesPath: true)
+        guard let child else { return nil }
+        return waitUntilReadable(child.process.rawValue, by: .usual) && child.reap() == .exited(0)
+    }
+
+    /// The Python of the machine: that of somebody's home is closed to others.
+    public static let python = "/usr/bin/python3"
+
+    public static var isPossible: Bool { obstacle == nil }
+
+    /// Of the configuration of a bus that these may connect to.
+    public static var configuration: String { "[bus]\ngroup = \"\(group?.name ?? "")\"\n" }
+
+    /// What setpriv is to be called with.
+    public func arguments(_ program: String, _ arguments: [String]) -> [String] {
+        ["--reuid", "\(uid)", "--regid", "\(gid)", "--clear-groups", Programs.path(program)] + arguments
+    }
+}
+
+extension BusHarness {
+    /// Starts a program beside the bus as another user.
+    public func start(
+        _ program: String, _ arguments: [String], as user: OtherUser, environment: [String: String] = [:]
+    ) throws -> RunningProgram {
+        try start("setpriv", user.arguments(program, arguments), environment: environment)
+    }
+
+    /// Runs a program to its end as another user.
+    public func run(
+        _ program: String, _ arguments: [String], as user: OtherUser, environment: [String: String] = [:],
+        by deadline: Deadline = .usual
+    ) async throws -> ProgramResult {
+        try await run("setpriv", user.arguments(program, arguments), environment: environment, by: deadline)
+    }
+}

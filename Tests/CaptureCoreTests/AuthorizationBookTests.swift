@@ -1,0 +1,208 @@
+import CaptureCore
+import JSON
+import Testing
+
+/// Who may do what, by role and by decision.
+@Suite struct AuthorizationBookTests {
+    private static let owner: UInt32 = 900
+    private static let question = AuthorizationBook.Question(reason: "a test", since: 1, pid: 7, program: "probe")
+
+    private func book(_ change: (inout AuthorizationPolicy) -> Void = { _ in }) -> AuthorizationBook {
+        var policy = AuthorizationPolicy(owner: Self.owner)
+        change(&policy)
+        return AuthorizationBook(policy: policy)
+    }
+
+    private func decision(_ isGranted: Bool, once: Bool = false) -> AuthorizationBook.Decision {
+        AuthorizationBook.Decision(isGranted: isGranted, isOnce: once, since: 5, by: 0)
+    }
+
+    @Test func `root and the bus's own user may do all, whatever is said of them`() {
+        let book = book {
+            $0.standard = .none
+            $0.users = [0: .none, Self.owner: .view]
+            $0.groups = [0: .none]
+        }
+        for uid in [0, Self.owner] {
+            #expect(book.role(uid: uid, groups: [0]) == .admin)
+            for media in AuthorizationMedia.allCases {
+                #expect(book.status(uid: uid, groups: [0], media: media) == .authorized)
+                #expect(book.mayChange(uid: uid, groups: [0], media: media))
+            }
+        }
+        #expect(book.status(uid: 1000, groups: [1000], media: .video) == .restricted)
+    }
+
+    @Test func `a user's rule goes before groups, and of groups the one with most rights counts`() {
+        let book = book {
+            $0.users = [1: .none, 2: .control]
+            $0.groups = [10: .view, 11: .control, 12: .none]
+            $0.members = [3: .view, 4: .none]
+        }
+        #expect(book.role(uid: 1, groups: [11]) == .none)
+        #expect(book.role(uid: 2, groups: [12]) == .control)
+        #expect(book.role(uid: 3, groups: [12]) == .view)
+        #expect(book.role(uid: 3, groups: [11]) == .control)
+        #expect(book.role(uid: 4, groups: [10, 12]) == .view)
+        #expect(book.role(uid: 5, groups: [12]) == .none)
+        #expect(book.role(uid: 5, groups: [99]) == .ask)
+    }
+
+    @Test func `who only looks may see and hear, and changes nothing`() {
+        let book = book { $0.users = [1: .view] }
+        #expect(book.status(uid: 1, groups: [], media: .video) == .authorized)
+        #expect(book.status(uid: 1, groups: [], media: .audio) == .authorized)
+        #expect(book.status(uid: 1, groups: [], media: .library) == .restricted)
+        #expect(!book.mayChange(uid: 1, groups: [], media: .video))
+        #expect(book.doors(.video).admits(uid: 1, gid: 1))
+    }
+
+    @Test func `only who is not decided about asks, and is answered for one medium`() throws {
+        var book = book { $0.users = [1: .none, 2: .control] }
+        let answer1 = try book.ask(uid: 1, groups: [], media: .video, Self.question)
+        #expect(answer1 == .decided(.restricted))
+        let answer2 = try book.ask(uid: 2, groups: [], media: .video, Self.question)
+        #expect(answer2 == .decided(.authorized))
+        let answer3 = try book.ask(uid: 3, groups: [], media: .video, Self.question)
+        #expect(answer3 == .pending(isNew: true))
+        let answer4 = try book.ask(uid: 3, groups: [], media: .video, Self.question)
+        #expect(answer4 == .pending(isNew: false))
+        #expect(book.questions[3]?[.video] == Self.question)
+        try book.decide(uid: 3, media: .video, decision(true))
+        #expect(book.questions.isEmpty)
+        #expect(book.status(uid: 3, groups: [], media: .video) == .authorized)
+        #expect(book.status(uid: 3, groups: [], media: .audio) == .notDetermined)
+        #expect(book.mayChange(uid: 3, groups: [], media: .video))
+        try book.decide(uid: 3, media: .video, decision(false))
+        let answer5 = try book.ask(uid: 3, groups: [], media: .video, Self.question)
+        #expect(answer5 == .decided(.denied))
+        let forgotten = book.reset(uid: 3, media: AuthorizationMedia.allCases)
+        #expect(forgotten == [.video])
+        #expect(book.status(uid: 3, groups: [], media: .video) == .notDetermined)
+        #expect(book.users.isEmpty)
+    }
+
+    @Test func `the bus asks by itself once, until that is reset`() throws {
+        var book = book()
+        let tried = AuthorizationBook.Question(reason: nil, since: 1, pid: 7, program: "probe")
+        let first = book.askByItself(uid: 3, groups: [], media: .video, tried)
+        let second = book.askByItself(uid: 3, groups: [], media: .video, tried)
+        #expect(first && !second)
+        // Who then says what for is told again; who tries again takes no reason away.
+        let answer6 = try book.ask(uid: 3, groups: [], media: .video, Self.question)
+        #expect(answer6 == .pending(isNew: true))
+        let answer7 = try book.ask(uid: 3, groups: [], media: .video, tried)
+        #expect(answer7 == .pending(isNew: false))
+        #expect(book.questions[3]?[.video]?.reason == "a test")
+        book.withdraw(uid: 3, media: .video)
+        let third = book.askByItself(uid: 3, groups: [], media: .video, tried)
+        book.reset(uid: 3, media: [.video])
+        let fourth = book.askByItself(uid: 3, groups: [], media: .video, tried)
+        #expect(!third && fourth)
+    }
+
+    @Test func `what the configuration has decided can't be decided otherwise`() throws {
+        var closed = book {
+            $0.users = [1: .control, 2: .none]
+            $0.standard = .none
+        }
+        for uid in [0, 1, 2, 3, Self.owner] {
+            #expect(throws: AuthorizationBook.Refusal.self) {
+                try closed.decide(uid: uid, media: .video, decision(true))
+            }
+        }
+        // A rule of a group that the user may come with leaves the choice.
+        closed.policy.groups = [10: .ask]
+        try closed.decide(uid: 3, media: .video, decision(true))
+        #expect(closed.status(uid: 3, groups: [10], media: .video) == .authorized)
+        #expect(closed.status(uid: 3, groups: [11], media: .video) == .restricted)
+        #expect(closed.doors(.video).admits(uid: 3, gid: 10))
+        #expect(!closed.doors(.video).admits(uid: 3, gid: 11))
+    }
+
+    @Test func `decisions are kept, those for once as long as the machine runs`() throws {
+        var book = book()
+        try book.decide(uid: 1, media: .video, decision(true))
+        try book.decide(uid: 2, media: .audio, decision(false))
+        try book.decide(uid: 3, media: .video, decision(true, once: true))
+        let text = book.json(boot: "b1").description
+        var same = self.book()
+        try same.takeDecisions(try JSONValue(parsing: text), boot: "b1")
+        #expect(same == book)
+        #expect(same.onceUsers == [3])
+        var later = self.book()
+        try later.takeDecisions(try JSONValue(parsing: text), boot: "b2")
+        #expect(later.decisions.keys.sorted() == [1, 2])
+        let ended = same.endOnce(uid: 3)
+        #expect(ended == [.video])
+        #expect(same == later)
+    }
+
+    @Test(arguments: [
+        "{}", #"{"version":2,"users":{}}"#, #"{"version":1}"#, #"{"version":1,"users":{"ann":{}}}"#,
+        #"{"version":1,"users":{"1":{"video":{"status":"restricted","since":1,"by":0}}}}"#,
+        #"{"version":1,"users":{"1":{"video":{"status":"authorized","by":0}}}}"#,
+        #"{"version":1,"users":{"1":{"smell":{"status":"authorized","since":1,"by":0}}}}"#,
+        #"{"version":1,"users":{"-1":{}}}"#,
+    ])
+    func `a file that is wrong in a part allows nothing`(_ text: String) throws {
+        var book = book()
+        #expect(throws: AuthorizationBook.Damage.self) {
+            try book.takeDecisions(try JSONValue(parsing: text), boot: "b")
+        }
+        #expect(book.decisions.isEmpty)
+    }
+
+    @Test func `it is bounded`() throws {
+        var book = book()
+        for uid in 0..<UInt32(AuthorizationBook.maximumQuestions) {
+            _ = try book.ask(uid: 1000 + uid, groups: [], media: .video, Self.question)
+        }
+        #expect(throws: AuthorizationBook.Refusal.tooMany(maximum: AuthorizationBook.maximumQuestions)) {
+            try book.ask(uid: 5, groups: [], media: .video, Self.question)
+        }
+        for uid in 0..<UInt32(AuthorizationBook.maximumUsers) {
+            try book.decide(uid: 1000 + uid, media: .video, decision(true))
+        }
+        #expect(throws: AuthorizationBook.Refusal.tooMany(maximum: AuthorizationBook.maximumUsers)) {
+            try book.decide(uid: 5, media: .video, decision(true))
+        }
+    }
+
+    /// A worker decides by itself, from what it was told: it must come to the same as the coordinator.
+    @Test func `a worker's list says of everybody what the book says`() throws {
+        var generator = SeededGenerator(seed: 11)
+        let roles = AuthorizationRole.allCases
+        for _ in 0..<200 {
+            var book = book { policy in
+                policy.standard = roles.randomElement(using: &generator) ?? .ask
+                for id in UInt32(1)...4 where Bool.random(using: &generator) {
+                    policy.users[id] = roles.randomElement(using: &generator)
+                }
+                for id in UInt32(1)...4 where Bool.random(using: &generator) {
+                    policy.groups[id] = roles.randomElement(using: &generator)
+                }
+                for id in UInt32(3)...6 where Bool.random(using: &generator) {
+                    policy.members[id] = roles.randomElement(using: &generator)
+                }
+            }
+            for uid in UInt32(1)...8 {
+                try? book.decide(uid: uid, media: .video, decision(Bool.random(using: &generator)))
+            }
+            let list = try #require(DoorList(json: try JSONValue(parsing: book.doors(.video).json.description)))
+            #expect(list == book.doors(.video))
+            for uid in UInt32(0)...9 {
+                for gid in UInt32(0)...5 {
+                    let isAuthorized = book.status(uid: uid, groups: [gid], media: .video) == .authorized
+                    #expect(list.admits(uid: uid, gid: gid) == isAuthorized)
+                }
+            }
+        }
+    }
+
+    @Test func `where nothing is known only root and the own user come in`() {
+        let list = DoorList.closed(owner: Self.owner)
+        #expect(list.admits(uid: 0, gid: 0) && list.admits(uid: Self.owner, gid: 5))
+        #expect(!list.admits(uid: 1000, gid: 0))
+    }
+}
