@@ -56,6 +56,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case names
     /// `fault.inject`.
     case faults
+    /// Controls of the capture model (`focusMode`, `videoZoomFactor`, …), `supports`, and the methods that work with them.
+    case cameraControls
     /// Frames in shared memory: `media/<device>.ring`, and `buffer/` topics.
     case rings
 }

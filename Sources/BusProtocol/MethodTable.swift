@@ -3,7 +3,7 @@ public import JSON
 /// Every method that this bus knows. Published by `bus.methods`; requests are checked against it before anything looks at them.
 public enum MethodTable {
     /// In the order in which the specification has them.
-    public static let all: [Method] = bus + devices + locks + configuration + faults
+    public static let all: [Method] = bus + devices + locks + configuration + cameras + faults
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
@@ -129,7 +129,13 @@ extension MethodTable {
         Method(
             "device.controls", "Answers a device's controls with ranges and values.",
             params: .object([.required("device", .reference("DeviceID"))]),
-            result: .object([.required("controls", .array(of: .reference("Control")))], additional: true),
+            result: .object(
+                [
+                    .required("controls", .array(of: .reference("Control")).described("The driver's.")),
+                    .optional(
+                        "cameraControls", .array(of: .reference("CameraControl")).described("The capture model's.")),
+                    .optional("supports", .reference("Supports")),
+                ], additional: true),
             errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
             "device.who", "Answers who uses a device: clients of the bus, and programs beside it.",

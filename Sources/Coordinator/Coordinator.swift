@@ -1,6 +1,6 @@
 import BusProtocol
 import BusServer
-import CaptureCore
+public import CaptureCore
 import Glibc
 import JSON
 import LinuxIO
@@ -17,6 +17,8 @@ public final class Coordinator {
         /// Where aliases and settings are kept over reboots; nil: the configuration's, or the usual place.
         public var stateDirectory: String?
         public var virtualCameras: Int?
+        /// What the virtual cameras are like, in their order; those beyond are plain. Empty: as the configuration says.
+        public var virtualProfiles: [VirtualProfile] = []
         public var usesHardware = true
         /// The worker's program; nil: `camerabus-worker` beside this one.
         public var workerProgram: String?
@@ -65,6 +67,15 @@ public final class Coordinator {
         }
         return desk
     }()
+    private(set) lazy var exposures = ExposureDesk(
+        loop, locks,
+        set: { [weak self] device, fence, respond in
+            self?.setControls(["exposureMode": "locked"], device, fence, respond)
+        },
+        tell: { [weak self] device, members in
+            guard let self, !isStopping else { return }
+            events.event("event/device/\(device)", "exposureLockFailed", members)
+        })
     private let keeper: StateKeeper
     private(set) var commands: CommandSocket?
     private let context: Context
@@ -279,9 +290,12 @@ public final class Coordinator {
 
     /// What the configuration and the command line say of devices.
     var wishes: DeviceRoster.Wishes {
-        let count = options.virtualCameras ?? configuration.virtualCameras ?? (usesDefaultCameras == true ? 2 : 0)
+        let profiles = options.virtualProfiles.isEmpty ? configuration.virtualProfiles : options.virtualProfiles
+        // Who says what they are like says that they are to be.
+        let least = profiles.isEmpty ? (usesDefaultCameras == true ? 2 : 0) : profiles.count
         return DeviceRoster.Wishes(
-            aliases: configuration.aliases, positions: configuration.positions, virtualCameras: count)
+            aliases: configuration.aliases, positions: configuration.positions,
+            virtualCameras: options.virtualCameras ?? configuration.virtualCameras ?? least, virtualProfiles: profiles)
     }
 
     /// Has the fleet know the devices that there are now, under the ids that they have now.
@@ -300,6 +314,7 @@ public final class Coordinator {
         fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
         if isComplete { locks.keepOnly(Set(fleet.deviceIDs)) }
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
+        exposures.ended(Set(fleet.workers.values.map(\.device.identity.uniqueID)))
         if isComplete { lookForProblems() }
         publishBus()
         openCommands()
@@ -383,6 +398,7 @@ public final class Coordinator {
         if let worker {
             remember(worker)
             publish(worker)
+            exposures.changed(worker)
         } else {
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)

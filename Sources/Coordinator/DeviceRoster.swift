@@ -20,6 +20,8 @@ final class DeviceRoster {
         /// By device id or `uniqueID`.
         var positions: [String: DevicePosition]
         var virtualCameras: Int
+        /// What each of them is like; those beyond are plain.
+        var virtualProfiles: [VirtualProfile] = []
     }
 
     init(_ books: BookKeeper) { self.books = books }
@@ -108,7 +110,11 @@ final class DeviceRoster {
                 device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: false)
             }
         }
-        let made = virtual.enumerated().map { number, identity in device(identity, .virtual(number), isPlugged: true) }
+        let made = virtual.enumerated().map { number, identity in
+            let profiles = wishes.virtualProfiles
+            let profile = profiles.indices.contains(number) ? profiles[number] : .plain
+            return device(identity, .virtual(number, profile), isPlugged: true)
+        }
         return (cameras + remembered + made).compactMap { $0 }
     }
 

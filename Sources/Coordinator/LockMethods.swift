@@ -120,7 +120,7 @@ extension Coordinator {
     }
 
     /// Carries out a batch; what was changed is in the device book, on the disk, before that is said.
-    private func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
+    func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
         let uniqueIDs = batch.changes.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
         desk.run(batch) { [weak self] result in
             guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }

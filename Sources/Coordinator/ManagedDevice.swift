@@ -4,7 +4,7 @@ import CaptureCore
 struct ManagedDevice: Hashable {
     /// How the worker finds it.
     enum Source: Hashable {
-        case virtual(Int)
+        case virtual(Int, VirtualProfile)
         /// A camera, as it was seen last.
         case camera(CameraFacts)
     }

@@ -26,7 +26,7 @@ extension Coordinator {
                         .unauthorized, "Only a gateway may ask for somebody else ('for'), and this bus has none.",
                         ["status": "denied", "needed": "gateway"])))
         }
-        guard let method = MethodTable[request.method], let serve = Self.services[request.method] else {
+        guard let method = MethodTable[request.method], let serve = Self.allServices[request.method] else {
             return respond(.failure(.methodNotFound(request.method)))
         }
         if let error = method.params.validate(request.params) { return respond(.failure(error)) }
@@ -108,6 +108,8 @@ extension Coordinator {
     }
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
+
+    private static let allServices = services.merging(cameraServices) { own, _ in own }
 
     private static let services: [String: Service] = [
         "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success([:])) } }, "bus.cancel": { $0.cancel },

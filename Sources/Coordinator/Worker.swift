@@ -21,6 +21,7 @@ final class Worker {
         var renditions: Int
         var idleCloseMilliseconds: Int
         var silenceLimitMilliseconds: Int
+        var maxZoom: Double
         var connectionsPerUser: Int
         var connections: Int
     }
@@ -199,12 +200,14 @@ final class Worker {
         var arguments = [
             "--device", device.id, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
             "--renditions", "\(launch.renditions)", "--idle-close-ms", "\(launch.idleCloseMilliseconds)",
-            "--silence-limit-ms", "\(launch.silenceLimitMilliseconds)",
+            "--silence-limit-ms", "\(launch.silenceLimitMilliseconds)", "--max-zoom", "\(launch.maxZoom)",
             "--connections-per-user", "\(launch.connectionsPerUser)", "--connections", "\(launch.connections)",
         ]
         if let group = launch.group { arguments += ["--group", group] }
         switch device.source {
-        case .virtual(let number): arguments += ["--virtual", "\(number)"]
+        case .virtual(let number, let profile):
+            arguments += ["--virtual", "\(number)"]
+            if profile != .plain { arguments += ["--virtual-profile", profile.rawValue] }
         case .camera(let facts):
             arguments += ["--camera", facts.json.description, "--unique-id", device.identity.uniqueID]
         }

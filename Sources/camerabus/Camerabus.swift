@@ -31,7 +31,8 @@ struct Camerabus: AsyncParsableCommand {
         subcommands: [
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, FramesCommand.self,
-            NameCommand.self, WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
+            FocusCommand.self, ExposeCommand.self, ResetCommand.self, ZoomCommand.self, NameCommand.self,
+            WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self, DoctorCommand.self,
             CompletionsCommand.self,
         ])
 }

@@ -14,6 +14,7 @@ times that are arguments are seconds. Every refusal is a `CaptureError` named by
 """
 
 from .aio import AsyncClient, AsyncFrames, AsyncLock, AsyncMirror, AsyncWatch
+from .cameras import CameraControl
 from .client import Client, Frames, Lock, Mirror, Watch
 from .errors import (
     BusEnded,
@@ -62,6 +63,7 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
+from .points import PreviewLayout, video_orientation
 from .ring import RingConnection, RingFrame
 from .values import (
     ActiveFormat,
@@ -107,6 +109,7 @@ __all__ = [
     "BusGone",
     "BusNotRunning",
     "BusTimeout",
+    "CameraControl",
     "Cancelled",
     "CannotAddInput",
     "CannotAddOutput",
@@ -158,6 +161,7 @@ __all__ = [
     "PhotoSettingsReused",
     "Plane",
     "PresetUnsupported",
+    "PreviewLayout",
     "Process",
     "ProtocolError",
     "RecordingInProgress",
@@ -178,4 +182,5 @@ __all__ = [
     "Worker",
     "WorkerCrashed",
     "find_bus",
+    "video_orientation",
 ]
