@@ -65,7 +65,7 @@ let package = Package(
         swift("Udev", ["CUdev"]),
         swift("Video4Linux", ["CV4L2"]),
         swift("X264", ["CX264"]),
-        swift("ZeroMQ", ["CZeroMQ"]),
+        swift("ZeroMQ", ["CLinux", "CZeroMQ"]),
 
         // Domain: pure values, no I/O, no clock but the one passed in.
         swift("BusProtocol", ["JSON"]),

@@ -72,10 +72,8 @@ final class ClientLoop {
             if lastWord?.hasCome() == true { for subscription in subscriptions.values { subscription.busEnded() } }
             // After what has come: a process that was stopped must not find its answers too late.
             keepAppointments()
-            if pollSet == nil { pollSet = PollSet([.descriptor(handle.wake.rawValue)] + sources) }
             do throws(ZeroMQError) {
-                // In place: a copy would be an allocation for every turn.
-                try pollSet?.wait(timeout: millisecondsToNextAppointment())
+                try waitingSet().wait(timeout: millisecondsToNextAppointment())
             } catch {
                 failure = .system(error.description)
                 break
@@ -86,6 +84,13 @@ final class ClientLoop {
         for action in handle.takePosted() { action(self) }
         // What was posted at the last moment may have added somebody.
         close(failure)
+    }
+
+    private func waitingSet() throws(ZeroMQError) -> PollSet {
+        if let pollSet { return pollSet }
+        let made = try PollSet([.descriptor(handle.wake.rawValue)] + sources)
+        pollSet = made
+        return made
     }
 
     private var sources: [PollSet.Source] {

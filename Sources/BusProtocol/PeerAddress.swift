@@ -17,13 +17,20 @@ public struct PeerAddress: Hashable, Sendable {
     ///
     /// nil for anything else: who cannot be named is not let in. The kernel's "no such id" (-1) is no user either.
     public init?(zmqPeerAddress text: String) {
-        let fields = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-        guard fields.count >= 4,
-            let uid = Self.decimal(fields[fields.count - 3], below: UInt64(UInt32.max)),
-            let gid = Self.decimal(fields[fields.count - 2], below: UInt64(UInt32.max)),
-            let pid = Self.decimal(fields[fields.count - 1], below: UInt64(Int32.max) + 1)
+        // Each request has one: nothing is allocated for it.
+        var rest = text.utf8[...]
+        guard let pid = Self.lastField(&rest, below: UInt64(Int32.max) + 1),
+            let gid = Self.lastField(&rest, below: UInt64(UInt32.max)),
+            let uid = Self.lastField(&rest, below: UInt64(UInt32.max))
         else { return nil }
         self.init(uid: UInt32(uid), gid: UInt32(gid), pid: Int32(pid))
+    }
+
+    /// Takes the number behind the last colon off, and the colon.
+    private static func lastField(_ text: inout Substring.UTF8View, below limit: UInt64) -> UInt64? {
+        guard let colon = text.lastIndex(of: UInt8(ascii: ":")) else { return nil }
+        defer { text = text[..<colon] }
+        return decimal(text[text.index(after: colon)...], below: limit)
     }
 
     private static func decimal(_ digits: Substring.UTF8View, below limit: UInt64) -> UInt64? {

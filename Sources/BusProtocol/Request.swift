@@ -64,7 +64,7 @@ extension Request {
     ///
     /// - Parameter limit: bytes; a longer frame is refused unread with `limitExceeded`.
     public static func parse(
-        _ bytes: some Collection<UInt8>, limit: Int = BusLimits.maxRequestBytes
+        _ bytes: UnsafeRawBufferPointer, limit: Int = BusLimits.maxRequestBytes
     ) -> Result<Request, RequestFailure> {
         guard bytes.count <= limit else {
             let message = "A request may have \(limit) bytes, this one has \(bytes.count)."

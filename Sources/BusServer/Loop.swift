@@ -19,7 +19,7 @@ public final class Loop {
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
     /// What is waited on, and whose it is; made anew only when watches came or went, since a turn must not allocate.
-    private var pollSet = PollSet([])
+    private var pollSet: PollSet?
     private var turn: [Watch] = []
     private var isStale = true
     private var appointments = TimerQueue<() -> Void>()
@@ -68,11 +68,7 @@ public final class Loop {
     public func run() throws(ZeroMQError) {
         isStopping = false
         while !isStopping {
-            if isStale {
-                turn = watches
-                pollSet = PollSet([.descriptor(timer.rawValue)] + turn.map(\.source))
-                isStale = false
-            }
+            let pollSet = try waitingSet()
             try pollSet.wait()
             if pollSet.isReady(0) { keepAppointments() }
             for (index, watch) in turn.enumerated() where pollSet.isReady(index + 1) {
@@ -82,6 +78,15 @@ public final class Loop {
                 watch.handler()
             }
         }
+    }
+
+    private func waitingSet() throws(ZeroMQError) -> PollSet {
+        if let pollSet, !isStale { return pollSet }
+        turn = watches
+        let made = try PollSet([.descriptor(timer.rawValue)] + turn.map(\.source))
+        pollSet = made
+        isStale = false
+        return made
     }
 
     /// Makes ``run()`` return after the handler that calls this.

@@ -38,7 +38,7 @@ public enum PeerAddressTest {
         let client = try Socket(context, .dealer)
         try client.connect("ipc://\(path)")
         try client.send([0x3F])
-        var set = PollSet([.socket(server)])
+        let set = try PollSet([.socket(server)])
         try set.wait(timeout: 5000)
         return try server.receive()?.last?.property("Peer-Address")
     }

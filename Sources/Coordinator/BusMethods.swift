@@ -17,6 +17,7 @@ extension Coordinator {
         }
         clientNames[call.caller.connection] = call.string("client")
         let peer = call.caller.peer
+        connections.update()
         if let process = connections.peer(pid: peer.pid) { processNames[process] = call.string("client") }
         let media = fleet.workers.mapValues { worker in
             JSONValue.string(worker.mediaPath ?? directory.mediaSocket(worker.device.id))

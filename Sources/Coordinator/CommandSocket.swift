@@ -28,18 +28,14 @@ final class CommandSocket {
     private(set) var requests = 0
     private(set) var refusals = 0
 
-    /// - Parameter before: called before each batch of requests.
     init(
-        _ loop: Loop, _ server: ServerSocket, logger: Logger, before: @escaping () -> Void,
+        _ loop: Loop, _ server: ServerSocket, logger: Logger,
         handle: @escaping (Caller, Request, @escaping Responder) -> Void
     ) {
         self.server = server
         self.logger = logger
         self.handle = handle
-        loop.watch(.socket(server.socket)) { [weak self] in
-            before()
-            self?.readRequests()
-        }
+        loop.watch(.socket(server.socket)) { [weak self] in self?.readRequests() }
     }
 
     // A bounded number at a time, so that one client's flood leaves turns to everything else on the loop.
@@ -57,13 +53,13 @@ final class CommandSocket {
 
     private func read(_ frames: [Message]) {
         guard let routing = frames.first, let last = frames.last else { return }
-        let connection = Array(routing.bytes)
+        let connection = routing.withUnsafeBytes { Array($0) }
         let (received, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
         guard RequestEnvelope.isAcceptable(received, size: \.count) else {
             refusals += 1
             return
         }
-        let envelope = received.map { Array($0.bytes) }
+        let envelope = received.map { $0.withUnsafeBytes { Array($0) } }
         requests += 1
         guard let peer = last.property("Peer-Address").flatMap(PeerAddress.init(zmqPeerAddress:)) else {
             let error = BusError(.unauthorized, "Your process could not be identified; connect over the Unix socket.")
@@ -73,7 +69,7 @@ final class CommandSocket {
             let failure = Request.wrongFrameCount(body.count)
             return answer(connection, envelope, failure.id, .failure(failure.error))
         }
-        switch Request.parse(text.bytes) {
+        switch text.withUnsafeBytes({ Request.parse($0) }) {
         case .failure(let failure): answer(connection, envelope, failure.id, .failure(failure.error))
         case .success(let request):
             handle(Caller(peer: peer, connection: connection), request) { [weak self] result in

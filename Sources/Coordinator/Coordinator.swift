@@ -240,9 +240,7 @@ public final class Coordinator {
                     sendHighWaterMark: 16, receiveHighWaterMark: 16, maximumMessageBytes: BusLimits.maxMessageBytes,
                     authenticationDomain: "command"))
             connections.add(server)
-            commands = CommandSocket(
-                loop, server, logger: logger, before: { [weak self] in self?.connections.update() },
-                handle: { [weak self] in self?.handle($0, $1, $2) })
+            commands = CommandSocket(loop, server, logger: logger) { [weak self] in self?.handle($0, $1, $2) }
         } catch {
             failure = StartError(description: "\(error)")
             stop()

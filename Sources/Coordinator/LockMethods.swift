@@ -144,13 +144,12 @@ extension Coordinator {
 
     func holder(_ caller: Caller) -> LockHolder {
         let peer = caller.peer
-        // The start time is that of the process whose connection this is, so that another one under its number can't inherit.
-        var startTime = connections.peer(pid: peer.pid)?.startTime
-        if startTime == nil, peer.pid != 0 {
-            // Its connection may be among those that have not been counted yet.
-            connections.update()
-            startTime = connections.peer(pid: peer.pid)?.startTime ?? ProcessTable.startTime(of: peer.pid)
-        }
+        // The start time is that of the process whose connection this is, so that another one under its number can't inherit. It may
+        // be among those that have not been counted yet.
+        connections.update()
+        let startTime =
+            connections.peer(pid: peer.pid)?.startTime
+            ?? (peer.pid == 0 ? nil : ProcessTable.startTime(of: peer.pid))
         let name = clientNames[caller.connection] ?? ProcessTable.name(of: peer.pid) ?? "unknown"
         return LockHolder(uid: peer.uid, gid: peer.gid, pid: peer.pid, startTime: startTime, name: name)
     }

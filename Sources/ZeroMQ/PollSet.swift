@@ -1,90 +1,122 @@
+import CLinux
 import CZeroMQ
 import Glibc
 
-/// A fixed set of sockets and descriptors to wait on, kept so that waiting allocates nothing.
+/// A fixed set of sockets and descriptors to wait on, kept so that waiting allocates nothing and costs what is ready, not what is there
+/// (`epoll`).
 ///
 /// As `zmq_poll`, but a descriptor that is ready is told at once, and only sockets that have been used or woken since are asked whether
 /// they have something to say: `zmq_poll` asks every socket before and after it sleeps, two system calls each time, which a frame would
 /// wait for.
-public struct PollSet {
+public final class PollSet {
     public enum Source {
         case socket(Socket)
         case descriptor(Int32)
-        /// A descriptor of which only urgent data (`POLLPRI`) and errors count: a video node's events. To wait for input on
+        /// A descriptor of which only urgent data (`EPOLLPRI`) and errors count: a video node's events. To wait for input on
         /// a node that doesn't stream would be an error, or start it.
         case urgent(Int32)
     }
 
-    private var items: [pollfd] = []
+    /// All that waits for one descriptor, which can be in an epoll set only once.
+    private struct Entry {
+        let descriptor: Int32
+        var socket: Int?
+        var input: Int?
+        var urgent: Int?
+    }
+
+    private let epoll: Int32
+    private var entries: [Entry] = []
     private var isReady: [Bool]
     private var sockets: [(index: Int, socket: Socket)] = []
+    /// Those that were ready in the last turn, to be forgotten in the next.
+    private var lastReady: [Int] = []
+    /// Files that are never waited for, as they can be read at any time.
+    private var alwaysReady: [Int] = []
+    private var numbers = [UInt32](repeating: 0, count: 16)
+    private var bits = [UInt32](repeating: 0, count: 16)
 
-    public init(_ sources: [Source]) {
+    /// - Throws: when there is no descriptor left, or one of these is closed.
+    public init(_ sources: [Source]) throws(ZeroMQError) {
         isReady = Array(repeating: false, count: sources.count)
+        lastReady.reserveCapacity(sources.count)
+        epoll = clinux_epoll()
+        guard epoll >= 0 else { throw ZeroMQError("epoll_create1") }
         for (index, source) in sources.enumerated() {
             switch source {
             case .socket(let socket):
-                items.append(pollfd(fd: socket.notificationDescriptor, events: Int16(POLLIN), revents: 0))
+                add(socket.notificationDescriptor) { $0.socket = sockets.count }
                 sockets.append((index, socket))
                 socket.isUnsettled = true
-            case .descriptor(let descriptor):
-                items.append(pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0))
-            case .urgent(let descriptor):
-                items.append(pollfd(fd: descriptor, events: Int16(POLLPRI), revents: 0))
+            case .descriptor(let descriptor): add(descriptor) { $0.input = index }
+            case .urgent(let descriptor): add(descriptor) { $0.urgent = index }
             }
         }
+        for (number, entry) in entries.enumerated() {
+            let isInput = entry.socket != nil || entry.input != nil
+            let result = clinux_epoll_add(
+                epoll, entry.descriptor, isInput ? 1 : 0, entry.urgent != nil ? 1 : 0, UInt32(number))
+            guard result != 0 else { continue }
+            // As poll() has it, whoever waits for a closed descriptor or for a file is told at once.
+            alwaysReady += [entry.input, entry.urgent].compactMap { $0 }
+        }
+    }
+
+    deinit { close(epoll) }
+
+    private func add(_ descriptor: Int32, _ set: (inout Entry) -> Void) {
+        if let known = entries.firstIndex(where: { $0.descriptor == descriptor }) { return set(&entries[known]) }
+        var entry = Entry(descriptor: descriptor)
+        set(&entry)
+        entries.append(entry)
     }
 
     /// Waits until something is readable or in error, for ever if need be.
     ///
     /// - Parameter timeout: milliseconds; nil: no limit.
-    public mutating func wait(timeout: Int? = nil) throws(ZeroMQError) {
-        var left = timeout.map { max(0, Int32(clamping: $0)) } ?? -1
-        let end = timeout == nil ? nil : Self.milliseconds() + Int64(left)
+    public func wait(timeout: Int? = nil) throws(ZeroMQError) {
+        for index in lastReady { isReady[index] = false }
+        lastReady.removeAll(keepingCapacity: true)
+        for index in alwaysReady { tell(index) }
+        let end = timeout.map { Self.milliseconds() + Int64(max(0, Int32(clamping: $0))) }
         while true {
-            let isSocketReady = try askSockets()
-            let count = nfds_t(items.count)
-            guard retrying({ poll(&items, count, isSocketReady ? 0 : left) }) != -1 else { throw ZeroMQError("poll") }
-            if takeAnswers() || isSocketReady { return }
-            if let end {
-                let rest = end - Self.milliseconds()
-                if rest <= 0, !sockets.contains(where: { $0.socket.isUnsettled }) { return }
-                left = Int32(clamping: max(0, rest))
+            try askSockets()
+            var left: Int32 = lastReady.isEmpty ? -1 : 0
+            if let end, left != 0 { left = Int32(clamping: max(0, end - Self.milliseconds())) }
+            let count = clinux_epoll_wait(epoll, &numbers, &bits, Int32(numbers.count), left)
+            guard count >= 0 else {
+                guard errno == EINTR else { throw ZeroMQError("epoll_wait") }
+                continue
             }
+            for index in 0..<Int(count) { take(entries[Int(numbers[index])], bits[index]) }
+            if !lastReady.isEmpty { return }
+            if let end, end <= Self.milliseconds(), !sockets.contains(where: { $0.socket.isUnsettled }) { return }
         }
     }
 
     /// After ``wait(timeout:)``: whether the source at that index has something to say.
     public func isReady(_ index: Int) -> Bool { isReady[index] }
 
-    // A socket's descriptor tells what came since its events were last asked for; what using it has done to them it doesn't.
-    private mutating func askSockets() throws(ZeroMQError) -> Bool {
-        var isAny = false
-        for (index, socket) in sockets {
-            if socket.isUnsettled { socket.isUnsettled = try socket.isReadable() }
-            isReady[index] = socket.isUnsettled
-            isAny = isAny || socket.isUnsettled
-        }
-        return isAny
+    private func tell(_ index: Int) {
+        guard !isReady[index] else { return }
+        isReady[index] = true
+        lastReady.append(index)
     }
 
-    /// - Returns: whether a descriptor is ready. Sockets that were woken are asked in the next turn.
-    private mutating func takeAnswers() -> Bool {
-        for (index, socket) in sockets where items[index].revents != 0 {
-            socket.isUnsettled = true
-            items[index].revents = 0
+    // A socket's descriptor tells what came since its events were last asked for; what using it has done to them it doesn't.
+    private func askSockets() throws(ZeroMQError) {
+        for (index, socket) in sockets where socket.isUnsettled {
+            socket.isUnsettled = try socket.isReadable()
+            if socket.isUnsettled { tell(index) }
         }
-        var isAny = false
-        var next = 0
-        for index in items.indices {
-            if next < sockets.count, sockets[next].index == index {
-                next += 1
-                continue
-            }
-            isReady[index] = items[index].revents != 0
-            isAny = isAny || isReady[index]
-        }
-        return isAny
+    }
+
+    // Sockets that were woken are asked in the next turn.
+    private func take(_ entry: Entry, _ found: UInt32) {
+        if let socket = entry.socket { sockets[socket].socket.isUnsettled = true }
+        let isBroken = found & UInt32(clinux_epoll_broken) != 0
+        if let input = entry.input, isBroken || found & UInt32(clinux_epoll_input) != 0 { tell(input) }
+        if let urgent = entry.urgent, isBroken || found & UInt32(clinux_epoll_urgent) != 0 { tell(urgent) }
     }
 
     private static func milliseconds() -> Int64 {

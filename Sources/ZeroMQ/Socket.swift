@@ -182,8 +182,10 @@ public final class Socket {
     /// - Returns: false when there is none.
     public func receive(into message: Message) throws(ZeroMQError) -> Bool {
         guard retrying({ zmq_msg_recv(&message.message, pointer, ZMQ_DONTWAIT) }) == -1 else { return true }
-        if zmq_errno() == EAGAIN { return false }
-        throw ZeroMQError("zmq_msg_recv")
+        guard zmq_errno() == EAGAIN else { throw ZeroMQError("zmq_msg_recv") }
+        // Only after it has taken notice of all that has come.
+        isUnsettled = false
+        return false
     }
 
     /// Receives a whole message without waiting.
@@ -195,8 +197,9 @@ public final class Socket {
             let message = Message()
             // Only the first frame can be missing: libzmq hands messages over whole.
             guard retrying({ zmq_msg_recv(&message.message, pointer, ZMQ_DONTWAIT) }) != -1 else {
-                if zmq_errno() == EAGAIN { return nil }
-                throw ZeroMQError("zmq_msg_recv")
+                guard zmq_errno() == EAGAIN else { throw ZeroMQError("zmq_msg_recv") }
+                isUnsettled = false
+                return nil
             }
             let more = message.hasMore
             if frames.count <= maximumFrames { frames.append(message) }

@@ -58,7 +58,7 @@ final class FakeBusCore: Sendable {
     }
 
     func waitUntilBound() throws {
-        var set = PollSet([.descriptor(isBound.rawValue)])
+        let set = try PollSet([.descriptor(isBound.rawValue)])
         try set.wait()
         isBound.drain()
         if let failure = failure.withLock({ $0 }) { throw failure }
@@ -71,17 +71,19 @@ final class FakeBusCore: Sendable {
 
     func run() {
         let sockets: Sockets
+        let publishers: [Socket]
+        let set: PollSet
         do throws(ZeroMQError) {
             sockets = try Sockets(path, devices)
+            publishers = [sockets.events] + sockets.media.values
+            set = try PollSet(
+                [.descriptor(wake.rawValue), .socket(sockets.command)] + publishers.map(PollSet.Source.socket))
         } catch {
             failure.withLock { $0 = error }
             isBound.signal()
             return
         }
         isBound.signal()
-        let publishers = [sockets.events] + sockets.media.values
-        var set = PollSet(
-            [.descriptor(wake.rawValue), .socket(sockets.command)] + publishers.map(PollSet.Source.socket))
         while true {
             wake.drain()
             let actions = posted.withLock { posted in

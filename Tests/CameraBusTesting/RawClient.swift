@@ -33,7 +33,7 @@ public final class RawClient {
             if let message = try socket.receive() { return message }
             let left = deadline - MonotonicClock.now()
             guard left > 0 else { throw TimedOut() }
-            var set = PollSet([.socket(socket)])
+            let set = try PollSet([.socket(socket)])
             try set.wait(timeout: Int(left / 1_000_000) + 1)
         }
     }

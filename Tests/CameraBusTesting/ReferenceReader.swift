@@ -37,7 +37,7 @@ public final class ReferenceReader {
     public func next(by deadline: Deadline = .usual) throws -> Frame {
         while !deadline.hasPassed {
             guard let parts = try messages.receive() else {
-                var set = PollSet([.socket(messages)])
+                let set = try PollSet([.socket(messages)])
                 try set.wait(timeout: deadline.millisecondsLeft)
                 continue
             }

@@ -179,7 +179,7 @@ final class FakeCoordinator {
             }
             let left = (deadline - MonotonicClock.now()) / 1_000_000
             guard left > 0 else { throw TimedOut(what: what()) }
-            var set = PollSet([.socket(socket)])
+            let set = try PollSet([.socket(socket)])
             try set.wait(timeout: Int(left))
         }
     }
@@ -252,7 +252,7 @@ final class Subscriber {
             }
             let left = (deadline - MonotonicClock.now()) / 1_000_000
             guard left > 0 else { throw TimedOut(what: what) }
-            var set = PollSet([.socket(socket)])
+            let set = try PollSet([.socket(socket)])
             try set.wait(timeout: Int(left))
         }
     }

@@ -1,3 +1,4 @@
+import Glibc
 import LinuxIO
 import Testing
 import ZeroMQ
@@ -14,7 +15,7 @@ import ZeroMQ
     @Test func `a socket that holds a message is told again and again, until it is empty`() throws {
         let (one, other) = try Self.pair(try Context(), "inproc://again")
         for number in UInt8(1)...3 { try other.send([number]) }
-        var set = PollSet([.socket(one)])
+        let set = try PollSet([.socket(one)])
         for number in UInt8(1)...3 {
             try set.wait(timeout: 10_000)
             #expect(set.isReady(0))
@@ -29,7 +30,7 @@ import ZeroMQ
 
     @Test func `what came while a socket was used for something else is told`() throws {
         let (one, other) = try Self.pair(try Context(), "inproc://use")
-        var set = PollSet([.socket(one)])
+        let set = try PollSet([.socket(one)])
         for number in 0..<100 {
             try set.wait(timeout: 0)
             #expect(!set.isReady(0))
@@ -48,7 +49,7 @@ import ZeroMQ
         let context = try Context()
         let waiting = try Socket(context, .pair)
         try waiting.bind("inproc://wake")
-        var set = PollSet([.socket(waiting)])
+        let set = try PollSet([.socket(waiting)])
         let thread = try NamedThread(name: "other") {
             guard let socket = try? Socket(context, .pair), (try? socket.connect("inproc://wake")) != nil else {
                 return
@@ -67,7 +68,7 @@ import ZeroMQ
     {
         let (one, other) = try Self.pair(try Context(), "inproc://both")
         let event = try EventDescriptor()
-        var set = PollSet([.socket(one), .descriptor(event.rawValue)])
+        let set = try PollSet([.socket(one), .descriptor(event.rawValue)])
         try set.wait(timeout: 0)
         #expect(!set.isReady(0) && !set.isReady(1))
         event.signal()
@@ -85,10 +86,46 @@ import ZeroMQ
 
     @Test func `a wait for nothing ends when its time is over, not before`() throws {
         let (one, _) = try Self.pair(try Context(), "inproc://nothing")
-        var set = PollSet([.socket(one)])
+        let set = try PollSet([.socket(one)])
         let start = MonotonicClock.now()
         try set.wait(timeout: 20)
         #expect(!set.isReady(0))
         #expect(MonotonicClock.now() - start >= 19_000_000)
+    }
+
+    @Test func `one descriptor can be waited on for input and for urgent data`() throws {
+        let event = try EventDescriptor()
+        let set = try PollSet([.urgent(event.rawValue), .descriptor(event.rawValue)])
+        event.signal()
+        try set.wait(timeout: 10_000)
+        #expect(!set.isReady(0) && set.isReady(1))
+        event.drain()
+        try set.wait(timeout: 0)
+        #expect(!set.isReady(0) && !set.isReady(1))
+    }
+
+    @Test func `what can be read at any time, and what is closed, is told at once and again`() throws {
+        let file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)
+        defer { close(file) }
+        let set = try PollSet([.descriptor(file), .descriptor(-1)])
+        for _ in 0..<2 {
+            try set.wait(timeout: 10_000)
+            #expect(set.isReady(0) && set.isReady(1))
+        }
+    }
+
+    @Test func `more sources than are told at a time all have their turn`() throws {
+        let events = try (0..<40).map { _ in try EventDescriptor() }
+        let set = try PollSet(events.map { .descriptor($0.rawValue) })
+        for event in events { event.signal() }
+        var told = Set<Int>()
+        for _ in 0..<events.count where told.count < events.count {
+            try set.wait(timeout: 10_000)
+            for index in events.indices where set.isReady(index) {
+                told.insert(index)
+                events[index].drain()
+            }
+        }
+        #expect(told.count == events.count)
     }
 }

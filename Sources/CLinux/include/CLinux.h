@@ -99,3 +99,14 @@ static inline void clinux_store_relaxed_64(void *word, uint64_t value) {
 }
 static inline void clinux_fence_acquire(void) { __atomic_thread_fence(__ATOMIC_ACQUIRE); }
 static inline void clinux_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+int clinux_epoll(void);
+
+// Waits on the descriptor from now on, for input or (urgent) for urgent data alone; errors always count. EPERM: it is a file
+// that can be read at any time.
+int clinux_epoll_add(int epoll, int fd, int input, int urgent, uint32_t number);
+
+// Which of them are ready: the numbers that they were added with and, for each, clinux_epoll_* bits. Milliseconds, -1: no limit.
+int clinux_epoll_wait(int epoll, uint32_t *numbers, uint32_t *bits, int count, int milliseconds);
+
+enum { clinux_epoll_input = 1, clinux_epoll_urgent = 2, clinux_epoll_broken = 4 };

@@ -114,15 +114,24 @@ FRAME_PYTHON = Lane(
     ],
 )  # fmt: skip
 FLOOR_WAKE = Lane("floor: C ring, nothing copied", _read_own_ring, _ring_publisher("wake"))
-FLOOR_DEVICE = Lane("floor: C ring, woken by a device", _read_own_ring, _ring_publisher("device"))
+FLOOR_DEVICE = Lane("floor: C ring, from a device", _read_own_ring, _ring_publisher("device"))
 FLOOR_COPY = Lane("floor: C ring, copied into", _read_own_ring, _ring_publisher("copy"))
-FLOOR_ZMQ = Lane(
-    "floor: C on libzmq",
-    lambda at, _, records: [at.tools.program("zmq_frames"), "read", at.endpoint, "frame/cam0/native/", records],
-    lambda at, _, records: [
-        at.tools.program("zmq_frames"), "publish", at.endpoint, "frame/cam0/native/", RATE, at.picture.file, records,
-    ],
-)  # fmt: skip
+
+
+def _zmq_floor(name: str, mode: str) -> Lane:
+    def publish(at: Place, _: str, records: Path) -> list[object]:
+        return [
+            at.tools.program("zmq_frames"), "publish", at.endpoint, "frame/cam0/native/", RATE, at.picture.file, mode,
+            records,
+        ]  # fmt: skip
+
+    return Lane(
+        name, lambda at, _, records: [at.tools.program("zmq_frames"), "read", at.endpoint, "frame/cam0/native/", records], publish,
+    )  # fmt: skip
+
+
+FLOOR_ZMQ = _zmq_floor("floor: C on libzmq, one memory", "same")
+FLOOR_ZMQ_DEVICE = _zmq_floor("floor: C on libzmq, from a device", "device")
 PYZMQ = Lane(
     "pyzmq",
     lambda at, _, records: [*at.tools.script("pyzmq_frames"), "read", at.endpoint, records],
@@ -171,7 +180,7 @@ def cells(tools: Tools) -> Iterator[Cell]:
     """All that can be measured on this machine, in the order of the table."""
     peers = {"pyzmq": PYZMQ, "imagezmq": IMAGEZMQ, "netgear": NETGEAR}
     others = [peers[name] for name in tools.peers]
-    floors = ([FLOOR_DEVICE, FLOOR_WAKE, FLOOR_COPY] if tools.has_ring else []) + ([FLOOR_ZMQ] if tools.has_zmq else [])
+    floors = ([FLOOR_DEVICE, FLOOR_WAKE, FLOOR_COPY] if tools.has_ring else []) + ([FLOOR_ZMQ_DEVICE, FLOOR_ZMQ] if tools.has_zmq else [])
     native = ([RING_C] if tools.has_ring else []) + ([BUFFER_C, FRAME_C] if tools.has_zmq else [])
     in_python = [RING_PYTHON, FRAME_PYTHON] if tools.has_numpy else []
     for readers in (1, 4):
@@ -185,7 +194,7 @@ def cells(tools: Tools) -> Iterator[Cell]:
         for lane in native:
             yield Cell(PREVIEW, lane, readers)
     for readers in (1, 4):
-        for lane in native + in_python[1:] + [lane for lane in floors if lane in (FLOOR_COPY, FLOOR_ZMQ)] + others:
+        for lane in native + in_python[1:] + [lane for lane in floors if lane in (FLOOR_COPY, FLOOR_ZMQ, FLOOR_ZMQ_DEVICE)] + others:
             yield Cell(JPEG, lane, readers)
-    for lane in native + [lane for lane in floors if lane is FLOOR_ZMQ]:
+    for lane in native + [lane for lane in floors if lane in (FLOOR_ZMQ, FLOOR_ZMQ_DEVICE)]:
         yield Cell(JPEG, lane, 16)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Iterator
 
-from .lanes import BUFFER_C, FLOOR_DEVICE, FLOOR_ZMQ, FRAME_C, FRAME_PYTHON, IMAGEZMQ, JPEG, NETGEAR, PYZMQ, RAW, RING_C
+from .lanes import BUFFER_C, FLOOR_DEVICE, FLOOR_ZMQ_DEVICE, FRAME_C, FRAME_PYTHON, IMAGEZMQ, JPEG, NETGEAR, PYZMQ, RAW, RING_C
 from .lanes import RING_PYTHON, Cell, Lane, Picture
 
 Figures = dict[str, Any]
@@ -22,7 +22,7 @@ _ROWS: tuple[tuple[Lane, str], ...] = (
     (FRAME_C, "`frame/`, reader in C"),
     (FRAME_PYTHON, "`frame/`, reader in Python"),
     (FLOOR_DEVICE, "*floor:* C, a ring and a futex alone"),
-    (FLOOR_ZMQ, "*floor:* C on libzmq alone"),
+    (FLOOR_ZMQ_DEVICE, "*floor:* C on libzmq alone"),
     (PYZMQ, "pyzmq"),
     (IMAGEZMQ, "imagezmq"),
     (NETGEAR, "VidGear NetGear"),

@@ -91,10 +91,11 @@ def other_lines(others: dict[str, Figures]) -> Iterator[str]:
 
 _OURS = ("ring, C", "buffer/, C", "frame/, C", "ring, Python", "frame/, Python")
 _FLOORS = {
-    "floor: C ring, woken by a device": "ring, C",
+    "floor: C ring, from a device": "ring, C",
     "floor: C ring, nothing copied": "ring, C",
     "floor: C ring, copied into": "ring, C",
-    "floor: C on libzmq": "frame/, C",
+    "floor: C on libzmq, from a device": "frame/, C",
+    "floor: C on libzmq, one memory": "frame/, C",
 }
 
 

@@ -6,14 +6,11 @@
  *     ring_frames read SOCKET RENDITION RECORDS
  *
  * `copy` copies the picture into the ring for each frame, as a worker must whose driver can't write there; `wake` publishes
- * what lies there, as one whose driver does; so does `device`, but it is woken by another thread, in place of a device, that stamps
- * the frame: whoever takes frames from a device has to be woken once, and his readers then. The publisher's records: the time of a
+ * what lies there; `device` is woken by another thread that writes the picture into its slot, in place of a device: whoever takes frames
+ * from a device has to be woken once, and his readers then. The publisher's records: the time of a
  * frame, when somebody woke for it, its number. */
 #include "../../../Protocol/c/camerabus_ring.h"
-#include "common.h"
-#include <poll.h>
-#include <pthread.h>
-#include <sys/eventfd.h>
+#include "device.h"
 #include <sys/file.h>
 
 enum { SLOTS = 6, KEEP = 4, TABLE = 512, RECORD = 128, PIXELS = 4096 };
@@ -87,45 +84,10 @@ static void give(int listener, int descriptor) {
     }
 }
 
-/* A device that has a picture ready at the time of each frame. */
-struct device { int64_t first, interval, stamp; int ready; };
-
-static void *run_device(void *argument) {
-    struct device *device = argument;
-    int64_t time;
-    /* The name by which a virtual camera's thread is told from the rest of its process. */
-    prctl(PR_SET_NAME, "sensor-0");
-    for (time = device->first; !is_over; time += device->interval) {
-        sleep_until(time);
-        __atomic_store_n(&device->stamp, now(), __ATOMIC_RELEASE);
-        eventfd_write(device->ready, 1);
-    }
-    /* The signal that ends this may have come to this thread alone. */
-    eventfd_write(device->ready, 1);
-    return NULL;
-}
-
-static void start(struct device *device) {
-    pthread_t thread;
-    device->ready = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (device->ready < 0) fail("eventfd");
-    if ((errno = pthread_create(&thread, NULL, run_device, device)) != 0) fail("pthread_create");
-    pthread_detach(thread);
-}
-
-/* When the picture was ready. */
-static int64_t wait_for(struct device *device) {
-    struct pollfd waits = { device->ready, POLLIN, 0 };
-    eventfd_t count;
-    while (!is_over && poll(&waits, 1, -1) < 0) {}
-    eventfd_read(device->ready, &count);
-    return __atomic_load_n(&device->stamp, __ATOMIC_ACQUIRE);
-}
-
 static void publish(char **arguments) {
     const int64_t interval = (int64_t)(SECOND / atof(arguments[1]));
     const int copies = strcmp(arguments[5], "copy") == 0, has_device = strcmp(arguments[5], "device") == 0;
-    struct device device = { 0, interval, 0, -1 };
+    struct device device = { 0 };
     size_t bytes;
     unsigned char *picture = load(arguments[2], &bytes);
     int descriptor, listener = listen_at(arguments[0]);
@@ -135,6 +97,12 @@ static void publish(char **arguments) {
     int64_t time = now() + interval;
     for (slot = 0; slot < SLOTS; slot++) memcpy(ring + PIXELS + (size_t)slot * slot_bytes(bytes), picture, bytes);
     device.first = time;
+    device.interval = interval;
+    device.picture = picture;
+    device.bytes = bytes;
+    device.slots_at = ring + PIXELS;
+    device.slot_bytes = slot_bytes(bytes);
+    device.slots = SLOTS;
     if (has_device) start(&device);
     for (number = 1; !is_over; number++, time += interval) {
         unsigned char *record;

@@ -3,15 +3,19 @@
  * Frames by libzmq alone: what a program costs that does nothing else. The messages are those of a bus, so that one
  * reader reads both.
  *
- *     zmq_frames publish ENDPOINT TOPIC RATE PICTURE RECORDS
+ *     zmq_frames publish ENDPOINT TOPIC RATE PICTURE same|device RECORDS
  *     zmq_frames read ENDPOINT TOPIC RECORDS
  *     zmq_frames buffer ENDPOINT TOPIC RING RENDITION RECORDS
  *
  * `buffer` reads messages without pixels, and looks in the ring for the frame that each of them names.
- * The publisher's records: the time of a frame, when it woke for it, its number. */
+ * The publisher sends the `same` memory again and again, or what a device has written into the next of its slots, as whoever shows
+ * what is happening must. Its records: the time of a frame, when it woke for it, its number. */
 #include "../../../Protocol/c/camerabus_ring.h"
-#include "common.h"
+#include "device.h"
 #include <zmq.h>
+
+/* Enough that none is written to while libzmq has it. */
+enum { SLOTS = 12 };
 
 static void keep(void *data, void *hint) { (void)data; (void)hint; }
 
@@ -22,18 +26,33 @@ static void publish(void *context, char **arguments) {
     unsigned char *picture = load(arguments[3], &bytes);
     void *socket = zmq_socket(context, ZMQ_PUB);
     int high_water_mark = 2, linger = 0;
+    const int has_device = strcmp(arguments[4], "device") == 0;
+    struct device device = { 0 };
     uint64_t sequence = 0;
-    int64_t time;
+    int64_t time = now() + interval;
     zmq_setsockopt(socket, ZMQ_SNDHWM, &high_water_mark, sizeof high_water_mark);
     zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof linger);
     if (zmq_bind(socket, arguments[0]) != 0) fail("zmq_bind");
-    for (time = now() + interval; !is_over; time += interval) {
+    device.first = time;
+    device.interval = interval;
+    device.picture = picture;
+    device.bytes = device.slot_bytes = bytes;
+    device.slots = SLOTS;
+    if (has_device) {
+        if (!(device.slots_at = calloc(SLOTS, bytes))) fail("calloc");
+        start(&device);
+    }
+    for (; !is_over; time += interval) {
         char header[512];
         int64_t woken;
         zmq_msg_t payload;
         int count;
-        sleep_until(time);
-        woken = now();
+        if (has_device) {
+            woken = wait_for(&device);
+        } else {
+            sleep_until(time);
+            woken = now();
+        }
         count = snprintf(
             header, sizeof header,
             "{\"v\":1,\"device\":\"cam0\",\"rendition\":\"native\",\"stream\":\"9f3ac2d071b84e65\",\"format\":\"YUYV\","
@@ -43,12 +62,13 @@ static void publish(void *context, char **arguments) {
             bytes, (unsigned long long)sequence, (unsigned long long)sequence, (long long)woken, (long long)woken);
         zmq_send(socket, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);
         zmq_send(socket, header, (size_t)count, ZMQ_SNDMORE | ZMQ_DONTWAIT);
-        zmq_msg_init_data(&payload, picture, bytes, keep, NULL);
+        zmq_msg_init_data(
+            &payload, has_device ? device.slots_at + (sequence + 1) % SLOTS * bytes : picture, bytes, keep, NULL);
         if (zmq_msg_send(&payload, socket, ZMQ_DONTWAIT) < 0) zmq_msg_close(&payload);
         note(time, woken, sequence++);
     }
     zmq_close(socket);
-    save(arguments[4]);
+    save(arguments[5]);
 }
 
 /* The number behind a member's name; -1: there is none. */
@@ -108,7 +128,7 @@ static void read_frames(void *context, char **arguments, const char *ring_socket
 int main(int count, char **arguments) {
     void *context = zmq_ctx_new();
     begin();
-    if (count == 7 && strcmp(arguments[1], "publish") == 0) publish(context, arguments + 2);
+    if (count == 8 && strcmp(arguments[1], "publish") == 0) publish(context, arguments + 2);
     else if (count == 5 && strcmp(arguments[1], "read") == 0)
         read_frames(context, arguments + 2, NULL, NULL, arguments[4]);
     else if (count == 7 && strcmp(arguments[1], "buffer") == 0)
