@@ -71,8 +71,9 @@ private func luma(_ bgr: [Int]) -> Int { (114 * bgr[0] + 587 * bgr[1] + 299 * bg
         let front = try VirtualCamera(index: 1).open().controls.map(\.name)
         #expect(
             Set(byName.keys).subtracting(front) == [
-                "focus_absolute", "focus_automatic_continuous", "auto_focus_start", "auto_focus_status", "focus_point_x",
-                "focus_point_y", "smooth_focus", "led_mode", "strobe", "intensity_torch_mode", "flash_automatic",
+                "focus_absolute", "focus_automatic_continuous", "auto_focus_start", "auto_focus_status",
+                "focus_point_x", "focus_point_y", "smooth_focus", "led_mode", "strobe", "intensity_torch_mode",
+                "flash_automatic",
                 "torch_automatic",
             ])
     }
