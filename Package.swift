@@ -100,7 +100,7 @@ let package = Package(
         program(
             "camerabus-worker",
             ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),
-        program("camerabusd", ["Coordinator", arguments, logging]),
+        program("camerabusd", ["CaptureCore", "Coordinator", arguments, logging]),
 
         // Tests
         .target(

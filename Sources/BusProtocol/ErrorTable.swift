@@ -94,8 +94,11 @@ extension BusError {
         Meaning(
             .controlOutOfRange, "The value is out of the control's range, or off its steps.",
             [
-                .required("min", .integer()), .required("max", .integer()),
-                .required("step", .integer().described("1 where any value between is taken.")),
+                .required("min", .number()), .required("max", .number()),
+                .required(
+                    "step",
+                    .number().described(
+                        "1 where any value between is taken; 0: of a control that takes fractions, likewise.")),
             ]),
         Meaning(.controlReadOnly, "The control can't be set."),
         Meaning(

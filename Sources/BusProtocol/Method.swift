@@ -68,6 +68,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case names
     /// `fault.inject`, `fault.script` and what belongs to it.
     case faults
+    /// Controls of the capture model (`focusMode`, `videoZoomFactor`, …), `supports`, and the methods that work with them.
+    case cameraControls
     /// `session.create` and what belongs to it.
     case sessions
     /// Frames in shared memory: `media/<device>.ring`, and `buffer/` topics.

@@ -4,7 +4,7 @@ public import JSON
 public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
-        bus + devices + locks + configuration + profiles + rigs + sessions + faults + sources + authorization
+        bus + devices + locks + configuration + cameras + profiles + rigs + sessions + faults + sources + authorization
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 
@@ -132,8 +132,15 @@ extension MethodTable {
         Method(
             "device.controls", "Answers a device's controls with ranges and values.",
             params: .object([.required("device", .reference("DeviceID"))]),
-            result: .object([.required("controls", .array(of: .reference("Control")))], additional: true),
-            needs: .nothing, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+            result: .object(
+                [
+                    .required("controls", .array(of: .reference("Control")).described("The driver's.")),
+                    .optional(
+                        "cameraControls", .array(of: .reference("CameraControl")).described("The capture model's.")),
+                    .optional("supports", .reference("Supports")),
+                ], additional: true),
+            needs: .nothing,
+            errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
             "device.who", "Answers who uses a device: clients of the bus, and programs beside it.",
             params: .object([.required("device", .reference("DeviceID"))]), result: .reference("Usage"),

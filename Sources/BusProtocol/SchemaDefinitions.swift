@@ -1,7 +1,7 @@
 extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
     public static let definitions = [
-        commonDefinitions, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
+        commonDefinitions, cameras, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }
@@ -45,8 +45,11 @@ extension Schema {
             "Frames a second (a number), or exactly as frame duration (a string), or any rate between two frame durations."
         ),
         "ControlValue": .anyOf([
-            .boolean, .integer(), .string(maxLength: 4096), .array(of: .integer(), max: 65536), .null,
-        ]).described("The value of a control; an item of a menu by its index or its name; null presses a button."),
+            .boolean, .number(), .string(maxLength: 4096), .array(of: .integer(), max: 65536), .null,
+            .reference("Point"), .reference("WhiteBalanceGains"),
+        ]).described(
+            "The value of a control; an item of a menu by its index or its name; null presses a button. Only controls of the capture model take fractions and objects."
+        ),
         "ControlValues": .map(of: .reference("ControlValue"), max: 256).described("Values by the name of the control."),
         "Change": .object([
             .required("device", .reference("DeviceID")), .optional("activeFormat", .reference("FormatWish")),
@@ -149,8 +152,27 @@ extension Schema {
                     ).orNull.described(
                         "The sizes of a format that has more than one; width and height are the largest then.")),
                 .required("frameRates", .array(of: .reference("FrameRateRange"))),
+                .optional("colorRange", Schema.choice(["video", "full"]).orNull),
+                .optional(
+                    "highResolutionStillImageDimensions",
+                    Schema.object(
+                        [.required("width", .integer(min: 1)), .required("height", .integer(min: 1))], additional: true
+                    ).orNull.described("The largest still picture that it can take meanwhile.")),
+                .optional("videoFieldOfView", Schema.number(min: 0).orNull.described("Across the width, in degrees.")),
+                .optional("supportedVideoStabilizationModes", Schema.array(of: .string()).orNull),
+                .optional("videoMaxZoomFactor", Schema.number(min: 1).orNull),
+                .optional(
+                    "videoZoomFactorUpscaleThreshold",
+                    Schema.number(min: 0).orNull.described("From this zoom factor on the picture is enlarged.")),
+                .optional(
+                    "autoFocusSystem", Schema.choice(["none", "contrastDetection", "phaseDetection"]).orNull),
+                .optional("minISO", Schema.number(min: 0).orNull), .optional("maxISO", Schema.number(min: 0).orNull),
+                .optional("minExposureDuration", Schema.number(min: 0).orNull.described("Seconds.")),
+                .optional("maxExposureDuration", Schema.number(min: 0).orNull.described("Seconds.")),
+                .optional("videoHDRSupported", Schema.boolean.orNull),
             ], additional: true
-        ).described("One row of the format table. frameRates is empty where the device tells none."),
+        ).described(
+            "One row of the format table. frameRates is empty where the device tells none; null is what isn't known."),
         "Control": .object(
             [
                 .required("name", .string(minLength: 1)), .required("title", .string()),
@@ -222,7 +244,9 @@ extension Schema {
                 .required("activeFormat", Schema.reference("ActiveFormat").orNull),
                 .required("frameDuration", Schema.reference("FrameDuration").orNull),
                 .required("frameRate", Schema.number(min: 0).orNull), .required("generation", .integer(min: 0)),
-                .required("controls", .reference("ControlValues")),
+                .required(
+                    "controls", Schema.reference("ControlValues").described("The driver's and the capture model's.")),
+                .optional("supports", .reference("Supports")),
                 .required("asOf", Schema.reference("Nanoseconds").orNull),
                 .required(
                     "lock",

@@ -131,6 +131,12 @@ extension TopicTable {
                 "described",
                 .array(of: .string()).described(
                     "Of controlsChanged: controls whose flags, range or items are others now.")),
+            .optional(
+                "reason",
+                .string(minLength: 1).described(
+                    "Of exposureLockFailed: why an exposure that was to be locked when it had settled was not.")),
+            .optional(
+                "holder", Schema.reference("Holder").orNull.described("Of exposureLockFailed: who has the lock.")),
             .optional("resolution", .boolean.described("Of sourceChanged: the picture has another size.")),
         ], additional: true)
 

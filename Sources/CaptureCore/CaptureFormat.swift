@@ -55,10 +55,15 @@ public struct CaptureFormat: Hashable, Sendable {
     public var frameRates: [FrameRateRange]
     /// What the driver calls the pixel format (`v4l2_fmtdesc.description`).
     public var title: String
+    /// What is known of it beside that.
+    public var traits: FormatTraits
+    /// Which it is of several rows with one pixel format and size; nil where there is no other.
+    public var variant: String?
 
     public init(
         id: String, pixelFormat: PixelFormat, dimensions: Dimensions, sizes: DimensionRange? = nil,
-        frameRates: [FrameRateRange], title: String = ""
+        frameRates: [FrameRateRange], title: String = "", traits: FormatTraits = FormatTraits(),
+        variant: String? = nil
     ) {
         self.id = id
         self.pixelFormat = pixelFormat
@@ -66,5 +71,14 @@ public struct CaptureFormat: Hashable, Sendable {
         self.sizes = sizes
         self.frameRates = frameRates
         self.title = title
+        self.traits = traits
+        self.variant = variant
+    }
+
+    /// Whether a selection means this row; one that names no variant means any.
+    public func isRow(of selection: FormatSelection) -> Bool {
+        guard pixelFormat == selection.pixelFormat else { return false }
+        guard sizes?.contains(selection.dimensions) ?? (dimensions == selection.dimensions) else { return false }
+        return selection.variant == nil || selection.variant == variant
     }
 }

@@ -10,15 +10,20 @@ public struct DeviceConfiguration: Hashable, Sendable {
     public var frameDuration: FrameDuration?
     /// The values of those controls that can be read.
     public var controls: [String: ControlValue]
+    /// What was asked of camera controls where the drivers' values mean several words at once: `exposureMode`. Not in ``json``.
+    public var words: [String: String]
+    /// A zoom ramp runs. Not in ``json``.
+    public var isRampingZoom = false
 
     public init(
         formatID: String? = nil, format: FormatSelection, frameDuration: FrameDuration? = nil,
-        controls: [String: ControlValue] = [:]
+        controls: [String: ControlValue] = [:], words: [String: String] = [:]
     ) {
         self.formatID = formatID
         self.format = format
         self.frameDuration = frameDuration
         self.controls = controls
+        self.words = words
     }
 
     /// {activeFormat: {id, pixelFormat, width, height}, frameDuration, controls}
@@ -93,6 +98,12 @@ public struct ConfigurationPlan: Hashable, Sendable {
     public var frameDuration: FrameDuration?
     /// In this order: automatic modes before the manual values that they gate.
     public var controls: [PlannedControl]
+    /// The camera controls that were asked for, by name; ``controls`` has what they are made of.
+    public var cameraControls: [String] = []
+    /// Those of ``controls`` that nobody named: they are only what camera controls are made of.
+    public var implied: Set<String> = []
+    /// To go with ``DeviceConfiguration/words``.
+    public var words: [String: String] = [:]
     public var adjustments: [Adjustment]
 
     public init(

@@ -13,7 +13,7 @@ import JSON
 /// - A frame rate within a range is the present one if it lies within, else the highest.
 /// - A menu item, a text, an array and an unknown format's id have no nearest: they are refused in both modes.
 public struct ConfigurationPlanner: Sendable {
-    private let description: DeviceDescription
+    let description: DeviceDescription
 
     /// - Parameter description: the device as it is now; the controls' flags and ranges change with its modes.
     public init(description: DeviceDescription) { self.description = description }
@@ -34,7 +34,8 @@ public struct ConfigurationPlanner: Sendable {
         var formats = present.map { [$0] } ?? []
         if let request = change.activeFormat {
             let choice = try choose(request, change, current, mode)
-            let selection = FormatSelection(pixelFormat: choice.format.pixelFormat, dimensions: choice.size)
+            let selection = FormatSelection(
+                pixelFormat: choice.format.pixelFormat, dimensions: choice.size, variant: choice.format.variant)
             plan.format = selection
             plan.formatID = choice.format.id
             formats = [choice.format] + choice.alternatives
@@ -62,7 +63,7 @@ public struct ConfigurationPlanner: Sendable {
     }
 
     private func row(of selection: FormatSelection) -> CaptureFormat? {
-        description.formats.first { $0.pixelFormat == selection.pixelFormat && $0.has(selection.dimensions) }
+        description.formats.first { $0.isRow(of: selection) }
     }
 
     private func choose(
@@ -175,85 +176,6 @@ public struct ConfigurationPlanner: Sendable {
         return BusError(
             .frameRateUnsupported, rates.isEmpty ? "\(problem)." : "\(problem); it takes \(rates) frames a second.",
             ["ranges": .array(distinct.map(\.json))])
-    }
-
-    // MARK: Controls
-
-    private func planControls(
-        _ change: ConfigurationChange, _ path: String, _ current: DeviceConfiguration, _ mode: ConfigurationMode,
-        into plan: inout ConfigurationPlan
-    ) throws(BusError) {
-        let usable = description.controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
-        var asked: [String: (name: String, value: JSONValue)] = [:]
-        var strangers: [String] = []
-        for (name, value) in change.controls.sorted(by: { $0.key < $1.key }) {
-            guard let control = ControlNames.control(name, in: usable) else {
-                strangers.append(name)
-                continue
-            }
-            if let other = asked.updateValue((name, value), forKey: control.name) {
-                throw .invalidParams(
-                    ConfigurationChange.path(of: "controls.\(name)", in: path),
-                    "is the same control as \(other.name)")
-            }
-        }
-        if let stranger = strangers.first {
-            let settable = usable.filter { !$0.flags.contains(.readOnly) }.map(\.name).sorted()
-            throw BusError(
-                .controlUnsupported, "\(change.device) has no control \(stranger); device.controls lists what it has.",
-                ["control": .string(stranger), "supported": JSONValue(settable)])
-        }
-        var values: [UInt32: ControlValue] = [:]
-        var planned: [(control: CaptureControl, value: ControlValue)] = []
-        for control in usable {
-            guard let (name, json) = asked[control.name] else { continue }
-            if control.flags.contains(.readOnly) {
-                throw BusError(
-                    .controlReadOnly, "\(control.name) can only be read.", ["control": .string(control.name)])
-            }
-            let controlPath = ConfigurationChange.path(of: "controls.\(name)", in: path)
-            let input = ControlInput(control: control, path: controlPath, mode: mode)
-            let (value, adjusted) = try input.value(of: json)
-            values[control.id] = value
-            planned.append((control, value))
-            if let adjusted {
-                plan.adjustments.append(Adjustment(path: controlPath, asked: json, given: value.json, why: adjusted))
-            }
-        }
-        for (control, _) in planned { try checkBusy(control, values, current) }
-        let isFirst = { (control: CaptureControl) in ControlGate.isController(control.id) }
-        plan.controls = (planned.filter { isFirst($0.control) } + planned.filter { !isFirst($0.control) }).map {
-            PlannedControl(name: $0.control.name, value: $0.value)
-        }
-    }
-
-    /// Refuses a control that couldn't be set when its turn comes.
-    ///
-    /// A gate that this change opens or closes decides; else the driver's flag. Where the flag shows that the driver doesn't
-    /// mind the automatic mode that is on now, neither is minded here.
-    private func checkBusy(
-        _ control: CaptureControl, _ values: [UInt32: ControlValue], _ current: DeviceConfiguration
-    ) throws(BusError) {
-        func busy(_ why: String) -> BusError {
-            BusError(.controlBusy, "\(control.name) can't be set \(why).", ["control": .string(control.name)])
-        }
-        if control.flags.contains(.grabbed) {
-            throw busy("now: the driver holds it, as some do while they stream; try again later")
-        }
-        let isInactive = control.flags.contains(.inactive)
-        var isOpened = false
-        for gate in ControlGate.all where gate.controlled.contains(control.id) {
-            guard let value = values[gate.controller]?.number,
-                let controller = description.controls.first(where: { $0.id == gate.controller })
-            else { continue }
-            if gate.open.contains(value) {
-                isOpened = true
-                continue
-            }
-            let isOpenNow = current.controls[controller.name]?.number.map(gate.open.contains) ?? true
-            if isInactive || isOpenNow { throw busy("together with \(controller.name) in its automatic mode") }
-        }
-        if isInactive, !isOpened { throw busy("in the present mode; switch the automatic mode that governs it off") }
     }
 }
 

@@ -37,6 +37,10 @@ public struct ControlGate: Sendable {
             controller: camera + 12, controlled: [camera + 10, camera + 11, camera + 28, camera + 29], open: [0]),
         // AUTO_N_PRESET_WHITE_BALANCE is manual 0: RED_BALANCE, BLUE_BALANCE, WHITE_BALANCE_TEMPERATURE
         ControlGate(controller: camera + 20, controlled: [user + 14, user + 15, user + 26], open: [0]),
+        // A virtual camera's finer exposure time, and its automatic WIDE_DYNAMIC_RANGE
+        ControlGate(controller: exposureAuto, controlled: [CameraControlID.exposureMicroseconds], open: [1, 2]),
+        ControlGate(
+            controller: CameraControlID.autoDynamicRange, controlled: [CameraControlID.wideDynamicRange], open: [0]),
         // ISO_SENSITIVITY_AUTO is manual 0: ISO_SENSITIVITY
         ControlGate(controller: camera + 24, controlled: [camera + 23], open: [0]),
     ]

@@ -49,11 +49,20 @@ public struct DeviceDescription: Hashable, Sendable {
     public var identity: DeviceIdentity
     public var formats: [CaptureFormat]
     public var controls: [CaptureControl]
+    /// What `zoomValue` spans at most; of the service's configuration, not the device's.
+    public var zoomLimit = CameraControlMap.defaultMaxZoom
 
     public init(identity: DeviceIdentity, formats: [CaptureFormat], controls: [CaptureControl]) {
         self.identity = identity
         self.formats = formats
         self.controls = controls
+    }
+
+    /// The camera controls that it has in a format of its table; nil: in one that is in no table.
+    public func cameraControls(formatID: String?) -> CameraControlMap {
+        CameraControlMap(
+            controls: controls, traits: formats.first { $0.id == formatID }?.traits ?? FormatTraits(),
+            zoomLimit: zoomLimit)
     }
 }
 
@@ -61,9 +70,12 @@ public struct DeviceDescription: Hashable, Sendable {
 public struct FormatSelection: Hashable, Sendable {
     public var pixelFormat: PixelFormat
     public var dimensions: Dimensions
+    /// Which it is of several rows of the format table with this pixel format and size (``CaptureFormat/variant``).
+    public var variant: String?
 
-    public init(pixelFormat: PixelFormat, dimensions: Dimensions) {
+    public init(pixelFormat: PixelFormat, dimensions: Dimensions, variant: String? = nil) {
         self.pixelFormat = pixelFormat
         self.dimensions = dimensions
+        self.variant = variant
     }
 }

@@ -54,7 +54,7 @@ public struct FrameLayout: Hashable, Sendable {
         case .yuyv, .uyvy: planes = [(halfWidth * 4, height)]
         case .bgr24, .rgb24: planes = [(width * 3, height)]
         case .grey, .bayerBGGR8, .bayerGBRG8, .bayerGRBG8, .bayerRGGB8: planes = [(width, height)]
-        case .nv12: planes = [(width, height), (halfWidth * 2, halfHeight)]
+        case .nv12, .nv12FullRange: planes = [(width, height), (halfWidth * 2, halfHeight)]
         case .i420: planes = [(width, height), (halfWidth, halfHeight), (halfWidth, halfHeight)]
         case _ where pixelFormat.isCompressed:
             return FrameLayout(

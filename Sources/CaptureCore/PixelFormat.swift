@@ -39,6 +39,8 @@ public struct PixelFormat: Hashable, Sendable, CustomStringConvertible {
     public static let yuyv = PixelFormat(fourCC: "YUYV")
     public static let uyvy = PixelFormat(fourCC: "UYVY")
     public static let nv12 = PixelFormat(fourCC: "NV12")
+    /// NV12 in full range: AVFoundation's `kCVPixelFormatType_420YpCbCr8BiPlanarFullRange`, for which V4L2 has no code of its own.
+    public static let nv12FullRange = PixelFormat(fourCC: "420f")
     public static let i420 = PixelFormat(fourCC: "YU12")
     /// 8 bits each of blue, green, red, in that order in memory (`V4L2_PIX_FMT_BGR24`).
     public static let bgr24 = PixelFormat(fourCC: "BGR3")

@@ -58,11 +58,11 @@ extension Dimensions {
 }
 
 extension FormatSelection {
-    /// {pixelFormat, width, height}
+    /// {pixelFormat, width, height, variant?}
     public var json: JSONValue {
-        .object([
+        .members([
             "pixelFormat": pixelFormat.json, "width": JSONValue(dimensions.width),
-            "height": JSONValue(dimensions.height),
+            "height": JSONValue(dimensions.height), "variant": variant.map(JSONValue.string),
         ])
     }
 
@@ -71,7 +71,8 @@ extension FormatSelection {
         self.init(
             pixelFormat: try PixelFormat(
                 json: try reader.required("pixelFormat"), path: reader.path(of: "pixelFormat")),
-            dimensions: try Dimensions(from: &reader))
+            dimensions: try Dimensions(from: &reader),
+            variant: reader.known("variant") == nil ? nil : try reader.string("variant"))
     }
 }
 
@@ -120,19 +121,16 @@ extension DimensionRange {
 }
 
 extension CaptureFormat {
-    /// {id, pixelFormat, title, width, height, sizes, frameRates, …}: a row of `device.formats`. What V4L2 has no word for is null.
+    /// {id, pixelFormat, title, width, height, sizes, frameRates, …}: a row of `device.formats`. What isn't known is null.
     public var json: JSONValue { json { $0.json } }
 
     fileprivate func json(_ rateJSON: (FrameRateRange) -> JSONValue) -> JSONValue {
-        .object([
+        let members: [String: JSONValue] = [
             "id": .string(id), "pixelFormat": pixelFormat.json, "title": .string(title),
             "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
             "sizes": sizes?.json ?? .null, "frameRates": .array(frameRates.map(rateJSON)),
-            "colorRange": .null, "highResolutionStillImageDimensions": .null, "videoFieldOfView": .null,
-            "supportedVideoStabilizationModes": .null, "videoMaxZoomFactor": .null,
-            "videoZoomFactorUpscaleThreshold": .null, "autoFocusSystem": .null, "minISO": .null, "maxISO": .null,
-            "minExposureDuration": .null, "maxExposureDuration": .null, "videoHDRSupported": .null,
-        ])
+        ]
+        return .object(members.merging(traits.members) { own, _ in own })
     }
 
     public init(json: JSONValue, path: String = "") throws(BusError) {
@@ -146,7 +144,8 @@ extension CaptureFormat {
         let selection = try FormatSelection(json: json, path: path)
         self.init(
             id: try reader.string("id"), pixelFormat: selection.pixelFormat, dimensions: selection.dimensions,
-            sizes: sizes, frameRates: frameRates, title: try reader.string("title"))
+            sizes: sizes, frameRates: frameRates, title: try reader.string("title"),
+            traits: try FormatTraits(from: &reader))
     }
 }
 

@@ -26,6 +26,10 @@ public struct WorkerOrder: Hashable, Sendable {
         case session(isRunning: Bool)
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
         case readControls
+        /// Begins a zoom ramp. Answers {generation, from, to, rate, milliseconds}.
+        case rampZoom(ZoomWish)
+        /// Ends the zoom ramp that runs, if any.
+        case cancelZoom
         /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
         case who
         /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
@@ -98,6 +102,14 @@ public struct WorkerOrder: Hashable, Sendable {
             members["do"] = "session"
             members["running"] = .bool(isRunning)
         case .readControls: members["do"] = "readControls"
+        case .rampZoom(let wish):
+            members["do"] = "rampZoom"
+            members["rate"] = .number(wish.rate)
+            switch wish.target {
+            case .factor(let factor): members["factor"] = .number(factor)
+            case .value(let value): members["value"] = .number(value)
+            }
+        case .cancelZoom: members["do"] = "cancelZoom"
         case .who: members["do"] = "who"
         case .plugged(let facts, let isNew):
             members["do"] = "plugged"
@@ -137,6 +149,16 @@ public struct WorkerOrder: Hashable, Sendable {
             guard let isRunning = json["running"]?.bool else { return nil }
             action = .session(isRunning: isRunning)
         case ("readControls", _): action = .readControls
+        case ("rampZoom", _):
+            guard let rate = json["rate"]?.double else { return nil }
+            if let factor = json["factor"]?.double {
+                action = .rampZoom(ZoomWish(target: .factor(factor), rate: rate))
+            } else if let value = json["value"]?.double {
+                action = .rampZoom(ZoomWish(target: .value(value), rate: rate))
+            } else {
+                return nil
+            }
+        case ("cancelZoom", _): action = .cancelZoom
         case ("who", _): action = .who
         case ("plugged", _):
             guard let facts = json["camera"].flatMap(CameraFacts.init(json:)), let isNew = json["new"]?.bool else {

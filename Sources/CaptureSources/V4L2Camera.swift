@@ -20,7 +20,14 @@ public final class V4L2Camera: VideoSource {
         var node: any V4L2Device
         var type: V4L2BufferType
         var controls: V4L2ControlTable
+        /// nil: it zooms by itself, or not at all.
+        var cropZoom: V4L2CropZoom?
         var priority = V4L2Priority.interactive
+
+        /// The driver's, and this program's own.
+        var allControls: [CaptureControl] {
+            controls.controls + (cropZoom == nil ? [] : [V4L2CropZoom.control])
+        }
     }
 
     /// A camera as ``V4L2Discovery`` found it, closed. `buffers` is how many are asked for when it streams into memory of its own;
@@ -48,7 +55,7 @@ public final class V4L2Camera: VideoSource {
             let opened = try look()
             let formats = try V4L2FormatTable.read(opened.node, opened.type)
             self.opened = opened
-            return DeviceDescription(identity: identity, formats: formats, controls: opened.controls.controls)
+            return DeviceDescription(identity: identity, formats: formats, controls: opened.allControls)
         } catch {
             // A lost node says ENODEV for ever, also when the camera is back: the next attempt opens anew.
             if error.errno == ENODEV { close() }
@@ -64,8 +71,11 @@ public final class V4L2Camera: VideoSource {
         guard capability.driver == identity.driver, capability.busInfo == identity.bus,
             let type = capability.captureType
         else { throw V4L2Error(errno: ENODEV, operation: "VIDIOC_QUERYCAP", device: path) }
+        let controls = try V4L2ControlTable(node)
         return Opened(
-            node: node, type: type, controls: try V4L2ControlTable(node), priority: opened?.priority ?? .interactive)
+            node: node, type: type, controls: controls,
+            cropZoom: try V4L2CropZoom(node, type, controls: controls.controls),
+            priority: opened?.priority ?? .interactive)
     }
 
     public func close() {
@@ -147,17 +157,24 @@ public final class V4L2Camera: VideoSource {
         var device = try device("VIDIOC_QUERY_EXT_CTRL")
         device.controls = try translating(.configuring) { () throws(V4L2Error) in try V4L2ControlTable(device.node) }
         opened = device
-        return device.controls.controls
+        return device.allControls
     }
 
     public func controlValues() throws(SourceError) -> [String: ControlValue] {
         let device = try device("VIDIOC_G_EXT_CTRLS")
-        return try translating(.configuring) { () throws(V4L2Error) in try device.controls.values(device.node) }
+        return try translating(.configuring) { () throws(V4L2Error) in
+            var values = try device.controls.values(device.node)
+            if let zoom = try device.cropZoom?.value(device.node, device.type) {
+                values[V4L2CropZoom.name] = .integer(zoom)
+            }
+            return values
+        }
     }
 
     public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
         let operation = "VIDIOC_S_EXT_CTRLS"
         let device = try device(operation)
+        if name == V4L2CropZoom.name, let zoom = device.cropZoom { return try setCropZoom(zoom, value, device) }
         guard let known = device.controls[name] else {
             throw SourceError(
                 .refused, operation: operation, errno: EINVAL, message: "\(path): there is no control \(name)",
@@ -182,6 +199,23 @@ public final class V4L2Camera: VideoSource {
             }
             throw refusal.namingHolders(of: path)
         }
+    }
+
+    private func setCropZoom(_ zoom: V4L2CropZoom, _ value: ControlValue, _ device: Opened) throws(SourceError) {
+        let (operation, name) = ("VIDIOC_S_SELECTION", V4L2CropZoom.name)
+        guard let number = value.number, V4L2CropZoom.range.contains(number) else {
+            throw SourceError(
+                .refused, operation: operation, errno: ERANGE, message: "\(path): \(name) takes a number in its range",
+                control: name)
+        }
+        let isScaled = try naming(.control(name)) { () throws(V4L2Error) in
+            try zoom.set(number, device.node, device.type)
+        }
+        if isScaled { return }
+        opened?.cropZoom = nil
+        throw SourceError(
+            .refused, operation: operation, errno: EINVAL,
+            message: "\(path): the driver doesn't scale what it crops: it can't be zoomed so", control: name)
     }
 
     // MARK: Beside other programs

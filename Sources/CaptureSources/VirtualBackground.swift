@@ -48,7 +48,7 @@ final class VirtualBackground {
             encoded[key] = planes
             for (index, bytes) in planes.enumerated() {
                 // One line of chroma for two of luma.
-                let isHalf = layout.pixelFormat == .nv12 && index == 1
+                let isHalf = (layout.pixelFormat == .nv12 || layout.pixelFormat == .nv12FullRange) && index == 1
                 if isHalf && key.isOdd { continue }
                 let plane = layout.planes[index]
                 let target = base + plane.offset + (isHalf ? physical / 2 : physical) * plane.stride
@@ -80,6 +80,7 @@ final class VirtualBackground {
                 bytes += [colors[2 * index].limited.y, chroma.u, colors[2 * index + 1].limited.y, chroma.v]
             }
             return [bytes]
+        case .nv12FullRange: return [colors.map(\.full.y), pairs.flatMap { [$0.full.u, $0.full.v] }]
         case .nv12: return [colors.map(\.limited.y), pairs.flatMap { [$0.limited.u, $0.limited.v] }]
         case .motionJPEG: return [colors.map(\.full.y), pairs.map(\.full.u), pairs.map(\.full.v)]
         case .bgr24: return [colors.flatMap { [$0.rgb.b, $0.rgb.g, $0.rgb.r] }]

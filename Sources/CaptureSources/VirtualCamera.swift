@@ -10,7 +10,8 @@ public final class VirtualCamera: VideoSource {
 
     private let index: Int
     private var isOpen = false
-    private var selection = VirtualFormats.initial
+    private let formats: VirtualFormats
+    private var selection: FormatSelection
     private var duration = VirtualFormats.initialDuration
     private var controlTable: VirtualControls
     private let state: VirtualSensorState
@@ -25,9 +26,10 @@ public final class VirtualCamera: VideoSource {
     private var hasPriority = false
     private var told: VirtualEventQueue?
 
-    /// - Parameter index: the camera's number from 0. The first looks back, the second to the front and has no focus, further ones
-    ///   are external.
-    public init(index: Int) {
+    /// - Parameters:
+    ///   - index: the camera's number from 0. The first looks back, the second to the front and has neither focus nor lamp, further
+    ///     ones are external.
+    public init(index: Int, profile: VirtualProfile = .plain) {
         self.index = index
         let position: DevicePosition =
             switch index {
@@ -38,9 +40,12 @@ public final class VirtualCamera: VideoSource {
         identity = DeviceIdentity(
             uniqueID: "virtual-\(index)", localizedName: "Virtual Camera \(index)", type: .virtual,
             position: position, driver: "virtual", bus: "virtual:\(index)")
-        controlTable = VirtualControls(hasFocus: position != .front)
+        formats = VirtualFormats(profile, hasFocus: position != .front)
+        selection = formats.initial
+        controlTable = VirtualControls(VirtualControlTable.controls(profile, isFront: position == .front))
         pristine = controlTable
         state = VirtualSensorState(VirtualLook(controlTable))
+        controlTable.absorb(state.current.optics)
     }
 
     deinit { sensor?.end() }
@@ -52,13 +57,14 @@ public final class VirtualCamera: VideoSource {
         configure()
         isOpen = true
         return DeviceDescription(
-            identity: identity, formats: VirtualFormats.table, controls: controlTable.controls)
+            identity: identity, formats: formats.table, controls: controlTable.controls)
     }
 
     public func close() {
         endSensor()
         hasPriority = false
         told = nil
+        state.update { $0.told = nil }
         isOpen = false
         isDead = false
     }
@@ -94,7 +100,7 @@ public final class VirtualCamera: VideoSource {
     public func tryFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         try requireOpen("VIDIOC_TRY_FMT")
         configure()
-        return VirtualFormats.nearest(selection)
+        return formats.nearest(selection)
     }
 
     public func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
@@ -102,8 +108,8 @@ public final class VirtualCamera: VideoSource {
         try requireStopped("VIDIOC_S_FMT")
         configure()
         try refuseIfTold("VIDIOC_S_FMT")
-        self.selection = VirtualFormats.nearest(selection)
-        duration = VirtualFormats.nearest(duration, self.selection)
+        self.selection = formats.nearest(selection)
+        duration = formats.nearest(duration, self.selection)
         return self.selection
     }
 
@@ -117,7 +123,7 @@ public final class VirtualCamera: VideoSource {
         try requireStopped("VIDIOC_S_PARM")
         configure()
         try refuseIfTold("VIDIOC_S_PARM")
-        self.duration = VirtualFormats.nearest(duration, selection)
+        self.duration = formats.nearest(duration, selection)
         return self.duration
     }
 
@@ -130,6 +136,7 @@ public final class VirtualCamera: VideoSource {
 
     public func controlValues() throws(SourceError) -> [String: ControlValue] {
         try requireOpen("VIDIOC_G_EXT_CTRLS")
+        controlTable.absorb(state.current.optics)
         return controlTable.values
     }
 
@@ -137,17 +144,18 @@ public final class VirtualCamera: VideoSource {
         try requireOpen("VIDIOC_S_EXT_CTRLS")
         configure()
         try refuseIfTold("VIDIOC_S_EXT_CTRLS", control: name)
-        let before = controlTable
-        try controlTable.set(name, to: value, device: identity.bus)
-        changed(from: before, besides: name)
+        try change(name, value, isOurs: true)
     }
 
     // What else has changed than the control that was set, its camera has changed.
-    private func changed(from before: VirtualControls, besides name: String?) {
-        controlTable.settle()
-        for event in controlTable.events(since: before, besides: name) { told?.tell(event) }
-        let look = VirtualLook(controlTable)
-        state.update { $0.look = look }
+    private func change(_ name: String, _ value: ControlValue, isOurs: Bool) throws(SourceError) {
+        controlTable.absorb(state.current.optics)
+        let before = controlTable
+        try controlTable.set(name, to: value, device: identity.bus)
+        let (controls, isStreaming, id) = (controlTable, sensor != nil, controlTable.id(name))
+        state.update { $0.follow(controls, set: id, isStreaming: isStreaming) }
+        controlTable.absorb(state.current.optics)
+        for event in controlTable.events(since: before, besides: isOurs ? name : nil) { told?.tell(event) }
     }
 
     // MARK: Beside other programs
@@ -162,6 +170,7 @@ public final class VirtualCamera: VideoSource {
         try requireOpen("VIDIOC_SUBSCRIBE_EVENT")
         let queue = try VirtualEventQueue()
         told = queue
+        state.update { $0.told = queue }
         return queue
     }
 
@@ -172,9 +181,7 @@ public final class VirtualCamera: VideoSource {
                 message: "\(identity.bus): the kernel keeps other programs out while the device is locked",
                 control: control)
         }
-        let before = controlTable
-        try controlTable.set(control, to: value, device: identity.bus)
-        changed(from: before, besides: nil)
+        try change(control, value, isOurs: false)
     }
 
     // MARK: Streaming
@@ -211,6 +218,7 @@ public final class VirtualCamera: VideoSource {
         sensor?.end()
         sensor = nil
         queue = nil
+        state.update { $0.finish() }
     }
 
     // MARK: Faults

@@ -109,6 +109,17 @@ struct VirtualPattern {
         }
     }
 
+    /// The luma of a pattern's point as it is before exposure; `x` and `y` from 0 to 1 over the whole picture.
+    static func luma(_ pattern: VirtualLook.Pattern, x: Double, y: Double) -> Double {
+        switch pattern {
+        case .bars: bars[min(max(Int(x * 8), 0), 7)].y
+        case .gradient: 255 * min(max(x, 0), 1)
+        case .black: 0
+        case .white: 255
+        case .checkerboard: 128
+        }
+    }
+
     private func luma(_ y: Double) -> Double {
         min(max((y * look.exposure - 128) * look.contrast + 128 + look.brightness, 0), 255)
     }
@@ -117,8 +128,8 @@ struct VirtualPattern {
         let angle = look.hue * .pi / 180
         let (u, v) = ((color.u - 128) * look.saturation, (color.v - 128) * look.saturation)
         return VirtualColor(
-            y: luma(color.y), u: min(max(128 + u * cos(angle) - v * sin(angle) - look.warmth, 0), 255),
-            v: min(max(128 + u * sin(angle) + v * cos(angle) + look.warmth, 0), 255))
+            y: luma(color.y), u: min(max(128 + u * cos(angle) - v * sin(angle) - look.warmth + look.blue, 0), 255),
+            v: min(max(128 + u * sin(angle) + v * cos(angle) + look.warmth + look.red, 0), 255))
     }
 
     /// What is out of focus: the mean of a pixel and its neighbours left and right.

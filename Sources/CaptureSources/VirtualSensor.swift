@@ -7,6 +7,11 @@ import Synchronization
 final class VirtualSensorState: Sendable {
     struct Value {
         var look: VirtualLook
+        /// What the controls alone make of the picture, and how the light comes to it.
+        var still: VirtualLook
+        var optics = VirtualOptics()
+        /// Whom to tell what lens, exposure and white balance have come to.
+        var told: VirtualEventQueue?
         /// No frames before that monotonic time; `Int64.max`: none at all.
         var stalledUntil: Int64 = 0
         /// How often a key frame was asked for.
@@ -18,7 +23,7 @@ final class VirtualSensorState: Sendable {
 
     private let value: Mutex<Value>
 
-    init(_ look: VirtualLook) { value = Mutex(Value(look: look)) }
+    init(_ look: VirtualLook) { value = Mutex(Value(look: look, still: look)) }
 
     var current: Value { value.withLock { $0 } }
 
@@ -32,6 +37,55 @@ final class VirtualSensorState: Sendable {
             guard value.corruptLeft > 0 else { return false }
             value.corruptLeft -= 1
             return true
+        }
+    }
+
+    /// What the next frame is to show: lens, exposure and white balance go a frame's time further.
+    func next() -> Value {
+        value.withLock { value in
+            guard value.optics.isSettling else { return value }
+            let before = value.optics
+            value.optics.advance()
+            value.look = value.still.seen(through: value.optics)
+            let shown = value
+            if value.optics.isFlashing {
+                value.optics.endFlash()
+                value.look = value.still.seen(through: value.optics)
+            }
+            if before.hasEnded(in: value.optics) { value.tell(since: before) }
+            return shown
+        }
+    }
+}
+
+extension VirtualSensorState.Value {
+    /// Lens, exposure and white balance go where the controls say; at once where no frame comes that would bring them there.
+    mutating func follow(_ controls: VirtualControls, set: UInt32?, isStreaming: Bool) {
+        optics.follow(controls, set: set)
+        if !isStreaming { optics.finish() }
+        still = VirtualLook(controls)
+        look = still.seen(through: optics)
+    }
+
+    /// No further frames come.
+    mutating func finish() {
+        guard optics.isSettling else { return }
+        let before = optics
+        optics.finish()
+        look = still.seen(through: optics)
+        tell(since: before)
+    }
+
+    // As a driver does when its camera has come to an end by itself.
+    fileprivate func tell(since before: VirtualOptics) {
+        guard let told else { return }
+        var old: [UInt32: Int64] = [:]
+        before.told { old[$0] = $1 }
+        let time = MonotonicClock.now()
+        optics.told { id, value in
+            let isFlag = VirtualControlTable.isFlag(id)
+            guard value != old[id] || isFlag, still.has(id) else { return }
+            told.tell(ControlEvent(id: id, value: isFlag ? .boolean(value != 0) : .integer(value), time: time))
         }
     }
 }
@@ -138,7 +192,7 @@ final class VirtualSensor {
         }
 
         private func capture(_ sequence: Int64, _ time: Int64) {
-            let state = state.current
+            let state = state.next()
             guard state.stalledUntil <= time, let slot = queue.take() else { return }
             slot.captureSequence = UInt64(sequence)
             slot.monotonicTime = time

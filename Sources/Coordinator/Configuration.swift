@@ -20,6 +20,8 @@ public struct Configuration: Hashable, Sendable {
     public var usesHardware = true
     /// `devices.virtual`: virtual cameras; nil: two when there is no hardware and no configuration, else none.
     public var virtualCameras: Int?
+    /// `devices.virtual_profiles`: what each virtual camera is like, in their order; those beyond are plain.
+    public var virtualProfiles: [VirtualProfile] = []
     /// `devices.order`: device ids or `uniqueID`s, the first the default device.
     public var order: [String] = []
     /// `[positions]`: where devices look, by device id or `uniqueID`.
@@ -39,6 +41,8 @@ public struct Configuration: Hashable, Sendable {
     public var renditions = BusLimits.maxRenditions
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
     public var idleCloseMilliseconds = 2000
+    /// `worker.max_zoom`: the zoom factor that `zoomValue` 1 stands for, where a camera zooms so far.
+    public var maxZoom = CameraControlMap.defaultMaxZoom
     /// `worker.silence_limit_ms`: how long a stream may go without a frame; 0: for ever.
     public var silenceLimitMilliseconds = 5000
 
@@ -76,6 +80,13 @@ public struct Configuration: Hashable, Sendable {
         try reader.section("devices") { devices throws(ParseError) in
             usesHardware = try devices.boolean("hardware") ?? usesHardware
             virtualCameras = try devices.integer("virtual", 0...64)
+            for word in try devices.strings("virtual_profiles") ?? [] {
+                guard let profile = VirtualProfile(rawValue: word), virtualProfiles.count < 64 else {
+                    let words = VirtualProfile.allCases.map(\.rawValue).joined(separator: ", ")
+                    throw ParseError(description: "devices.virtual_profiles must be a list of \(words), 64 at most")
+                }
+                virtualProfiles.append(profile)
+            }
             order = try devices.strings("order") ?? order
         }
         try reader.section("positions") { positions throws(ParseError) in
@@ -133,6 +144,7 @@ public struct Configuration: Hashable, Sendable {
         }
         try reader.section("worker") { worker throws(ParseError) in
             idleCloseMilliseconds = try worker.integer("idle_close_ms", 0...3_600_000) ?? idleCloseMilliseconds
+            maxZoom = try worker.number("max_zoom", 1...1000) ?? maxZoom
             silenceLimitMilliseconds =
                 try worker.integer("silence_limit_ms", 0...3_600_000) ?? silenceLimitMilliseconds
         }
@@ -232,6 +244,16 @@ struct TableReader {
         guard take(name) else { return nil }
         guard let value = table[name]?.int, range.contains(value) else {
             throw wrong(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+        }
+        return value
+    }
+
+    mutating func number(
+        _ name: String, _ range: ClosedRange<Double>
+    ) throws(Configuration.ParseError) -> Double? {
+        guard take(name) else { return nil }
+        guard let value = table[name]?.double ?? table[name]?.int.map(Double.init), range.contains(value) else {
+            throw wrong(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
         }
         return value
     }

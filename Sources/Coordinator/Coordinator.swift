@@ -19,6 +19,8 @@ public final class Coordinator {
         public var virtualCameras: Int?
         /// Beside those of the configuration.
         public var replays: [ReplayDescription] = []
+        /// What the virtual cameras are like, in their order; those beyond are plain. Empty: as the configuration says.
+        public var virtualProfiles: [VirtualProfile] = []
         public var usesHardware = true
         /// The worker's program; nil: `camerabus-worker` beside this one.
         public var workerProgram: String?
@@ -80,6 +82,15 @@ public final class Coordinator {
         }
         return desk
     }()
+    private(set) lazy var exposures = ExposureDesk(
+        loop, locks,
+        set: { [weak self] device, fence, respond in
+            self?.setControls(["exposureMode": "locked"], device, fence, respond)
+        },
+        tell: { [weak self] device, members in
+            guard let self, !isStopping else { return }
+            events.event("event/device/\(device)", "exposureLockFailed", members)
+        })
     private let keeper: StateKeeper
     private(set) var commands: CommandSocket?
     private let context: Context
@@ -330,9 +341,12 @@ public final class Coordinator {
 
     /// What the configuration and the command line say of devices.
     var wishes: DeviceRoster.Wishes {
-        let count = options.virtualCameras ?? configuration.virtualCameras ?? (usesDefaultCameras == true ? 2 : 0)
+        let profiles = options.virtualProfiles.isEmpty ? configuration.virtualProfiles : options.virtualProfiles
+        // Who says what they are like says that they are to be.
+        let least = profiles.isEmpty ? (usesDefaultCameras == true ? 2 : 0) : profiles.count
         return DeviceRoster.Wishes(
-            aliases: configuration.aliases, positions: configuration.positions, virtualCameras: count,
+            aliases: configuration.aliases, positions: configuration.positions,
+            virtualCameras: options.virtualCameras ?? configuration.virtualCameras ?? least, virtualProfiles: profiles,
             others: replays.map(ManagedDevice.replay)
                 + sources.sources.keys.sorted().compactMap { sources.sources[$0].map(ManagedDevice.client) })
     }
@@ -358,6 +372,7 @@ public final class Coordinator {
         endUnauthorizedLocks()
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
+        exposures.ended(Set(fleet.workers.values.map(\.device.identity.uniqueID)))
         if isComplete { lookForProblems() }
         publishBus()
         openCommands()
@@ -444,6 +459,7 @@ public final class Coordinator {
         if let worker {
             remember(worker)
             publish(worker)
+            exposures.changed(worker)
         } else {
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)

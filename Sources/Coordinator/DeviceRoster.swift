@@ -20,11 +20,18 @@ final class DeviceRoster {
         /// By device id or `uniqueID`.
         var positions: [String: DevicePosition]
         var virtualCameras: Int
+        /// What each of them is like; those beyond are plain.
+        var virtualProfiles: [VirtualProfile] = []
         /// Made of something else than a test picture.
         var others: [ManagedDevice.Made] = []
 
         /// All devices that are made.
-        var made: [ManagedDevice.Made] { (0..<virtualCameras).map(ManagedDevice.virtual) + others }
+        var made: [ManagedDevice.Made] {
+            (0..<virtualCameras).map { number in
+                ManagedDevice.virtual(
+                    number, virtualProfiles.indices.contains(number) ? virtualProfiles[number] : .plain)
+            } + others
+        }
     }
 
     init(_ books: BookKeeper) { self.books = books }

@@ -22,6 +22,7 @@ extension Coordinator {
             "activeFormat": status["activeFormat"] ?? .null,
             "frameDuration": status["frameDuration"] ?? .null, "frameRate": status["frameRate"] ?? .null,
             "generation": status["generation"] ?? 0, "controls": status["controls"] ?? [:],
+            "supports": status["supports"] ?? [:],
             "asOf": status["asOf"] ?? .null, "lock": lockMember(device.id),
             "kernelPriority": status["kernelPriority"] ?? .null, "notRestored": status["notRestored"] ?? [],
             "worker": workerMember(worker), "error": error,

@@ -56,6 +56,8 @@ final class LockDesk {
     private static let fencesAhead: UInt64 = 64
     /// How long subscribers need at most to connect again, milliseconds: five tries.
     private static let returnTime: Int64 = 500
+    /// How long to wait for a lock that this process has taken itself, nanoseconds.
+    private static let ownTime: Int64 = 5_000_000_000
     /// When what could not be written is tried again, milliseconds.
     private static let saveInterval: Int64 = 1000
 
@@ -139,6 +141,11 @@ final class LockDesk {
             completion(.failure(LockTable.Refusal.holderEnded.error()))
             return ticket
         }
+        // What this process does by itself is done in a moment: nobody is refused for that.
+        let isOurs = wish.devices.contains { device in
+            table.lock(on: device).map { $0.isTransient && $0.holder.pid == CurrentProcess.pid } ?? false
+        }
+        if isOurs { wish.wait = max(wish.wait, Self.ownTime) }
         let token = hexadecimal(randomBytes(16))
         let request = LockRequest(
             ticket: ticket, lockID: hexadecimal(randomBytes(4)), tokenHash: Self.hash(token), devices: wish.devices,

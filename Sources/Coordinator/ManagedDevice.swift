@@ -4,7 +4,7 @@ import CaptureCore
 struct ManagedDevice: Hashable {
     /// How the worker finds it.
     enum Source: Hashable {
-        case virtual(Int)
+        case virtual(Int, VirtualProfile)
         /// A camera, as it was seen last.
         case camera(CameraFacts)
         /// A movie, or pictures.
@@ -43,8 +43,8 @@ struct ManagedDevice: Hashable {
         let preferredID: String?
     }
 
-    static func virtual(_ number: Int) -> Made {
-        Made(identity: virtualIdentity(number), source: .virtual(number), preferredID: "cam\(number)")
+    static func virtual(_ number: Int, _ profile: VirtualProfile) -> Made {
+        Made(identity: virtualIdentity(number), source: .virtual(number, profile), preferredID: "cam\(number)")
     }
 
     static func replay(_ replay: ReplayDescription) -> Made {

@@ -26,7 +26,7 @@ extension Coordinator {
                         .unauthorized, "Only a gateway may ask for somebody else ('for'), and this bus has none.",
                         ["status": "denied", "needed": "gateway"])))
         }
-        guard let method = MethodTable[request.method], let serve = Self.services[request.method] else {
+        guard let method = MethodTable[request.method], let serve = Self.allServices[request.method] else {
             return respond(.failure(.methodNotFound(request.method)))
         }
         if let error = method.params.validate(request.params) { return respond(.failure(error)) }
@@ -116,7 +116,7 @@ extension Coordinator {
 
     private static let services = [
         busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
-        authorizationServices,
+        authorizationServices, cameraServices,
     ].reduce(into: [:]) { $0.merge($1) { first, _ in first } }
 
     private static let busServices: [String: Service] = [

@@ -12,7 +12,7 @@ extension Coordinator {
                 program: program, runtimeDirectory: directory, group: hasGroup ? configuration.group : nil,
                 logLevel: configuration.logLevel, renditions: configuration.renditions,
                 idleCloseMilliseconds: configuration.idleCloseMilliseconds,
-                silenceLimitMilliseconds: configuration.silenceLimitMilliseconds,
+                silenceLimitMilliseconds: configuration.silenceLimitMilliseconds, maxZoom: configuration.maxZoom,
                 connectionsPerUser: configuration.connectionsPerUser, connections: configuration.connections,
                 faults: configuration.faults)
         }

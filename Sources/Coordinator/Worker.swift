@@ -21,6 +21,7 @@ final class Worker {
         var renditions: Int
         var idleCloseMilliseconds: Int
         var silenceLimitMilliseconds: Int
+        var maxZoom: Double
         var connectionsPerUser: Int
         var connections: Int
         /// Scripts of faults, by the id or `uniqueID` of a virtual camera.
@@ -214,12 +215,14 @@ final class Worker {
         var arguments = [
             "--device", device.id, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
             "--renditions", "\(launch.renditions)", "--idle-close-ms", "\(launch.idleCloseMilliseconds)",
-            "--silence-limit-ms", "\(silenceLimitMilliseconds)",
+            "--silence-limit-ms", "\(silenceLimitMilliseconds)", "--max-zoom", "\(launch.maxZoom)",
             "--connections-per-user", "\(launch.connectionsPerUser)", "--connections", "\(launch.connections)",
         ]
         if let group = launch.group { arguments += ["--group", group] }
         switch device.source {
-        case .virtual(let number): arguments += ["--virtual", "\(number)"]
+        case .virtual(let number, let profile):
+            arguments += ["--virtual", "\(number)"]
+            if profile != .plain { arguments += ["--virtual-profile", profile.rawValue] }
         case .camera(let facts):
             arguments += ["--camera", facts.json.description, "--unique-id", device.identity.uniqueID]
         case .replay(let replay): arguments += ["--replay", replay.json.description]

@@ -3,6 +3,8 @@ import CaptureCore
 /// Finds a frame's planes in the memory that a device filled, and refuses frames that end too early.
 struct FrameReader {
     let format: SourceFormat
+    /// YUV that is not of video's range, as cameras' otherwise is.
+    let isFullRange: Bool
     let dimensions: Dimensions
     private let planes: [Plane]
 
@@ -20,6 +22,7 @@ struct FrameReader {
             layout.planes.allSatisfy({ $0.offset >= 0 && $0.offset < 1 << 40 && $0.stride >= 0 && $0.stride < 1 << 24 })
         else { return nil }
         self.format = format
+        isFullRange = layout.pixelFormat == .nv12FullRange
         dimensions = size
         if format == .jpeg {
             planes = [Plane(offset: first.offset, stride: 0, bytes: 1)]

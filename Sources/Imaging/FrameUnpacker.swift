@@ -37,6 +37,7 @@ final class FrameUnpacker {
         case .semiPlanar(let chroma, _), .planar(let chroma, _): layout = chroma
         case .packedRGB, .converted, .deepBayer: (layout, own) = (.s420, .full)
         }
+        if reader.isFullRange { own = .full }
         chroma = lumaOnly ? nil : layout
         range = wanted ?? own
         change = range == own ? nil : range == .full ? .toFull : .toLimited

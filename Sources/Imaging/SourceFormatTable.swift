@@ -15,6 +15,7 @@ extension SourceFormat {
             "VUYA": .packed444(bytes: 4, y: 2, u: 1, v: 0), "VUYX": .packed444(bytes: 4, y: 2, u: 1, v: 0),
             "YUVA": .packed444(bytes: 4, y: 0, u: 1, v: 2), "YUVX": .packed444(bytes: 4, y: 0, u: 1, v: 2),
             "NV12": .semiPlanar(.s420, uFirst: true), "NV21": .semiPlanar(.s420, uFirst: false),
+            "420f": .semiPlanar(.s420, uFirst: true),
             "NV16": .semiPlanar(.s422, uFirst: true), "NV61": .semiPlanar(.s422, uFirst: false),
             "NV24": .semiPlanar(.s444, uFirst: true), "NV42": .semiPlanar(.s444, uFirst: false),
             "YU12": .planar(.s420, uFirst: true), "YV12": .planar(.s420, uFirst: false),

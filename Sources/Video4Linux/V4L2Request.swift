@@ -35,6 +35,8 @@ public struct V4L2Request: Hashable, Sendable {
     public static var streamOff: Self { .init(cv4l2_VIDIOC_STREAMOFF, "VIDIOC_STREAMOFF") }
     public static var getPriority: Self { .init(cv4l2_VIDIOC_G_PRIORITY, "VIDIOC_G_PRIORITY") }
     public static var setPriority: Self { .init(cv4l2_VIDIOC_S_PRIORITY, "VIDIOC_S_PRIORITY") }
+    public static var getSelection: Self { .init(cv4l2_VIDIOC_G_SELECTION, "VIDIOC_G_SELECTION") }
+    public static var setSelection: Self { .init(cv4l2_VIDIOC_S_SELECTION, "VIDIOC_S_SELECTION") }
     public static var subscribeEvent: Self { .init(cv4l2_VIDIOC_SUBSCRIBE_EVENT, "VIDIOC_SUBSCRIBE_EVENT") }
     public static var dequeueEvent: Self { .init(cv4l2_VIDIOC_DQEVENT, "VIDIOC_DQEVENT") }
 }

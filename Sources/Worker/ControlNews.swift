@@ -15,8 +15,8 @@ enum ControlCause: String {
 
 /// What has become of controls from one moment to another.
 struct ControlNews {
-    /// By name; nil: it could not be read.
-    var values: [String: (old: ControlValue?, new: ControlValue?)] = [:]
+    /// By name, the drivers' and the model's; nil: it could not be read.
+    var values: [String: (old: JSONValue?, new: JSONValue?)] = [:]
     /// Those whose flags, range or items are others, sorted.
     var described: [String] = []
 
@@ -25,9 +25,11 @@ struct ControlNews {
     init() {}
 
     init(from old: DeviceSnapshot, to new: DeviceSnapshot) {
-        let (before, now) = (old.configuration.controls, new.configuration.controls)
-        for name in Set(before.keys).union(now.keys) where before[name] != now[name] {
-            values[name] = (before[name], now[name])
+        if old.configuration != new.configuration || old.description.controls != new.description.controls {
+            let (before, now) = (old.values, new.values)
+            for name in Set(before.keys).union(now.keys) where before[name] != now[name] {
+                values[name] = (before[name], now[name])
+            }
         }
         let known = Dictionary(old.description.controls.map { ($0.name, $0) }) { first, _ in first }
         described = new.description.controls.filter { $0 != known[$0.name] }.map(\.name).sorted()
@@ -38,7 +40,7 @@ struct ControlNews {
         [
             "cause": .string(cause.rawValue),
             "controls": .object(
-                values.mapValues { ["old": $0.old?.json ?? .null, "new": $0.new?.json ?? .null] }),
+                values.mapValues { ["old": $0.old ?? .null, "new": $0.new ?? .null] }),
             "described": JSONValue(described),
         ]
     }

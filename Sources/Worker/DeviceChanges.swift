@@ -10,9 +10,11 @@ struct PreparedChange: Hashable, Sendable {
     var mode: ConfigurationMode
     /// How the device would be set.
     var outcome: DeviceConfiguration
+    /// All controls' values then.
+    var values: [String: JSONValue]
 
     /// {activeFormat, frameDuration, controls, adjusted}
-    var json: JSONValue { outcome.json(of: plan, adjustments: plan.adjustments) }
+    var json: JSONValue { outcome.json(of: plan, values, adjustments: plan.adjustments) }
 
     /// The stream has to be stopped to make it.
     func needsQuiet(_ present: DeviceSnapshot) -> Bool {
@@ -35,7 +37,7 @@ struct AppliedChange: Hashable, Sendable {
 
     /// {generation, activeFormat, frameDuration, controls, adjusted}
     var json: JSONValue {
-        var members = now.configuration.json(of: plan, adjustments: adjustments).object ?? [:]
+        var members = now.configuration.json(of: plan, now.values, adjustments: adjustments).object ?? [:]
         members["generation"] = JSONValue(generation)
         return .object(members)
     }
@@ -43,11 +45,12 @@ struct AppliedChange: Hashable, Sendable {
 
 extension DeviceConfiguration {
     // Of the controls only those that were asked for: the others are in the device's state.
-    fileprivate func json(of plan: ConfigurationPlan, adjustments: [Adjustment]) -> JSONValue {
-        let names = Set(plan.controls.map(\.name))
-        var asked = self
-        asked.controls = controls.filter { names.contains($0.key) }
-        var members = asked.json.object ?? [:]
+    fileprivate func json(
+        of plan: ConfigurationPlan, _ values: [String: JSONValue], adjustments: [Adjustment]
+    ) -> JSONValue {
+        let names = Set(plan.controls.map(\.name)).subtracting(plan.implied).union(plan.cameraControls)
+        var members = json.object ?? [:]
+        members["controls"] = .object(values.filter { names.contains($0.key) })
         members["adjusted"] = .array(adjustments.map(\.json))
         return .object(members)
     }
@@ -77,7 +80,10 @@ extension DeviceKeeper {
         }
         outcome.frameDuration = plan.frameDuration ?? outcome.frameDuration
         for control in plan.controls { outcome.controls[control.name] = control.value }
-        return PreparedChange(plan: plan, path: path, mode: mode, outcome: outcome)
+        outcome.words.merge(plan.words) { $1 }
+        var then = now
+        then.configuration = outcome
+        return PreparedChange(plan: plan, path: path, mode: mode, outcome: outcome, values: then.values)
     }
 
     /// Makes a change and reads back what became of it. If it can't be made, the device is as it was before.
@@ -87,7 +93,7 @@ extension DeviceKeeper {
             var adjustments = change.plan.adjustments
             try setFormat(change, before, &adjustments)
             try setControls(change, before.description)
-            let now = try translating { () throws(SourceError) in try read() }
+            var now = try translating { () throws(SourceError) in try read() }
             try verifyControls(change, now, &adjustments)
             generation += 1
             let committedBefore = committed
@@ -96,7 +102,10 @@ extension DeviceKeeper {
                 ?? CommittedConfiguration(
                     generation: generation, format: now.configuration.format,
                     frameDuration: now.configuration.frameDuration, controls: [])
-            committed = known.changed(by: change.plan, generation: generation, to: now)
+            let changed = known.changed(by: change.plan, generation: generation, to: now)
+            committed = changed
+            now.configuration.words = changed.words
+            snapshot = now
             forget(change.plan)
             return AppliedChange(
                 plan: change.plan, adjustments: adjustments, generation: generation, now: now,

@@ -41,6 +41,8 @@ final class DeviceDirector {
     var onChange: (() -> Void)?
     /// Told after each opening.
     var onOpened: (() -> Void)?
+    /// Told what a work that was no order has left behind.
+    var onReported: ((DeviceKeeper.Report) -> Void)?
     /// Told when the picture that comes into the device is another; true: of another size.
     var onSourceChanged: ((Bool) -> Void)?
 
@@ -88,6 +90,23 @@ final class DeviceDirector {
     func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<DeviceSnapshot, BusError>) -> Void) {
         whenHeld = body
         perform(life.hold(hold, at: MonotonicClock.now()))
+    }
+
+    /// Something is under way at the device that ends by itself, or no more: it stays open for that, once it is.
+    func keepOpen(_ isBusy: Bool) { perform(life.busy(isBusy, at: MonotonicClock.now())) }
+
+    /// A zoom ramp has come so far.
+    func zoomed(_ control: String, _ value: Int64) {
+        knowledge.zoomed(control, value, at: MonotonicClock.now())
+        onChange?()
+    }
+
+    /// A zoom ramp has ended, and the device was read since.
+    func zoomEnded(_ report: DeviceKeeper.Report, _ control: String) {
+        knowledge.endZoom(control)
+        take(report, configured: [control])
+        onReported?(report)
+        onChange?()
     }
 
     /// The order is done.

@@ -26,11 +26,16 @@ final class DeviceKeeper {
     let device: String
     private(set) var description: DeviceDescription?
     /// What was read last.
-    private(set) var snapshot: DeviceSnapshot?
+    var snapshot: DeviceSnapshot?
     /// Rises with every change that was made by order, and with every one that was taken back.
     var generation: UInt64
     /// nil: nothing was ever set by order.
     var committed: CommittedConfiguration?
+
+    /// The control that a zoom ramp moves now.
+    var rampingZoom: String?
+    /// What `zoomValue` spans at most.
+    let zoomLimit: Double
 
     private var isOpen = false
     private var isStreaming = false
@@ -45,7 +50,11 @@ final class DeviceKeeper {
     /// From one try to the next to keep out others, nanoseconds.
     private static let priorityPeriod: Int64 = 2_000_000_000
 
-    init(_ source: any VideoSource, device: String, committed: CommittedConfiguration?) {
+    init(
+        _ source: any VideoSource, device: String, committed: CommittedConfiguration?,
+        zoomLimit: Double = CameraControlMap.defaultMaxZoom
+    ) {
+        self.zoomLimit = zoomLimit
         self.source = source
         self.device = device
         self.committed = committed
@@ -71,6 +80,8 @@ final class DeviceKeeper {
     /// Opens the device and puts back what was last set. Answers what the device tells by itself from then on.
     func open() throws(SourceError) -> (any DeviceEventQueue)? {
         description = try source.open()
+        description?.zoomLimit = zoomLimit
+        rampingZoom = nil
         do {
             isOpen = true
             defence = ControlDefence()
@@ -160,7 +171,11 @@ final class DeviceKeeper {
     /// Puts back what somebody else has changed although the device is locked.
     func defend() throws(SourceError) {
         guard isOpen, isLocked, committed != nil else { return }
-        let attempted = try restore(.controls, sparing: defence.exhausted(at: MonotonicClock.now()))
+        var spared = defence.exhausted(at: MonotonicClock.now())
+        if let rampingZoom { spared.insert(rampingZoom) }
+        let attempted = try restore(.controls, sparing: spared)
+        // On its way to what was committed.
+        if let rampingZoom { forget { $0.path == NotRestored.path(ofControl: rampingZoom) } }
         defence.count(attempted, at: MonotonicClock.now())
     }
 
@@ -174,12 +189,12 @@ final class DeviceKeeper {
         description?.controls = controls
         let description = description ?? DeviceDescription(identity: source.identity, formats: [], controls: controls)
         let format = try source.activeFormat()
+        var configuration = DeviceConfiguration(
+            formatID: description.formatID(of: format), format: format, frameDuration: try source.frameDuration(),
+            controls: try source.controlValues(), words: committed?.words ?? [:])
+        configuration.isRampingZoom = rampingZoom != nil
         let snapshot = DeviceSnapshot(
-            description: description,
-            configuration: DeviceConfiguration(
-                formatID: description.formatID(of: format), format: format, frameDuration: try source.frameDuration(),
-                controls: try source.controlValues()),
-            began: began, asOf: MonotonicClock.now())
+            description: description, configuration: configuration, began: began, asOf: MonotonicClock.now())
         self.snapshot = snapshot
         forget { $0.isSettled(snapshot) }
         return snapshot
@@ -238,9 +253,6 @@ struct ControlDefence {
 extension DeviceDescription {
     /// The row of the table that has this format; nil if none has.
     func formatID(of selection: FormatSelection) -> String? {
-        formats.first { format in
-            format.pixelFormat == selection.pixelFormat
-                && (format.sizes?.contains(selection.dimensions) ?? (format.dimensions == selection.dimensions))
-        }?.id
+        formats.first { $0.isRow(of: selection) }?.id
     }
 }

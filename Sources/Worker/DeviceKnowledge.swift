@@ -20,6 +20,12 @@ final class DeviceKnowledge {
     private var toldValues: [UInt32: ControlEvent] = [:]
     private var toldFlags: [UInt32: ControlEvent] = [:]
 
+    /// What was told last of a zoom ramp, and when.
+    private var zoomTold: (snapshot: DeviceSnapshot, time: Int64)?
+
+    /// From one word of a zoom ramp to the next, nanoseconds.
+    private static let zoomPeriod: Int64 = 100_000_000
+
     init(logger: Logger) { self.logger = logger }
 
     /// Takes in how the device is after a work of its keeper.
@@ -41,10 +47,38 @@ final class DeviceKnowledge {
 
     /// The format and the rate are settled: some drivers do that only when they stream.
     func streams(_ format: FormatSelection, _ duration: FrameDuration?) {
+        var format = format
+        // Which of several such rows it is, frames don't tell.
+        if let present = snapshot?.configuration.format, present.pixelFormat == format.pixelFormat,
+            present.dimensions == format.dimensions
+        {
+            format = present
+        }
         let formatID = snapshot?.description.formatID(of: format)
         snapshot?.configuration.format = format
         snapshot?.configuration.formatID = formatID
         if let duration { snapshot?.configuration.frameDuration = duration }
+    }
+
+    /// A zoom ramp has come so far.
+    func zoomed(_ name: String, _ value: Int64, at time: Int64) {
+        guard var now = snapshot, now.configuration.isRampingZoom else { return }
+        let told = zoomTold ?? (snapshot: now, time: now.asOf)
+        now.configuration.controls[name] = .integer(value)
+        now.asOf = time
+        snapshot = now
+        zoomTold = told
+        guard time - told.time >= Self.zoomPeriod else { return }
+        zoomTold = (now, time)
+        let news = ControlNews(from: told.snapshot, to: now)
+        if !news.isEmpty { onNews?(news, .configured) }
+    }
+
+    /// The ramp has ended: what was not told of it is told with what is read next.
+    func endZoom(_ name: String) {
+        guard let told = zoomTold else { return }
+        zoomTold = nil
+        snapshot?.configuration.controls[name] = told.snapshot.configuration.controls[name]
     }
 
     /// The control with this id is the camera's to change: nobody can set it, or not as long as an automatic mode governs it.
@@ -79,7 +113,13 @@ final class DeviceKnowledge {
         // What was found was never told as the device's state: it changed while nobody looked.
         for (name, value) in found {
             others.values[name] = nil
-            restored.values[name] = (value, new.configuration.controls[name])
+            restored.values[name] = (value.json, new.configuration.controls[name]?.json)
+        }
+        // What a camera control is made of has changed it.
+        for control in others.values.isEmpty ? [] : new.cameraControls.controls {
+            let name = control.name.rawValue
+            guard others.values[name] != nil, !configured.isDisjoint(with: control.sources) else { continue }
+            ours.values[name] = others.values.removeValue(forKey: name)
         }
         if !configured.isEmpty { swap(&ours.described, &others.described) }
         for (news, cause) in [(others, ControlCause.external), (restored, .restored), (ours, .configured)]

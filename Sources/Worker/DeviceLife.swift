@@ -36,6 +36,8 @@ struct DeviceLife {
     private let idleTime: Int64
     private var isLocked = false
     private var wantsFrames = false
+    /// Something is under way at the device that ends by itself.
+    private var isBusy = false
     private var hold: Hold?
     private var isGranted = false
     private var hasBeenOpened = false
@@ -65,6 +67,12 @@ struct DeviceLife {
     mutating func demand(isLocked: Bool, wantsFrames: Bool, at now: Int64) -> [Action] {
         self.isLocked = isLocked
         self.wantsFrames = wantsFrames
+        return next(now)
+    }
+
+    /// Something is under way at the device that ends by itself, or no more.
+    mutating func busy(_ isBusy: Bool, at now: Int64) -> [Action] {
+        self.isBusy = isBusy
         return next(now)
     }
 
@@ -187,7 +195,7 @@ struct DeviceLife {
                 actions.append(.granted)
             }
         }
-        let isWanted = isLocked || wantsFrames || hold != nil || !hasBeenOpened
+        let isWanted = isLocked || wantsFrames || isBusy || hold != nil || !hasBeenOpened
         switch phase {
         case .closed:
             idleSince = nil

@@ -11,6 +11,16 @@ struct DeviceSnapshot: Hashable, Sendable {
     var began: Int64
     /// When its controls were read: monotonic nanoseconds.
     var asOf: Int64
+
+    /// The camera controls that the device has now.
+    var cameraControls: CameraControlMap { description.cameraControls(formatID: configuration.formatID) }
+
+    /// All controls' values: the drivers' and the model's.
+    var values: [String: JSONValue] {
+        let camera = cameraControls.values(
+            configuration.controls, words: configuration.words, isRamping: configuration.isRampingZoom)
+        return configuration.controls.mapValues(\.json).merging(camera) { own, _ in own }
+    }
 }
 
 /// What was last set by order: put back whenever the device is opened anew, also by another process.
@@ -21,6 +31,8 @@ struct CommittedConfiguration: Hashable, Sendable {
     var frameDuration: FrameDuration?
     /// Those controls that were ever asked for, in the order in which they are to be set.
     var controls: [PlannedControl]
+    /// ``DeviceConfiguration/words``
+    var words: [String: String] = [:]
 
     /// The same after a further change.
     ///
@@ -48,19 +60,30 @@ struct CommittedConfiguration: Hashable, Sendable {
             set.append(PlannedControl(name: planned.name, value: value))
         }
         let setsRate = plan.format != nil || plan.frameDuration != nil
-        return Self(
+        var changed = Self(
             generation: generation, format: plan.format != nil ? now.configuration.format : format,
             frameDuration: setsRate ? now.configuration.frameDuration : frameDuration,
             controls: controls.filter { !names.contains($0.name) } + set)
+        changed.words = words.merging(plan.words) { $1 }
+        return changed
     }
 
-    /// {generation, activeFormat, frameDuration, controls: [{name, value}]}
+    /// The same with one control set to another value.
+    func setting(_ name: String, to value: ControlValue) -> Self {
+        var changed = self
+        changed.controls.removeAll { $0.name == name }
+        changed.controls.append(PlannedControl(name: name, value: value))
+        return changed
+    }
+
+    /// {generation, activeFormat, frameDuration, controls: [{name, value}], words?}
     var json: JSONValue {
-        [
+        .members([
             "generation": JSONValue(generation), "activeFormat": format.json,
             "frameDuration": frameDuration?.json ?? .null,
             "controls": .array(controls.map { ["name": .string($0.name), "value": $0.value.json] }),
-        ]
+            "words": words.isEmpty ? .none : .some(.object(words.mapValues(JSONValue.string))),
+        ])
     }
 
     init(generation: UInt64, format: FormatSelection, frameDuration: FrameDuration?, controls: [PlannedControl]) {
@@ -79,6 +102,7 @@ struct CommittedConfiguration: Hashable, Sendable {
         format = try FormatSelection(json: json["activeFormat"] ?? .null, path: "activeFormat")
         let duration = json["frameDuration"] ?? .null
         frameDuration = duration.isNull ? nil : try FrameDuration(json: duration, path: "frameDuration")
+        words = (json["words"]?.object ?? [:]).compactMapValues(\.string)
         controls = []
         for (index, control) in (json["controls"]?.array ?? []).enumerated() {
             guard let name = control["name"]?.string else {

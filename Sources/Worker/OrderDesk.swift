@@ -57,6 +57,8 @@ final class OrderDesk {
     var onAdmit: ((DoorList) -> Void)?
     /// The process is to end.
     var onStop: (() -> Void)?
+    /// Drives zoom ramps.
+    var zoom: ZoomDriver?
     /// Looks who uses the device, and calls its argument once.
     var onWho: ((@escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
 
@@ -175,9 +177,9 @@ final class OrderDesk {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
         case .finish, .rollBack, .stop, .readControls, .who, .fault, .session, .plugged, .admit: return
-        case .apply where order.fence == nil:
+        case .apply where order.fence == nil, .rampZoom where order.fence == nil, .cancelZoom where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
-        case .prepare, .apply, .lock, .unlock:
+        case .prepare, .apply, .lock, .unlock, .rampZoom, .cancelZoom:
             guard let fence = order.fence, fence < highestFence else { return }
             throw lockLost(highestFence)
         }
@@ -250,6 +252,11 @@ final class OrderDesk {
             transactions[id] = nil
             finish(.success([:]))
         case .readControls: readControls(finish)
+        case .rampZoom(let wish): rampZoom(wish, order.fence ?? 0, finish)
+        case .cancelZoom:
+            highestFence = max(highestFence, order.fence ?? 0)
+            guard let zoom else { return finish(.success([:])) }
+            zoom.end { finish(.success([:])) }
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
@@ -290,6 +297,7 @@ final class OrderDesk {
         highestFence = max(highestFence, fence)
         let begun = era
         applying = isShared ? id : nil
+        if let format = change.plan.format, format != director.snapshot?.configuration.format { zoom?.end() }
         let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
         perform(needsQuiet ? .quiet : .open, sets: change.plan) { keeper throws(BusError) in
             try keeper.apply(change)
@@ -342,12 +350,41 @@ final class OrderDesk {
             finish(
                 result.map { snapshot in
                     let values = snapshot.configuration.controls
+                    let camera = snapshot.values
                     return [
                         "controls": .array(snapshot.description.controls.map { $0.json(value: values[$0.name]) }),
-                        "asOf": .integer(snapshot.asOf),
+                        "cameraControls": .array(
+                            snapshot.cameraControls.controls.map { $0.json(value: camera[$0.name.rawValue]) }),
+                        "supports": snapshot.cameraControls.supports, "asOf": .integer(snapshot.asOf),
                     ]
                 })
         }
+    }
+
+    private func rampZoom(
+        _ wish: ZoomWish, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+    ) {
+        highestFence = max(highestFence, fence)
+        perform(.open) { keeper throws(BusError) in
+            try keeper.beginZoom(wish, at: MonotonicClock.now())
+        } then: { [weak self] result in
+            guard case .success(let course) = result else { return finish(result.map { _ in [:] }) }
+            self?.highestAppliedFence = max(self?.highestAppliedFence ?? 0, fence)
+            self?.zoom?.begin(course)
+            finish(
+                .success([
+                    "generation": JSONValue(course.generation), "from": JSONValue(course.ramp.from),
+                    "to": JSONValue(course.ramp.to), "rate": JSONValue(course.ramp.rate),
+                    "milliseconds": JSONValue(course.ramp.duration / 1_000_000),
+                ]))
+        }
+    }
+
+    /// What something that was no order has left behind.
+    func learn(_ report: DeviceKeeper.Report) {
+        generation = report.generation
+        committed = report.committed
+        onChange?()
     }
 
     // MARK: On the device

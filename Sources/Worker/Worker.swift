@@ -114,7 +114,9 @@ public final class Worker {
             let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
                 loop,
-                device: DeviceKeeper(TimedSource(source, clock), device: options.device, committed: committed),
+                device: DeviceKeeper(
+                    TimedSource(source, clock), device: options.device, committed: committed,
+                    zoomLimit: options.maxZoom),
                 clock: clock)
             director = DeviceDirector(
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
@@ -139,6 +141,7 @@ public final class Worker {
         frames.generation = desk.generation
         status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
         desk.beforeReply = { [weak self] in self?.status?.tell() }
+        desk.zoom = ZoomDriver(loop, thread, director, logger: logger)
         connect()
     }
 
@@ -210,6 +213,7 @@ public final class Worker {
             self?.tellFailures()
             self?.status?.touch()
         }
+        director.onReported = { [weak self] in self?.desk.learn($0) }
         director.onOpened = { [weak self] in self?.tellDescription() }
         director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
         director.knowledge.onNews = { [weak self] news, cause in self?.tell("controlsChanged", news.json(cause)) }

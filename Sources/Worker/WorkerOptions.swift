@@ -15,6 +15,8 @@ public struct WorkerOptions: Sendable {
     /// How long a stream may go without a frame before the device is opened anew; 0: for ever, as a camera that waits for
     /// its trigger does.
     public var silenceLimitMilliseconds = 5000
+    /// What `zoomValue` spans at most.
+    public var maxZoom: Double = CameraControlMap.defaultMaxZoom
     /// Connections to the media socket, of one user and in all.
     public var connectionsPerUser = 128
     public var connections = 1024

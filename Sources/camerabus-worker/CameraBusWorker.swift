@@ -42,6 +42,9 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("Misbehave at these times: [{at, fault, …}].", valueName: "json"))
     var faults: String?
 
+    @Option(help: ArgumentHelp("What that virtual camera is like: plain or iphone6.", valueName: "profile"))
+    var virtualProfile = VirtualProfile.plain.rawValue
+
     @Option(help: ArgumentHelp("Own this camera, as --list tells of it.", valueName: "json"))
     var camera: String?
 
@@ -64,6 +67,9 @@ struct CameraBusWorker: ParsableCommand {
         help: ArgumentHelp(
             "Open the device anew when a stream has had no frame for so long; 0: never.", valueName: "milliseconds"))
     var silenceLimitMs = 5000
+
+    @Option(help: ArgumentHelp("The zoom factor that zoomValue 1 stands for, at most.", valueName: "factor"))
+    var maxZoom = CameraControlMap.defaultMaxZoom
 
     @Option(help: ArgumentHelp("Connections of one user to the media socket.", valueName: "count"))
     var connectionsPerUser = 128
@@ -91,6 +97,10 @@ struct CameraBusWorker: ParsableCommand {
         if replay != nil, replayDescription == nil { throw ValidationError("--replay takes {name, path, loop}") }
         if camera != nil, facts == nil { throw ValidationError("--camera takes what --list prints of one") }
         if let virtual, !(0..<64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 63") }
+        guard VirtualProfile(rawValue: virtualProfile) != nil else {
+            throw ValidationError("there is no virtual profile '\(virtualProfile)'")
+        }
+        guard (1...1000).contains(maxZoom) else { throw ValidationError("--max-zoom takes a factor from 1 to 1000") }
         guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
         guard (1...64).contains(renditions), (0...3_600_000).contains(idleCloseMs),
             (0...3_600_000).contains(silenceLimitMs), connectionsPerUser > 0, connections > 0
@@ -121,6 +131,7 @@ struct CameraBusWorker: ParsableCommand {
         options.renditions = renditions
         options.idleCloseMilliseconds = idleCloseMs
         options.silenceLimitMilliseconds = silenceLimitMs
+        options.maxZoom = maxZoom
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections
         // Without a list that can be read nobody comes in until there is one.
@@ -152,7 +163,7 @@ struct CameraBusWorker: ParsableCommand {
                 throw WorkerError.failed("\(error)")
             }
         }
-        return VirtualCamera(index: virtual ?? 0)
+        return VirtualCamera(index: virtual ?? 0, profile: VirtualProfile(rawValue: virtualProfile) ?? .plain)
     }
 
     private var clientSource: ClientSource? {

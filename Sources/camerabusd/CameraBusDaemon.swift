@@ -1,4 +1,5 @@
 import ArgumentParser
+import CaptureCore
 import Coordinator
 import Glibc
 import Logging
@@ -45,6 +46,11 @@ struct CameraBusDaemon: ParsableCommand {
             """, valueName: "[name=]path"), completion: .file())
     var replay: [String] = []
 
+    @Option(
+        help: ArgumentHelp(
+            "What a virtual camera is like: plain or iphone6; once for each, in their order.", valueName: "profile"))
+    var virtualProfile: [String] = []
+
     @Flag(help: "Don't look for cameras of this machine.")
     var noHardware = false
 
@@ -69,6 +75,10 @@ struct CameraBusDaemon: ParsableCommand {
     }
 
     func validate() throws {
+        for name in virtualProfile where VirtualProfile(rawValue: name) == nil {
+            throw ValidationError("there is no virtual profile '\(name)'; there are plain and iphone6")
+        }
+        if virtualProfile.count > 64 { throw ValidationError("--virtual-profile is given more than 64 times") }
         if let virtual, !(0...64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 64") }
         do { _ = try Configuration.replays(replay) } catch { throw ValidationError(error.description) }
     }
@@ -81,6 +91,7 @@ struct CameraBusDaemon: ParsableCommand {
         options.stateDirectory = stateDir
         options.virtualCameras = virtual
         options.replays = try Configuration.replays(replay)
+        options.virtualProfiles = virtualProfile.compactMap(VirtualProfile.init)
         options.usesHardware = !noHardware
         options.workerProgram = worker
         options.matcherProgram = matcher

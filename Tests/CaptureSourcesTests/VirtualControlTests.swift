@@ -47,20 +47,35 @@ private func luma(_ bgr: [Int]) -> Int { (114 * bgr[0] + 587 * bgr[1] + 299 * bg
             "auto_exposure": (0x9A0901, .menu), "exposure_time_absolute": (0x9A0902, .integer),
             "focus_absolute": (0x9A090A, .integer), "focus_automatic_continuous": (0x9A090C, .boolean),
             "zoom_absolute": (0x9A090D, .integer), "test_pattern": (0x9F0903, .menu),
+            "do_white_balance": (0x98090D, .button), "red_balance": (0x98090E, .integer),
+            "blue_balance": (0x98090F, .integer), "exposure_dynamic_framerate": (0x9A0903, .boolean),
+            "auto_exposure_bias": (0x9A0913, .integerMenu), "wide_dynamic_range": (0x9A0915, .boolean),
+            "image_stabilization": (0x9A0916, .boolean), "iso_sensitivity": (0x9A0917, .integer),
+            "iso_sensitivity_auto": (0x9A0918, .menu), "scene_mode": (0x9A091A, .menu), "3a_lock": (0x9A091B, .bitmask),
+            "auto_focus_start": (0x9A091C, .button), "auto_focus_status": (0x9A091E, .bitmask),
+            "led_mode": (0x9C0901, .menu), "strobe": (0x9C0903, .button), "intensity_torch_mode": (0x9C0908, .integer),
         ]
-        #expect(Set(byName.keys) == Set(wanted.keys))
+        // The others are its own (`V4L2_CTRL_DRIVER_PRIV`).
+        #expect(Set(controls.filter { $0.id & 0xFFFF < 0x1000 }.map(\.name)) == Set(wanted.keys))
         for (name, (id, type)) in wanted {
             let control = try #require(byName[name])
             #expect(control.id == id)
             #expect(control.type == type)
+            if type == .button { continue }
             let value = try #require(control.defaultValue)
             #expect((control.minimum...control.maximum).contains(value))
-            #expect((value - control.minimum) % control.step == 0 || type == .menu)
-            #expect(control.type != .menu || control.menu[value] != nil)
+            #expect(control.hasItems == (control.menu[value] != nil))
+            #expect(control.hasItems || (value - control.minimum) % control.step == 0)
         }
         #expect(try camera.controlValues()["horizontal_flip"] == .boolean(false))
         let front = try VirtualCamera(index: 1).open().controls.map(\.name)
-        #expect(Set(wanted.keys).subtracting(front) == ["focus_absolute", "focus_automatic_continuous"])
+        #expect(
+            Set(byName.keys).subtracting(front) == [
+                "focus_absolute", "focus_automatic_continuous", "auto_focus_start", "auto_focus_status",
+                "focus_point_x", "focus_point_y", "smooth_focus", "led_mode", "strobe", "intensity_torch_mode",
+                "flash_automatic",
+                "torch_automatic",
+            ])
     }
 
     @Test(arguments: [
@@ -160,4 +175,8 @@ private func luma(_ bgr: [Int]) -> Int { (114 * bgr[0] + 587 * bgr[1] + 299 * bg
         #expect(middle(slot) == 255)
         try camera.stopStreaming()
     }
+}
+
+extension CaptureControl {
+    fileprivate var hasItems: Bool { type == .menu || type == .integerMenu }
 }

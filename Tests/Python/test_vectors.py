@@ -11,7 +11,7 @@ from unittest import mock
 
 import grammar
 import vectors
-from camerabus import CaptureError, Frame, FrameSet, Reply, errors
+from camerabus import CaptureError, Frame, FrameSet, PreviewLayout, Reply, errors, video_orientation
 from camerabus.core import decode_reply, encode_request
 from camerabus.finding import candidates
 from camerabus.ring import RingFlaw, RingPlan, RingReader
@@ -47,6 +47,24 @@ class Vectors(unittest.TestCase):
         wish = grammar.rendition(vectors.frame(case["frames"][0]))
         expected = {name: value for name, value in case["expect"].items() if name != "canonical"} if case["valid"] else None
         self.assertEqual(wish, expected)
+
+    def run_points(self, case: dict[str, Any]) -> None:
+        for device, video in case.get("orientations", {}).items():
+            self.assertEqual(video_orientation(device), video)
+        if "view" not in case:
+            return
+        view, picture = [(case[name]["width"], case[name]["height"]) for name in ("view", "picture")]
+        layout = PreviewLayout(view, picture, case["gravity"], case["rotation"], case["mirrored"])
+        for convert, pairs, given, wanted in (
+            (layout.device_point, case["toDevice"], "view", "device"),
+            (layout.view_point, case["toView"], "device", "view"),
+        ):
+            for pair in pairs:
+                point, expected = convert(pair[given]["x"], pair[given]["y"]), pair[wanted]
+                self.assertEqual(point is None, expected is None, pair)
+                if point is not None:
+                    self.assertAlmostEqual(point[0], expected["x"], 6, pair)
+                    self.assertAlmostEqual(point[1], expected["y"], 6, pair)
 
     def run_topics(self, case: dict[str, Any]) -> None:
         self.assertEqual(grammar.topic(vectors.frame(case["frames"][0])), case["expect"] if case["valid"] else None)

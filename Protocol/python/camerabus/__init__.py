@@ -14,6 +14,7 @@ times that are arguments are seconds. Every refusal is a `CaptureError` named by
 """
 
 from .aio import AsyncClient, AsyncFrames, AsyncLock, AsyncMirror, AsyncWatch
+from .cameras import CameraControl
 from .client import Client, Frames, Lock, Mirror, Watch
 from .errors import (
     BusEnded,
@@ -64,6 +65,7 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
+from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingConnection, RingFrame
 from .sources import AsyncSource, Source
@@ -116,6 +118,7 @@ __all__ = [
     "BusGone",
     "BusNotRunning",
     "BusTimeout",
+    "CameraControl",
     "CanAdd",
     "Cancelled",
     "CannotAddInput",
@@ -171,6 +174,7 @@ __all__ = [
     "PhotoSettingsReused",
     "Plane",
     "PresetUnsupported",
+    "PreviewLayout",
     "Process",
     "Profile",
     "ProfileNotFound",
@@ -203,4 +207,5 @@ __all__ = [
     "Worker",
     "WorkerCrashed",
     "find_bus",
+    "video_orientation",
 ]

@@ -10,6 +10,7 @@ from typing import Any, AsyncIterator, Callable, Generator, Mapping, Self, Seque
 
 from . import calls
 from .calls import FormatWish, FrameRateWish
+from .cameras import AsyncCameraMethods
 from .core import Core
 from .errors import BusTimeout, CaptureError
 from .frame import Frame
@@ -24,7 +25,9 @@ from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class AsyncClient(AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSourceMethods):
+class AsyncClient(
+    AsyncCameraMethods, AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSourceMethods
+):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 
     def __init__(

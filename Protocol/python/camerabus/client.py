@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterator, Mapping, Self, Sequence
 
 from . import calls
 from .calls import FormatWish, FrameRateWish
+from .cameras import CameraMethods
 from .core import Core
 from .errors import BusTimeout, CaptureError
 from .frame import Frame
@@ -24,7 +25,7 @@ from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class Client(PermissionCalls, RigCalls, SessionCalls, SourceMethods):
+class Client(CameraMethods, PermissionCalls, RigCalls, SessionCalls, SourceMethods):
     """A connection to the bus, for use in one thread.
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.

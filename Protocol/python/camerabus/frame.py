@@ -158,7 +158,7 @@ class Frame:
             shape, strides = (height, width, depth), (stride, depth, 1)
         elif self.format in _SINGLE:
             shape, strides = (height, width), (stride, 1)
-        elif self.format in ("NV12", "YU12"):
+        elif self.format in ("NV12", "420f", "YU12"):
             if not _is_one_block(self.format, planes, width, height):
                 raise ValueError(f"The planes of this {self.format} picture do not lie together: take plane(0), plane(1), …")
             shape, strides = (height * 3 // 2, width), (stride, 1)
@@ -168,10 +168,10 @@ class Frame:
 
 
 def _is_one_block(format: str, planes: tuple[Plane, ...], width: int, height: int) -> bool:
-    if width % 2 or height % 2 or len(planes) != (2 if format == "NV12" else 3):
+    if width % 2 or height % 2 or len(planes) != (3 if format == "YU12" else 2):
         return False
     joined = all(after.offset == before.offset + before.bytes for before, after in zip(planes, planes[1:]))
-    if format == "NV12":
+    if format != "YU12":
         return joined and planes[0].stride == planes[1].stride and planes[0].bytes == planes[0].stride * height
     return joined and [plane.stride for plane in planes] == [width, width // 2, width // 2]
 

@@ -180,6 +180,8 @@ class Device:
     frameRate: float | None = None
     generation: int = 0
     controls: Mapping[str, Any] = _map()
+    #: By camera control: False, True, or the words that it takes.
+    supports: Mapping[str, Any] = _map()
     asOf: int | None = None
     kernelPriority: str | None = None
     notRestored: tuple[NotRestored, ...] = _tuple(lambda value: read(NotRestored, value))
@@ -273,6 +275,19 @@ class Format:
     height: int = 0
     sizes: Sizes | None = _of(Sizes)
     frameRates: tuple[FrameRateRange, ...] = _tuple(lambda value: read(FrameRateRange, value))
+    # What isn't known is None. Times are in seconds, angles in degrees.
+    colorRange: str | None = None
+    highResolutionStillImageDimensions: Mapping[str, int] | None = None
+    videoFieldOfView: float | None = None
+    supportedVideoStabilizationModes: tuple[str, ...] | None = field(default=None, metadata={"read": tuple})
+    videoMaxZoomFactor: float | None = None
+    videoZoomFactorUpscaleThreshold: float | None = None
+    autoFocusSystem: str | None = None
+    minISO: float | None = None
+    maxISO: float | None = None
+    minExposureDuration: float | None = None
+    maxExposureDuration: float | None = None
+    videoHDRSupported: bool | None = None
     raw: Mapping[str, Any] = _raw()
 
 

@@ -30,6 +30,8 @@ static const unsigned long cv4l2_VIDIOC_STREAMON = VIDIOC_STREAMON;
 static const unsigned long cv4l2_VIDIOC_STREAMOFF = VIDIOC_STREAMOFF;
 static const unsigned long cv4l2_VIDIOC_G_PRIORITY = VIDIOC_G_PRIORITY;
 static const unsigned long cv4l2_VIDIOC_S_PRIORITY = VIDIOC_S_PRIORITY;
+static const unsigned long cv4l2_VIDIOC_G_SELECTION = VIDIOC_G_SELECTION;
+static const unsigned long cv4l2_VIDIOC_S_SELECTION = VIDIOC_S_SELECTION;
 static const unsigned long cv4l2_VIDIOC_SUBSCRIBE_EVENT = VIDIOC_SUBSCRIBE_EVENT;
 static const unsigned long cv4l2_VIDIOC_DQEVENT = VIDIOC_DQEVENT;
 

@@ -6,6 +6,7 @@ struct FormatsCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "formats", abstract: "Lists the formats of a device.",
         discussion: """
+            Where they are known, ZOOM is the largest zoom factor, ISO and EXPOSURE (in seconds) the ranges, and FIELD the field of view. \
             SIZE is in pixels, RATES in frames a second; 'a–b' is everything between. The active format is marked with '*'.
 
             With --json: {"formats": […]}, as device.formats answers; there durations are fractions of a second, "1/30".
@@ -28,8 +29,23 @@ struct FormatsCommand: BusCommand {
     }
 
     static func table(_ formats: [JSONValue], active: JSONValue?) -> Table {
-        var table = Table("", "ID", "PIXELS", "SIZE", "RATES", "NAME")
-        for format in formats {
+        // Drivers tell nothing of these; who does, tells it of all rows.
+        let isRich = formats.contains { $0["videoMaxZoomFactor"]?.double != nil || $0["minISO"]?.double != nil }
+        var table =
+            isRich
+            ? Table("", "ID", "PIXELS", "SIZE", "RATES", ">ZOOM", "ISO", "EXPOSURE", ">FIELD", "NAME")
+            : Table("", "ID", "PIXELS", "SIZE", "RATES", "NAME")
+        for format in formats where isRich {
+            let isActive = active.map { !$0.isNull && $0 == format["id"] } ?? false
+            table.add(
+                isActive ? "*" : "", Describing.plain(format["id"]), Describing.plain(format["pixelFormat"]),
+                Describing.size(format), Describing.rates(format["frameRates"]),
+                Describing.plain(format["videoMaxZoomFactor"]), Describing.span(format["minISO"], format["maxISO"]),
+                Describing.span(format["minExposureDuration"], format["maxExposureDuration"]),
+                format["videoFieldOfView"]?.double.map { "\(JSONValue($0))°" } ?? "-",
+                Describing.plain(format["title"]))
+        }
+        for format in formats where !isRich {
             let isActive = active.map { !$0.isNull && $0 == format["id"] } ?? false
             table.add(
                 isActive ? "*" : "", Describing.plain(format["id"]), Describing.plain(format["pixelFormat"]),

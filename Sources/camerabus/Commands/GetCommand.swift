@@ -30,13 +30,19 @@ struct GetCommand: BusCommand {
     var settable = false
 
     func run(_ client: Client) async throws {
-        var known = try await client.controls(device, timeout: timeout)
-        if settable { known.removeAll { !Self.isSettable($0) } }
+        let answer = try await client.call("device.controls", ["device": .string(device)], timeout: timeout)
+        var known = answer["controls"]?.array ?? []
+        // All that there is to set is among the driver's.
+        if settable {
+            known.removeAll { !Self.isSettable($0) }
+        } else {
+            known = (answer["cameraControls"]?.array ?? []) + known
+        }
         let values = try Self.choose(controls, of: known, device: device)
         if options.json {
             return try Output.json(.object(Dictionary(values.map { ($0.name, $0.value) }) { first, _ in first }))
         }
-        if controls.count == 1, let only = values.first { return try Output.line(Describing.plain(only.value)) }
+        if controls.count == 1, let only = values.first { return try Output.line(Describing.assigned(only.value)) }
         for (name, value) in values { try Output.line("\(name)=\(Self.settable(value))") }
     }
 
@@ -67,7 +73,7 @@ struct GetCommand: BusCommand {
 
     /// The value as ``ControlAssignment`` reads it back.
     static func settable(_ value: JSONValue) -> String {
-        guard let text = value.string else { return Describing.plain(value) }
+        guard let text = value.string else { return Describing.assigned(value) }
         return ControlAssignment.value(text) == value ? text : value.description
     }
 }

@@ -9,6 +9,9 @@ struct SetCommand: BusCommand {
             A value is an integer (also 0x…), on or off (yes or no, true or false), the number or name of a menu's item, or text; "…" is \
             text in any case, and 1,2,3 is for controls of several numbers. A button is pressed by its name alone. All of them are set, or none; 256 at most.
 
+            Controls of the capture model (focusMode, exposureDuration, …) are those that 'camerabus controls' lists first: \
+            numbers there may have fractions, a point is x,y and gains are red,blue. They and the driver's may be mixed.
+
             The lock is the one of --lock or $CAMERABUS_LOCK; without one the bus takes a lock for just this call, and refuses with \
             deviceBusy while another client has the device locked. What became of the values is printed, as read back.
 
@@ -17,6 +20,7 @@ struct SetCommand: BusCommand {
             EXAMPLES:
               camerabus set cam0 brightness=-10 white_balance_automatic=off
               camerabus set cam0 'power_line_frequency=50 Hz'
+              camerabus set cam0 exposureDuration=0.01 ISO=200 whiteBalanceMode=locked
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -45,7 +49,7 @@ struct SetCommand: BusCommand {
         if options.json { return try Output.json(answer) }
         let applied = answer["applied"]?[device]?["controls"]
         for assignment in assignments where !assignment.value.isNull {
-            try Output.line("\(assignment.name)=\(Describing.plain(applied?[assignment.name]))")
+            try Output.line("\(assignment.name)=\(Describing.assigned(applied?[assignment.name]))")
         }
         Adjustments.note(answer)
         Keeping.note(answer)
@@ -53,9 +57,16 @@ struct SetCommand: BusCommand {
 
     /// With the values that the controls' types want, as far as they have to be looked at for that.
     private func fitted(_ client: Client) async throws -> [ControlAssignment] {
-        guard assignments.contains(where: \.dependsOnType) else { return assignments }
-        let controls = try await client.controls(device, timeout: timeout)
+        guard assignments.contains(where: { $0.dependsOnType || CameraControlWords.isName($0.name) }) else {
+            return assignments
+        }
+        let answer = try await client.call("device.controls", ["device": .string(device)], timeout: timeout)
+        let controls = answer["controls"]?.array ?? []
         return try assignments.map { assignment throws(Failure) in
+            if let control = answer["cameraControls"]?.array?.first(where: { $0["name"]?.string == assignment.name }) {
+                return ControlAssignment(
+                    name: assignment.name, value: try CameraControlWords(control).value(assignment.value))
+            }
             guard let control = controls.first(where: { $0["name"]?.string == assignment.name }) else {
                 return assignment
             }

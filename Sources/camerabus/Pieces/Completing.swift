@@ -21,7 +21,7 @@ enum Completing {
 
     /// `brightness=`, and the name alone of a button.
     static let controlAssignments = CompletionKind.custom { _, _, _ in
-        facts.withLock(\.controls).compactMap { control in
+        facts.withLock(\.controls).filter { $0["readOnly"] != true }.compactMap { control in
             control["name"]?.string.map { control["type"] == "button" ? $0 : "\($0)=" }
         }
     }
@@ -58,7 +58,8 @@ enum Completing {
         var found = Facts()
         switch (command, device) {
         case ("get", let device?), ("set", let device?):
-            found.controls = (try? await client.controls(device, timeout: patience)) ?? []
+            let answer = try? await client.call("device.controls", ["device": .string(device)], timeout: patience)
+            found.controls = (answer?["cameraControls"]?.array ?? []) + (answer?["controls"]?.array ?? [])
         case ("format", let device?): found.formats = (try? await client.formats(device, timeout: patience)) ?? []
         case ("watch", _):
             let devices = (try? await client.devices(timeout: patience)) ?? []

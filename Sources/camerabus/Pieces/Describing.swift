@@ -92,5 +92,18 @@ enum Describing {
         return value.string ?? value.description
     }
 
+    /// `29–928`.
+    static func span(_ low: JSONValue?, _ high: JSONValue?) -> String {
+        guard low?.double != nil || high?.double != nil else { return "-" }
+        return "\(plain(low))–\(plain(high))"
+    }
+
+    /// A camera control's value as 'camerabus set' takes it: `0.5,0.5` for a point, `1.2,0.8` for gains of red and blue.
+    static func assigned(_ value: JSONValue?) -> String {
+        if let x = value?["x"], let y = value?["y"] { return "\(x),\(y)" }
+        if let red = value?["red"], let blue = value?["blue"] { return "\(red),\(blue)" }
+        return plain(value)
+    }
+
     private static func number(_ value: JSONValue?) -> String { value?.integer.map(String.init) ?? "?" }
 }

@@ -1,0 +1,256 @@
+import BusProtocol
+import Glibc
+public import JSON
+
+/// The camera controls that a camera has, made of the drivers' controls that it has.
+///
+/// Units: focus, zoom and torch of V4L2 have none. A lens position is the share of the focus range, with 1 for the far end, since
+/// V4L2 counts towards the camera; a zoom factor is the ratio to the least value, where that is above 0, as focal lengths are; a
+/// balance is the ratio to the driver's default. What can't be said so is not there.
+public struct CameraControlMap: Sendable {
+    typealias ID = CameraControlID
+
+    /// R2's bound of what `zoomValue` spans, where nothing else is configured.
+    public static let defaultMaxZoom = 4.0
+
+    let byID: [UInt32: CaptureControl]
+    let traits: FormatTraits
+    /// What `zoomValue` spans at most.
+    let zoomLimit: Double
+
+    /// - Parameters:
+    ///   - controls: the driver's, with their present flags.
+    ///   - traits: those of the active format.
+    ///   - zoomLimit: what `zoomValue` spans at most.
+    public init(
+        controls: [CaptureControl], traits: FormatTraits = FormatTraits(), zoomLimit: Double = defaultMaxZoom
+    ) {
+        let usable = controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
+        byID = Dictionary(usable.map { ($0.id, $0) }) { first, _ in first }
+        self.traits = traits
+        self.zoomLimit = max(1, zoomLimit)
+    }
+
+    // MARK: What there is
+
+    /// All that the camera has, in the order of ``CameraControlName``.
+    public var controls: [CameraControl] {
+        CameraControlName.allCases.compactMap { name in
+            kind(name).map { CameraControl(name, $0, sources: sources(name)) }
+        }
+    }
+
+    /// By name what the camera can do: false, true, or for controls that take words those that it has.
+    public var supports: JSONValue {
+        var members: [String: JSONValue] = [:]
+        for name in CameraControlName.allCases {
+            switch kind(name) {
+            case nil: members[name.rawValue] = false
+            case .word(let words)?: members[name.rawValue] = JSONValue(words)
+            case _?: members[name.rawValue] = true
+            }
+        }
+        return .object(members)
+    }
+
+    /// How many times the picture can be enlarged in the active format; 1: it can't.
+    public var videoMaxZoomFactor: Double {
+        guard let zoom, zoom.minimum > 0 else { return 1 }
+        let most = Double(zoom.maximum) / Double(zoom.minimum)
+        return min(traits.videoMaxZoomFactor ?? most, most)
+    }
+
+    /// What `zoomValue` spans (R2).
+    public var maxZoomFactor: Double { min(videoMaxZoomFactor, zoomLimit) }
+
+    /// The control that the zoom factor is made of.
+    public var zoom: CaptureControl? {
+        [ID.zoom, ID.cropZoom].compactMap { byID[$0] }.first {
+            $0.type == .integer && $0.minimum > 0 && $0.maximum > $0.minimum && !$0.flags.contains(.readOnly)
+        }
+    }
+
+    /// What a control takes here; nil: the camera hasn't got it.
+    public func kind(_ name: CameraControlName) -> CameraControlKind? {
+        switch name {
+        case .focusMode, .exposureMode, .whiteBalanceMode, .flashMode, .torchMode, .videoStabilizationMode, .sceneMode:
+            let words = words(name)
+            return words.isEmpty ? nil : .word(words)
+        case .focusPointOfInterest: return has(ID.focusX) && has(ID.focusY) ? .point : nil
+        case .exposurePointOfInterest: return has(ID.exposureX) && has(ID.exposureY) ? .point : nil
+        case .lensPosition: return span(ID.focus) == nil ? nil : .number(minimum: 0, maximum: 1)
+        case .torchLevel:
+            return words(.torchMode).isEmpty || span(ID.torchIntensity) == nil ? nil : .number(minimum: 0, maximum: 1)
+        case .smoothAutoFocusEnabled: return flag(ID.smoothFocus)
+        case .lowLightBoostEnabled: return flag(ID.exposureAutoPriority)
+        case .videoHDREnabled: return traits.videoHDRSupported == false ? nil : flag(ID.wideDynamicRange)
+        case .automaticallyAdjustsVideoHDREnabled:
+            return traits.videoHDRSupported == false ? nil : flag(ID.autoDynamicRange)
+        case .adjustingFocus: return byID[ID.focusStatus] == nil ? nil : .flag
+        case .adjustingExposure: return byID[ID.adjustingExposure] == nil ? nil : .flag
+        case .adjustingWhiteBalance: return byID[ID.adjustingWhiteBalance] == nil ? nil : .flag
+        case .exposureDuration: return durationKind
+        case .iso: return scaledKind(ID.iso, 1000, traits.minISO, traits.maxISO)
+        case .exposureTargetBias: return scaledKind(ID.bias, 1000, nil, nil)
+        case .whiteBalanceTemperature:
+            return span(ID.temperature).map {
+                .number(minimum: Double($0.lowerBound), maximum: Double($0.upperBound))
+            }
+        case .whiteBalanceGains:
+            guard let red = largestGain(ID.redBalance), let blue = largestGain(ID.blueBalance) else { return nil }
+            return .gains(red: red, blue: blue)
+        case .videoZoomFactor:
+            return videoMaxZoomFactor > 1 ? .number(minimum: 1, maximum: videoMaxZoomFactor) : nil
+        case .zoomValue: return videoMaxZoomFactor > 1 ? .number(minimum: 0, maximum: 1) : nil
+        case .rampingVideoZoom: return videoMaxZoomFactor > 1 ? .flag : nil
+        }
+    }
+
+    /// The words that a control takes here; empty: the camera hasn't got it.
+    func words(_ name: CameraControlName) -> [String] {
+        switch name {
+        case .focusMode:
+            let (isAutomatic, canScan) = (has(ID.autoFocus), has(ID.focusStart))
+            guard isAutomatic || canScan || has(ID.focus) else { return [] }
+            return ["locked"] + (canScan ? ["autoFocus"] : []) + (isAutomatic ? ["continuousAutoFocus"] : [])
+        case .exposureMode:
+            let isManual = hasItem(ID.autoExposure, ID.exposureManual)
+            let canBeSet = has(ID.exposureTime) || has(ID.exposureMicroseconds) || has(ID.iso)
+            let isFixed = canBeSet && !has(ID.autoExposure)
+            var words: [String] = []
+            if isManual || hasLock(ID.exposureLock) { words.append("locked") }
+            if automaticExposure != nil { words.append("continuousAutoExposure") }
+            if (isManual && canBeSet) || isFixed { words.append("custom") }
+            return words
+        case .whiteBalanceMode:
+            guard let automatic = whiteBalanceAutomatic else {
+                return hasLock(ID.whiteBalanceLock) || has(ID.temperature) ? ["locked"] : []
+            }
+            let canScan = automatic == ID.autoWhiteBalance && has(ID.doWhiteBalance)
+            return ["locked"] + (canScan ? ["autoWhiteBalance"] : []) + ["continuousAutoWhiteBalance"]
+        case .flashMode:
+            guard hasItem(ID.lampMode, ID.lampFlash) else { return [] }
+            return ["off", "on"] + (has(ID.autoFlash) ? ["auto"] : [])
+        case .torchMode:
+            guard hasItem(ID.lampMode, ID.lampTorch) else { return [] }
+            return ["off", "on"] + (has(ID.autoTorch) ? ["auto"] : [])
+        case .videoStabilizationMode:
+            let isSupported = traits.supportedVideoStabilizationModes.map { $0.contains { $0 != "off" } } ?? true
+            return has(ID.stabilization) && isSupported ? ["off", "standard"] : []
+        case .sceneMode:
+            guard has(ID.sceneMode), let menu = byID[ID.sceneMode]?.menu else { return [] }
+            return Self.scenes.enumerated().filter { menu[Int64($0.offset)] != nil }.map(\.element)
+        default: return []
+        }
+    }
+
+    /// Items of `V4L2_CID_SCENE_MODE` (`V4L2_SCENE_MODE_*`), in their order.
+    static let scenes = [
+        "none", "backlight", "beachSnow", "candleLight", "dawnDusk", "fallColors", "fireworks", "landscape", "night",
+        "partyIndoor", "portrait", "sports", "sunset", "text",
+    ]
+
+    // MARK: The parts
+
+    /// It is there and can be set, now or in another mode.
+    func has(_ id: UInt32) -> Bool { byID[id].map { !$0.flags.contains(.readOnly) } ?? false }
+
+    func hasItem(_ id: UInt32, _ item: Int64) -> Bool { has(id) && byID[id]?.menu[item] != nil }
+
+    func hasLock(_ bit: Int64) -> Bool { has(ID.lock3A) && (byID[ID.lock3A]?.maximum ?? 0) & bit != 0 }
+
+    /// The item of the exposure mode that leaves the exposure time to the camera.
+    var automaticExposure: Int64? {
+        [ID.exposureAuto, ID.aperturePriority].first { hasItem(ID.autoExposure, $0) }
+    }
+
+    /// The control that says whether the camera balances by itself.
+    var whiteBalanceAutomatic: UInt32? {
+        if has(ID.autoWhiteBalance) { return ID.autoWhiteBalance }
+        return hasItem(ID.whiteBalancePreset, 0) && hasItem(ID.whiteBalancePreset, 1) ? ID.whiteBalancePreset : nil
+    }
+
+    /// The control that exposure times are set by, and how many of its units a second has.
+    var duration: (control: CaptureControl, perSecond: Double)? {
+        for (id, perSecond) in [(ID.exposureMicroseconds, 1_000_000.0), (ID.exposureTime, 10_000)] {
+            if let control = byID[id], control.minimum < control.maximum { return (control, perSecond) }
+        }
+        return nil
+    }
+
+    func span(_ id: UInt32) -> ClosedRange<Int64>? {
+        guard has(id), let control = byID[id], control.minimum < control.maximum else { return nil }
+        return control.minimum...control.maximum
+    }
+
+    private func flag(_ id: UInt32) -> CameraControlKind? { has(id) ? .flag : nil }
+
+    private var durationKind: CameraControlKind? {
+        guard let (control, perSecond) = duration, !control.flags.contains(.readOnly) else { return nil }
+        let bounds = Self.within(
+            Double(max(control.minimum, 0)) / perSecond, Double(control.maximum) / perSecond,
+            traits.minExposureDuration, traits.maxExposureDuration)
+        return bounds.map { .number(minimum: $0.lowerBound, maximum: $0.upperBound) }
+    }
+
+    private func scaledKind(_ id: UInt32, _ scale: Double, _ least: Double?, _ most: Double?) -> CameraControlKind? {
+        guard has(id), let control = byID[id] else { return nil }
+        let values = scaledValues(control, scale)
+        let (low, high) = (
+            values.first ?? Double(control.minimum) / scale, values.last ?? Double(control.maximum) / scale
+        )
+        guard low < high, let bounds = Self.within(low, high, least, most) else { return nil }
+        return .number(
+            minimum: bounds.lowerBound, maximum: bounds.upperBound, values: values.filter(bounds.contains))
+    }
+
+    /// The items of an integer menu, in its unit; empty for a control of all integers.
+    func scaledValues(_ control: CaptureControl, _ scale: Double) -> [Double] {
+        control.menu.values.compactMap { item in
+            if case .value(let value) = item { Double(value) / scale } else { nil }
+        }.sorted()
+    }
+
+    // What both take; nil: they have nothing in common.
+    private static func within(_ low: Double, _ high: Double, _ least: Double?, _ most: Double?) -> ClosedRange<Double>?
+    {
+        let (low, high) = (max(low, least ?? low), min(high, most ?? high))
+        return low <= high ? low...high : nil
+    }
+
+    private func largestGain(_ id: UInt32) -> Double? {
+        guard let neutral = byID[id]?.defaultValue, neutral > 0, let span = span(id) else { return nil }
+        return Double(span.upperBound) / Double(neutral)
+    }
+
+    private func sources(_ name: CameraControlName) -> [String] {
+        let ids: [UInt32] =
+            switch name {
+            case .focusMode: [ID.autoFocus, ID.focusStart, ID.focusStatus]
+            case .focusPointOfInterest: [ID.focusX, ID.focusY]
+            case .lensPosition: [ID.focus]
+            case .smoothAutoFocusEnabled: [ID.smoothFocus]
+            case .adjustingFocus: [ID.focusStatus]
+            case .exposureMode: [ID.autoExposure, ID.autoISO, ID.lock3A]
+            case .exposurePointOfInterest: [ID.exposureX, ID.exposureY]
+            case .exposureDuration: duration.map { [$0.control.id] } ?? []
+            case .iso: [ID.iso]
+            case .exposureTargetBias: [ID.bias]
+            case .adjustingExposure: [ID.adjustingExposure]
+            case .whiteBalanceMode: [whiteBalanceAutomatic ?? ID.lock3A, ID.doWhiteBalance]
+            case .whiteBalanceTemperature: [ID.temperature]
+            case .whiteBalanceGains: [ID.redBalance, ID.blueBalance]
+            case .adjustingWhiteBalance: [ID.adjustingWhiteBalance]
+            case .flashMode: [ID.lampMode, ID.autoFlash]
+            case .torchMode: [ID.lampMode, ID.autoTorch]
+            case .torchLevel: [ID.torchIntensity]
+            case .videoZoomFactor, .zoomValue, .rampingVideoZoom: zoom.map { [$0.id] } ?? []
+            case .lowLightBoostEnabled: [ID.exposureAutoPriority]
+            case .videoHDREnabled: [ID.wideDynamicRange]
+            case .automaticallyAdjustsVideoHDREnabled: [ID.autoDynamicRange]
+            case .videoStabilizationMode: [ID.stabilization]
+            case .sceneMode: [ID.sceneMode]
+            }
+        return ids.compactMap { byID[$0]?.name }
+    }
+}

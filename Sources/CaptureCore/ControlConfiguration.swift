@@ -1,0 +1,175 @@
+import BusProtocol
+import JSON
+
+/// What is asked of controls, the drivers' and the model's, in the order in which it is to be set.
+extension ConfigurationPlanner {
+    /// A driver's control that is to be set.
+    private struct Wish {
+        var control: CaptureControl
+        var value: ControlValue
+        /// What it was asked by: its own name, or a camera control's.
+        var name: String
+        var isImplied = false
+    }
+
+    func planControls(
+        _ change: ConfigurationChange, _ path: String, _ current: DeviceConfiguration, _ mode: ConfigurationMode,
+        into plan: inout ConfigurationPlan
+    ) throws(BusError) {
+        let usable = description.controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
+        var wishes = try ownWishes(change, path, usable, mode, into: &plan)
+        try addCameraWishes(change, path, current, mode, to: &wishes, into: &plan)
+        clampZoom(path, current, &wishes, into: &plan)
+        let values = Dictionary(wishes.map { ($0.control.id, $0.value) }) { first, _ in first }
+        for wish in wishes { try checkBusy(wish, values, current) }
+        plan.implied = Set(wishes.filter(\.isImplied).map(\.control.name))
+        plan.controls = (0...3).flatMap { rank in wishes.filter { Self.rank($0.control.id) == rank } }.map {
+            PlannedControl(name: $0.control.name, value: $0.value)
+        }
+    }
+
+    // Where to look, which modes, the values that these leave free, and then what is to be done with all of it.
+    private static func rank(_ id: UInt32) -> Int {
+        switch id {
+        case CameraControlID.focusX, CameraControlID.focusY, CameraControlID.exposureX, CameraControlID.exposureY: 0
+        case CameraControlID.focusStart, CameraControlID.doWhiteBalance: 3
+        default: ControlGate.isController(id) ? 1 : 2
+        }
+    }
+
+    // MARK: The drivers'
+
+    private func ownWishes(
+        _ change: ConfigurationChange, _ path: String, _ usable: [CaptureControl], _ mode: ConfigurationMode,
+        into plan: inout ConfigurationPlan
+    ) throws(BusError) -> [Wish] {
+        var asked: [String: (name: String, value: JSONValue)] = [:]
+        var strangers: [String] = []
+        for (name, value) in change.controls.sorted(by: { $0.key < $1.key })
+        where CameraControlName(rawValue: name) == nil {
+            guard let control = ControlNames.control(name, in: usable) else {
+                strangers.append(name)
+                continue
+            }
+            if let other = asked.updateValue((name, value), forKey: control.name) {
+                throw .invalidParams(
+                    ConfigurationChange.path(of: "controls.\(name)", in: path),
+                    "is the same control as \(other.name)")
+            }
+        }
+        if let stranger = strangers.first {
+            let settable = usable.filter { !$0.flags.contains(.readOnly) }.map(\.name).sorted()
+            throw BusError(
+                .controlUnsupported, "\(change.device) has no control \(stranger); device.controls lists what it has.",
+                ["control": .string(stranger), "supported": JSONValue(settable)])
+        }
+        var wishes: [Wish] = []
+        for control in usable {
+            guard let (name, json) = asked[control.name] else { continue }
+            if control.flags.contains(.readOnly) {
+                throw BusError(
+                    .controlReadOnly, "\(control.name) can only be read.", ["control": .string(control.name)])
+            }
+            let controlPath = ConfigurationChange.path(of: "controls.\(name)", in: path)
+            let input = ControlInput(control: control, path: controlPath, mode: mode)
+            let (value, adjusted) = try input.value(of: json)
+            wishes.append(Wish(control: control, value: value, name: control.name))
+            if let adjusted {
+                plan.adjustments.append(Adjustment(path: controlPath, asked: json, given: value.json, why: adjusted))
+            }
+        }
+        return wishes
+    }
+
+    // MARK: The model's
+
+    private func cameraControls(_ plan: ConfigurationPlan, _ current: DeviceConfiguration) -> CameraControlMap {
+        description.cameraControls(formatID: plan.format == nil ? current.formatID : plan.formatID)
+    }
+
+    private func addCameraWishes(
+        _ change: ConfigurationChange, _ path: String, _ current: DeviceConfiguration, _ mode: ConfigurationMode,
+        to wishes: inout [Wish], into plan: inout ConfigurationPlan
+    ) throws(BusError) {
+        let wanted = CameraControlName.allCases.compactMap { name in
+            change.controls[name.rawValue].map { json in
+                (name: name, json: json, path: ConfigurationChange.path(of: "controls.\(name.rawValue)", in: path))
+            }
+        }
+        let zooms = cameraControls(plan, current).zoom
+        if current.isRampingZoom {
+            let zoom = wanted.first { $0.name == .videoZoomFactor || $0.name == .zoomValue }?.name.rawValue
+            let raw = wishes.first { $0.control.id == zooms?.id }?.name
+            if let name = zoom ?? raw {
+                throw BusError(
+                    .controlBusy, "\(name) can't be set while a zoom ramp runs; device.cancelZoomRamp ends it.",
+                    ["control": .string(name)])
+            }
+        }
+        guard !wanted.isEmpty else { return }
+        var planner = CameraControlPlanner(cameraControls(plan, current), current: current)
+        for setting in try planner.plan(wanted, mode: mode) {
+            if let other = wishes.first(where: { $0.control.id == setting.control.id }) {
+                guard other.value != setting.value else { continue }
+                throw BusError(
+                    .controlBusy, "\(other.name) can't be set together with \(setting.name.rawValue).",
+                    ["control": .string(other.name)])
+            }
+            wishes.append(
+                Wish(
+                    control: setting.control, value: setting.value, name: setting.name.rawValue, isImplied: true))
+        }
+        plan.cameraControls = wanted.map(\.name.rawValue)
+        plan.words = planner.words
+        plan.adjustments += planner.adjustments
+    }
+
+    // A format that zooms less far takes the factor with it, whoever set it.
+    private func clampZoom(
+        _ path: String, _ current: DeviceConfiguration, _ wishes: inout [Wish], into plan: inout ConfigurationPlan
+    ) {
+        guard plan.format != nil, plan.formatID != current.formatID else { return }
+        let map = cameraControls(plan, current)
+        guard let zoom = map.zoom, !wishes.contains(where: { $0.control.id == zoom.id }),
+            let factor = map.zoomFactor(current.controls), factor > map.videoMaxZoomFactor,
+            let (_, value) = map.zoomSetting(map.videoMaxZoomFactor)
+        else { return }
+        wishes.append(Wish(control: zoom, value: .integer(value), name: "videoZoomFactor", isImplied: true))
+        plan.adjustments.append(
+            Adjustment(
+                path: ConfigurationChange.path(of: "controls.videoZoomFactor", in: path), asked: .tidy(factor),
+                given: .tidy(map.videoMaxZoomFactor), why: "The new format can't be zoomed as far."))
+    }
+
+    // MARK: What can't be set now
+
+    /// Refuses a control that couldn't be set when its turn comes.
+    ///
+    /// A gate that this change opens or closes decides; else the driver's flag. Where the flag shows that the driver doesn't
+    /// mind the automatic mode that is on now, neither is minded here.
+    private func checkBusy(
+        _ wish: Wish, _ values: [UInt32: ControlValue], _ current: DeviceConfiguration
+    ) throws(BusError) {
+        let control = wish.control
+        func busy(_ why: String) -> BusError {
+            BusError(.controlBusy, "\(wish.name) can't be set \(why).", ["control": .string(wish.name)])
+        }
+        if control.flags.contains(.grabbed) {
+            throw busy("now: the driver holds it, as some do while they stream; try again later")
+        }
+        let isInactive = control.flags.contains(.inactive)
+        var isOpened = false
+        for gate in ControlGate.all where gate.controlled.contains(control.id) {
+            guard let value = values[gate.controller]?.number,
+                let controller = description.controls.first(where: { $0.id == gate.controller })
+            else { continue }
+            if gate.open.contains(value) {
+                isOpened = true
+                continue
+            }
+            let isOpenNow = current.controls[controller.name]?.number.map(gate.open.contains) ?? true
+            if isInactive || isOpenNow { throw busy("together with \(controller.name) in its automatic mode") }
+        }
+        if isInactive, !isOpened { throw busy("in the present mode; switch the automatic mode that governs it off") }
+    }
+}

@@ -1,0 +1,131 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+
+/// `device.focus`, `expose`, `resetFocusAndExposure`, `zoomRamp`, `cancelZoomRamp`
+extension Coordinator {
+    static let cameraServices: [String: Service] = [
+        "device.focus": { $0.focus }, "device.expose": { $0.expose },
+        "device.resetFocusAndExposure": { $0.resetFocusAndExposure }, "device.zoomRamp": { $0.zoomRamp },
+        "device.cancelZoomRamp": { $0.cancelZoomRamp },
+    ]
+
+    func focus(_ call: Call, _ respond: @escaping Responder) {
+        let controls: [String: JSONValue] = [
+            "focusPointOfInterest": call.params["point"] ?? .null, "focusMode": "autoFocus",
+        ]
+        underLock(call, respond) { [weak self] worker, fence, respond in
+            self?.setControls(controls, worker.device.id, fence, respond)
+        }
+    }
+
+    func expose(_ call: Call, _ respond: @escaping Responder) {
+        let controls: [String: JSONValue] = [
+            "exposurePointOfInterest": call.params["point"] ?? .null, "exposureMode": "continuousAutoExposure",
+        ]
+        let wantsLock = call.params["thenLock"]?.bool ?? false
+        underLock(call, respond) { [weak self] worker, fence, respond in
+            self?.setControls(controls, worker.device.id, fence) { result in
+                guard let self, case .success(let value) = result, var members = value.object else {
+                    return respond(result)
+                }
+                // A newer one is in force, whatever it wants.
+                self.exposures.cancel(worker)
+                let canLock = worker.status["supports"]?["exposureMode"]?.array?.contains("locked") ?? false
+                members["willLock"] = .bool(wantsLock && canLock)
+                respond(.success(.object(members)))
+                if wantsLock, canLock { self.exposures.begin(worker, caller: self.holder(call.caller)) }
+            }
+        }
+    }
+
+    func resetFocusAndExposure(_ call: Call, _ respond: @escaping Responder) {
+        underLock(call, respond) { [weak self] worker, fence, respond in
+            guard let self else { return }
+            let supports = worker.status["supports"]
+            var controls: [String: JSONValue] = [:]
+            for (mode, word, point) in [
+                ("focusMode", "continuousAutoFocus", "focusPointOfInterest"),
+                ("exposureMode", "continuousAutoExposure", "exposurePointOfInterest"),
+            ] {
+                if supports?[mode]?.array?.contains(.string(word)) ?? false { controls[mode] = .string(word) }
+                if supports?[point]?.bool ?? false { controls[point] = ["x": 0.5, "y": 0.5] }
+            }
+            setControls(controls, worker.device.id, fence) { [weak self] result in
+                guard case .success(let value) = result, var members = value.object else { return respond(result) }
+                self?.exposures.cancel(worker)
+                members["reset"] = JSONValue(controls.keys.sorted())
+                respond(.success(.object(members)))
+            }
+        }
+    }
+
+    func zoomRamp(_ call: Call, _ respond: @escaping Responder) {
+        let target: ZoomWish.Target
+        switch (call.params["factor"]?.double, call.params["value"]?.double) {
+        case (let factor?, nil): target = .factor(factor)
+        case (nil, let value?): target = .value(value)
+        case (nil, nil): return respond(.failure(.invalidParams("factor", "is missing; or pass value")))
+        case (_?, _?): return respond(.failure(.invalidParams("value", "can't be passed beside factor")))
+        }
+        let wish = ZoomWish(target: target, rate: call.params["rate"]?.double ?? 1)
+        underLock(call, respond) { [weak self] worker, fence, respond in
+            worker.order(.rampZoom(wish), fence: fence) { result in
+                guard let self, case .success(let value) = result else { return respond(result) }
+                self.remember(worker)
+                self.books.save { isKept in respond(.success(Self.told(isKept, value))) }
+            }
+        }
+    }
+
+    func cancelZoomRamp(_ call: Call, _ respond: @escaping Responder) {
+        underLock(call, respond) { worker, fence, respond in
+            worker.order(.cancelZoom, fence: fence) { result in respond(result.map { _ in [:] }) }
+        }
+    }
+
+    // MARK: The parts
+
+    /// Does something with a device under the lock that the call shows, or under one for just this call.
+    private func underLock(
+        _ call: Call, _ respond: @escaping Responder,
+        _ body: @escaping (_ worker: Worker, _ fence: UInt64, _ respond: @escaping Responder) -> Void
+    ) {
+        withWorker(call, respond) { [weak self] worker in
+            worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) {
+                guard let self else { return }
+                if let token = call.string("lock") {
+                    do throws(BusError) {
+                        body(worker, try self.locks.authorize(token: token, devices: [worker.device.id]).fence, respond)
+                    } catch {
+                        respond(.failure(error))
+                    }
+                    return
+                }
+                let wish = LockDesk.Wish(
+                    devices: [worker.device.id], holder: self.holder(call.caller), isTransient: true)
+                self.locks.request(wish) { [weak self] result in
+                    switch result {
+                    case .failure(let error): respond(.failure(error))
+                    case .success(let grant):
+                        body(worker, grant.lock.fence) { result in
+                            // It may have ended before its call did; then there is nothing to give back.
+                            try? self?.locks.unlock(token: grant.token)
+                            respond(result)
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    func setControls(
+        _ controls: [String: JSONValue], _ device: String, _ fence: UInt64, _ respond: @escaping Responder
+    ) {
+        let change: JSONValue = ["device": .string(device), "controls": .object(controls)]
+        carryOut(
+            ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: fence),
+            respond)
+    }
+}

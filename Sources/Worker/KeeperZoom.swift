@@ -1,0 +1,94 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import JSON
+import LinuxIO
+
+/// A zoom ramp that the device is to go through.
+struct ZoomCourse: Hashable, Sendable {
+    var ramp: ZoomRamp
+    var map: ZoomScale
+    /// From one step to the next, nanoseconds.
+    var pace: Int64
+    /// Of the change that it is.
+    var generation: UInt64
+}
+
+/// The control that a ramp moves, and its units.
+struct ZoomScale: Hashable, Sendable {
+    var control: CaptureControl
+
+    /// The control's value that comes nearest to a factor.
+    func value(_ factor: Double) -> Int64 {
+        CameraControlMap(controls: [control]).zoomSetting(factor)?.value ?? control.minimum
+    }
+}
+
+extension DeviceKeeper {
+    /// Begins a ramp; what is committed is its end. One that runs is replaced, from where it is.
+    ///
+    /// - Throws: `controlUnsupported`, `controlOutOfRange`
+    func beginZoom(_ wish: ZoomWish, at time: Instant) throws(BusError) -> ZoomCourse {
+        let now = try readForZoom()
+        let map = now.cameraControls
+        guard let control = map.zoom, let from = map.zoomFactor(now.configuration.controls),
+            map.kind(.videoZoomFactor) != nil
+        else {
+            let supported = map.controls.filter { !$0.name.isReadOnly }.map(\.name.rawValue)
+            throw BusError(
+                .controlUnsupported, "\(device) can't be zoomed; device.controls lists what it has.",
+                ["control": "videoZoomFactor", "supported": JSONValue(supported)])
+        }
+        let to = wish.factor(map)
+        guard to >= 1, to <= map.videoMaxZoomFactor + 1e-9 else {
+            throw BusError(
+                .controlOutOfRange,
+                "\(device) can't be zoomed to \(to); it takes 1 to \(map.videoMaxZoomFactor) in this format.",
+                [
+                    "device": .string(device), "control": "videoZoomFactor", "min": 1,
+                    "max": JSONValue(map.videoMaxZoomFactor), "step": 0,
+                ])
+        }
+        let scale = ZoomScale(control: control)
+        rampingZoom = control.name
+        generation += 1
+        commitZoom(control.name, .integer(scale.value(to)), now)
+        try readForZoom()
+        let pace = now.configuration.frameDuration.map { Int64($0.seconds * 1_000_000_000) } ?? 33_333_333
+        return ZoomCourse(
+            ramp: ZoomRamp(from: from, to: to, rate: wish.rate, start: time), map: scale,
+            // A camera that takes a picture a minute zooms smoothly all the same, and none is asked more often than it can show.
+            pace: min(max(pace, 4_000_000), 100_000_000), generation: generation)
+    }
+
+    /// One step of the ramp that runs.
+    func stepZoom(_ name: String, to value: Int64) throws(SourceError) {
+        guard rampingZoom == name else { return }
+        try source.setControl(name, to: .integer(value))
+    }
+
+    /// The ramp is over: what is committed is where the zoom is now.
+    func endZoom() {
+        guard let name = rampingZoom else { return }
+        rampingZoom = nil
+        guard let now = try? read(), let value = now.configuration.controls[name] else { return }
+        commitZoom(name, value, now)
+    }
+
+    private func commitZoom(_ name: String, _ value: ControlValue, _ now: DeviceSnapshot) {
+        let known =
+            committed
+            ?? CommittedConfiguration(
+                generation: generation, format: now.configuration.format,
+                frameDuration: now.configuration.frameDuration, controls: [])
+        committed = known.setting(name, to: value)
+        committed?.generation = generation
+    }
+
+    @discardableResult
+    private func readForZoom() throws(BusError) -> DeviceSnapshot {
+        do throws(SourceError) { return try read() } catch {
+            throw BusError(error, device: device, description: description)
+        }
+    }
+}

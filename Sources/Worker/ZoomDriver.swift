@@ -1,0 +1,91 @@
+import BusServer
+import CaptureCore
+import CaptureSources
+import LinuxIO
+import Logging
+
+/// Drives zoom ramps: a timer at the pace of frames on the loop, each step on the device thread.
+final class ZoomDriver {
+    private let loop: Loop
+    private let thread: DeviceThread<DeviceKeeper>
+    private let director: DeviceDirector
+    private let logger: Logger
+    private var course: ZoomCourse?
+    private var timer: Loop.Token?
+    private var isStepping = false
+    private var setValue: Int64?
+
+    init(_ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, _ director: DeviceDirector, logger: Logger) {
+        self.loop = loop
+        self.thread = thread
+        self.director = director
+        self.logger = logger
+    }
+
+    /// The ramp has been begun on the device thread; it replaces one that runs.
+    func begin(_ course: ZoomCourse) {
+        self.course = course
+        setValue = nil
+        director.keepOpen(true)
+        step()
+    }
+
+    /// Leaves the factor where it is, and calls the body when that is known. Harmless when none runs.
+    func end(then body: @escaping () -> Void = {}) {
+        guard let name = course?.map.control.name else { return body() }
+        course = nil
+        loop.cancel(timer)
+        timer = nil
+        thread.perform { keeper in
+            keeper.endZoom()
+            return keeper.report()
+        } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
+            guard let self else { return }
+            director.zoomEnded(result.get(), name)
+            if course == nil { director.keepOpen(false) }
+            body()
+        }
+    }
+
+    private func step() {
+        loop.cancel(timer)
+        timer = nil
+        guard let course, director.isOpen else { return end() }
+        let now = MonotonicClock.now()
+        let isLast = course.ramp.isOver(at: now)
+        let value = course.map.value(course.ramp.factor(at: now))
+        // A driver that takes longer for a step than a frame lasts is asked again when it has answered.
+        guard !isStepping, isLast || value != setValue else { return wait(now) }
+        isStepping = true
+        let name = course.map.control.name
+        thread.perform { keeper throws(SourceError) in
+            try keeper.stepZoom(name, to: value)
+        } then: { [weak self] result in
+            self?.stepped(course, value, isLast, result.mapError { $0 as any Error })
+        }
+    }
+
+    private func stepped(_ course: ZoomCourse, _ value: Int64, _ isLast: Bool, _ result: Result<Void, any Error>) {
+        isStepping = false
+        // Another may have begun meanwhile.
+        guard self.course == course else {
+            if self.course != nil { step() }
+            return
+        }
+        if case .failure(let error) = result {
+            logger.warning("a zoom ramp ends before its time", metadata: ["error": "\(error)"])
+            return end()
+        }
+        setValue = value
+        director.zoomed(course.map.control.name, value)
+        if isLast { end() } else { wait(MonotonicClock.now()) }
+    }
+
+    private func wait(_ now: Int64) {
+        guard let course, timer == nil else { return }
+        timer = loop.schedule(at: now + course.pace) { [weak self] in
+            self?.timer = nil
+            self?.step()
+        }
+    }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct ExposeCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "expose", abstract: "Exposes a camera for a point of its picture.",
+        discussion: """
+            The camera goes on exposing for that point; with --then-lock the bus locks the exposure when it has settled, under a lock of \
+            its own. If another client has the device locked by then, it stays as it is, and the event exposureLockFailed says so.
+
+            With --json: the answer of device.expose.
+
+            EXAMPLES:
+              camerabus expose cam0 0.9,0.4
+              camerabus expose cam0 0.9,0.4 --then-lock
+              camerabus set cam0 exposureDuration=0.01 ISO=200
+            """)
+
+    @OptionGroup var options: GlobalOptions
+    @OptionGroup var lock: LockOptions
+
+    @Argument(help: deviceHelp, completion: deviceCompletion)
+    var device: String
+
+    @Argument(help: pointHelp, transform: PointArgument.init(reading:))
+    var point: PointArgument
+
+    @Flag(help: "Lock the exposure when it has settled.")
+    var thenLock = false
+
+    func run(_ client: Client) async throws {
+        let answer = try await client.expose(
+            device, at: point.point, thenLock: thenLock, lock: lock.lock, timeout: timeout)
+        if options.json { return try Output.json(answer) }
+        if thenLock, answer["willLock"] != true {
+            Output.note("\(device) can't lock its exposure; it goes on exposing for that point.")
+        }
+        Keeping.note(answer)
+    }
+}

@@ -1,0 +1,59 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct ZoomCommand: BusCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "zoom", abstract: "Zooms a camera smoothly.",
+        discussion: """
+            FACTOR is how many times larger things get: 1 is everything. With --value it is a share of the range, from 0 to 1, each \
+            step as large to the eye. The command ends when the zoom begins, and prints how many seconds it will take; while it goes on, \
+            rampingVideoZoom is true. 'camerabus set DEVICE videoZoomFactor=2' jumps there.
+
+            With --json: the answer of device.zoomRamp or device.cancelZoomRamp.
+
+            EXAMPLES:
+              camerabus zoom cam0 4 --rate 0.5
+              camerabus zoom cam0 --value 0
+              camerabus zoom cam0 --cancel
+            """)
+
+    @OptionGroup var options: GlobalOptions
+    @OptionGroup var lock: LockOptions
+
+    @Argument(help: deviceHelp, completion: deviceCompletion)
+    var device: String
+
+    @Argument(help: ArgumentHelp("The zoom factor to go to.", valueName: "factor"))
+    var factor: Double?
+
+    @Option(help: ArgumentHelp("The share of the range to go to, from 0 to 1.", valueName: "share"))
+    var value: Double?
+
+    @Option(help: ArgumentHelp("How fast, in doublings a second.", valueName: "rate"))
+    var rate = 1.0
+
+    @Flag(help: "Stop where it is.")
+    var cancel = false
+
+    func validate() throws {
+        guard [factor != nil, value != nil, cancel].count(where: { $0 }) == 1 else {
+            throw ValidationError("Give either a factor, --value or --cancel.")
+        }
+        if let value, !(0...1).contains(value) { throw ValidationError("--value takes a number from 0 to 1.") }
+        guard (0.001...1000).contains(rate) else { throw ValidationError("--rate takes a number from 0.001 to 1000.") }
+    }
+
+    func run(_ client: Client) async throws {
+        if cancel {
+            try await client.cancelZoomRamp(device, lock: lock.lock, timeout: timeout)
+            if options.json { try Output.json([:]) }
+            return
+        }
+        let target = value.map(Client.ZoomTarget.value) ?? .factor(factor ?? 1)
+        let answer = try await client.zoomRamp(device, to: target, rate: rate, lock: lock.lock, timeout: timeout)
+        if options.json { return try Output.json(answer) }
+        try Output.line(Describing.rate((answer["milliseconds"]?.double ?? 0) / 1000))
+        Keeping.note(answer)
+    }
+}

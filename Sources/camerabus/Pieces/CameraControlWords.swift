@@ -1,0 +1,74 @@
+import JSON
+
+/// What a control of the capture model takes, and what people write for it.
+struct CameraControlWords {
+    private let control: JSONValue
+    private let name: String
+
+    /// - Parameter control: as `cameraControls` of `device.controls` describes it.
+    init(_ control: JSONValue) {
+        self.control = control
+        name = Describing.plain(control["name"])
+    }
+
+    /// Whether that is a name of the capture model, and no driver's: those have no capital letters.
+    static func isName(_ name: String) -> Bool { name != name.lowercased() }
+
+    /// The value for the bus of what was typed.
+    ///
+    /// - Throws: what the control takes, when it can't be that.
+    func value(_ typed: JSONValue) throws(Failure) -> JSONValue {
+        if typed.object != nil { return typed }
+        switch control["type"]?.string {
+        case "flag":
+            if let flag = typed.bool ?? typed.string.flatMap(ControlWords.flag) { return .bool(flag) }
+            if let number = typed.integer, number == 0 || number == 1 { return .bool(number == 1) }
+            throw wrong(typed)
+        case "number":
+            guard let number = typed.double ?? typed.string.flatMap(Double.init), number.isFinite else {
+                throw wrong(typed)
+            }
+            return .number(number)
+        case "word":
+            // `on` and `off` are words here.
+            if let flag = typed.bool { return flag ? "on" : "off" }
+            return typed
+        case "point": return try pair(typed, "x", "y")
+        case "gains": return try pair(typed, "red", "blue")
+        default: return typed
+        }
+    }
+
+    /// What it takes, in a few words.
+    var range: String {
+        switch control["type"]?.string {
+        case "flag": return "on or off"
+        case "number":
+            if let values = control["values"]?.array, !values.isEmpty {
+                return values.map(\.description).joined(separator: ", ")
+            }
+            let unit = control["unit"]?.string.map { " \($0)" } ?? ""
+            return "\(Describing.plain(control["minimum"]))–\(Describing.plain(control["maximum"]))\(unit)"
+        case "word": return (control["choices"]?.array?.compactMap(\.string) ?? []).joined(separator: ", ")
+        case "point": return "x,y from 0 to 1"
+        case "gains":
+            let most = control["maximum"]
+            return "red,blue up to \(Describing.plain(most?["red"])),\(Describing.plain(most?["blue"]))"
+        default: return "-"
+        }
+    }
+
+    private func pair(_ typed: JSONValue, _ first: String, _ second: String) throws(Failure) -> JSONValue {
+        let numbers =
+            typed.array?.compactMap(\.double)
+            ?? typed.string?.split(separator: ",", omittingEmptySubsequences: false).compactMap { Double($0) } ?? []
+        guard numbers.count == 2 else { throw wrong(typed) }
+        return .object([first: .number(numbers[0]), second: .number(numbers[1])])
+    }
+
+    private func wrong(_ typed: JSONValue) -> Failure {
+        let told = typed.isNull ? "nothing" : typed.string.map { "'\($0)'" } ?? typed.description
+        return Failure(
+            status: ExitStatus.usage, description: Table.printable("\(name) can't be \(told); it takes \(range)."))
+    }
+}

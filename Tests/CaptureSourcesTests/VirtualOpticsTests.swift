@@ -1,0 +1,212 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import CaptureSources
+import Glibc
+import Imaging
+import Testing
+
+/// Lens, exposure, white balance, lamp and zoom of virtual cameras.
+@Suite struct VirtualOpticsTests {
+    /// A camera that streams, and what can be seen of its frames.
+    private final class Scene {
+        let camera: VirtualCamera
+        let stream: any FrameStream
+        private let converter: PictureConverter
+        private let output = PictureBuffer()
+
+        init(_ profile: VirtualProfile = .plain, _ format: PixelFormat = .yuyv) throws {
+            camera = VirtualCamera(index: 0, profile: profile)
+            _ = try camera.open()
+            let size = Dimensions(width: profile == .plain ? 640 : 1280, height: profile == .plain ? 360 : 720)
+            _ = try camera.setFormat(FormatSelection(pixelFormat: format, dimensions: size))
+            _ = try camera.setFrameDuration(FrameDuration(framesPerSecond: 30))
+            stream = try camera.startStreaming()
+            converter = try PictureConverter(
+                from: stream.layout, to: PictureRequest(encoding: .bgr, dimensions: stream.layout.dimensions))
+        }
+
+        deinit { try? camera.stopStreaming() }
+
+        /// Blue, green and red of the next frame at a place, both from 0 to 1.
+        func pixel(_ x: Double, _ y: Double = 0.5) throws -> [Int] {
+            let slot = try nextFrame(stream)
+            _ = try converter.convert(
+                slot.regions.map { UnsafeRawBufferPointer($0) }, bytesUsed: slot.bytesUsed, into: output)
+            let layout = converter.outputLayout
+            // The band is whole whatever the light.
+            #expect(PictureCounterReader.read(output.bytes, layout)?.counter == UInt32(slot.captureSequence))
+            try stream.enqueue(slot)
+            let start =
+                Int(y * Double(layout.dimensions.height)) * layout.planes[0].stride
+                + 3 * Int(x * Double(layout.dimensions.width))
+            return output.bytes[start..<start + 3].map(Int.init)
+        }
+
+        func luma(_ x: Double, _ y: Double = 0.5) throws -> Int {
+            let pixel = try pixel(x, y)
+            return (114 * pixel[0] + 587 * pixel[1] + 299 * pixel[2]) / 1000
+        }
+
+        func value(_ name: String) throws -> Int64? { try camera.controlValues()[name]?.number }
+        func set(_ name: String, _ value: Int64) throws { try camera.setControl(name, to: .integer(value)) }
+
+        /// Frames until a condition holds; within so many.
+        func frames(until condition: () throws -> Bool) throws -> Int {
+            for count in 0..<600 {
+                if try condition() { return count }
+                _ = try pixel(0.5)
+            }
+            Issue.record("not within 600 frames")
+            return 0
+        }
+    }
+
+    @Test func exposureForAPointTakesFramesAndShows() throws {
+        let scene = try Scene()
+        let before = try scene.luma(0.06)
+        // The darkest bar is at the right.
+        try scene.set("exposure_point_x", 9500)
+        #expect(try scene.value("adjusting_exposure") == 1)
+        let frames = try scene.frames { try scene.value("adjusting_exposure") == 0 }
+        #expect(frames >= 1)
+        #expect(try scene.frames { try scene.luma(0.06) > before + 30 } < 10)
+        #expect(try scene.value("exposure_time_absolute") == 312)
+    }
+
+    @Test func aLockedExposureStays() throws {
+        let scene = try Scene()
+        try scene.set("3a_lock", 1)
+        try scene.set("exposure_point_x", 9500)
+        #expect(try scene.value("adjusting_exposure") == 0)
+        #expect(try scene.value("exposure_time_absolute") == 156)
+        try scene.set("3a_lock", 0)
+        #expect(try scene.value("adjusting_exposure") == 1)
+    }
+
+    @Test func aSearchForTheFocusBlursAndArrives() throws {
+        let scene = try Scene()
+        try scene.set("focus_automatic_continuous", 0)
+        try scene.set("focus_absolute", 255)
+        // Between the first two bars: an edge that is no edge any more.
+        func softness() throws -> Int { abs(try scene.pixel(0.12)[0] - 191) }
+        #expect(try scene.frames { try softness() > 20 } < 20)
+        try scene.camera.setControl("auto_focus_start", to: .boolean(true))
+        #expect(try scene.value("auto_focus_status") == 1)
+        #expect(try scene.frames { try scene.value("auto_focus_status") == 2 } >= 1)
+        #expect(try scene.value("focus_absolute") == 85)
+        #expect(try scene.frames { try softness() < 8 } < 20)
+    }
+
+    @Test func whiteBalanceOnceTakesFrames() throws {
+        let scene = try Scene()
+        try scene.set("white_balance_automatic", 0)
+        try scene.set("white_balance_temperature", 6500)
+        #expect(
+            try scene.frames {
+                let pixel = try scene.pixel(0.06)
+                return pixel[2] > pixel[0] + 30
+            } < 20)
+        try scene.camera.setControl("do_white_balance", to: .boolean(true))
+        #expect(try scene.value("adjusting_white_balance") == 1)
+        #expect(try scene.frames { try scene.value("adjusting_white_balance") == 0 } >= 1)
+        #expect(try scene.value("white_balance_temperature") == 4600)
+        #expect(
+            try scene.frames {
+                let pixel = try scene.pixel(0.06)
+                return abs(pixel[2] - pixel[0]) < 8
+            } < 20)
+    }
+
+    @Test func withoutFramesAllArrivesAtOnce() throws {
+        let camera = VirtualCamera(index: 0)
+        _ = try camera.open()
+        try camera.setControl("exposure_point_x", to: .integer(9500))
+        #expect(try camera.controlValues()["adjusting_exposure"] == .boolean(false))
+        #expect(try camera.controlValues()["exposure_time_absolute"] == .integer(312))
+    }
+
+    @Test func theDriverTellsTheEnd() throws {
+        let scene = try Scene()
+        let events = try #require(try scene.camera.events())
+        try scene.set("exposure_point_x", 9500)
+        var told: [ControlEvent] = []
+        _ = try scene.frames {
+            while case .control(let event)? = try events.next() { told.append(event) }
+            return told.contains { $0.id == 0x9A1005 && $0.value == .boolean(false) }
+        }
+        #expect(told.contains { $0.id == 0x9A0902 && $0.value == .integer(312) })
+    }
+
+    static let lights: [(controls: [String: Int64], difference: Int)] = [
+        (["led_mode": 2], 20), (["iso_sensitivity_auto": 0], 20), (["auto_exposure_bias": 6], 20),
+        (["auto_exposure_bias": 2], -20), (["exposure_dynamic_framerate": 1], 10),
+    ]
+
+    @Test(arguments: lights)
+    func lightShows(_ controls: [String: Int64], _ difference: Int) throws {
+        let scene = try Scene()
+        let before = try scene.luma(0.31)
+        for (name, value) in controls { try scene.set(name, value) }
+        if controls["iso_sensitivity_auto"] != nil { try scene.set("iso_sensitivity", 200_000) }
+        let frames = try scene.frames {
+            let now = try scene.luma(0.31)
+            return difference >= 0 ? now >= before + difference : now <= before + difference
+        }
+        #expect(frames < 40)
+    }
+
+    @Test func theFlashLightsOneFrame() throws {
+        let scene = try Scene()
+        let before = try scene.luma(0.31)
+        try scene.camera.setControl("strobe", to: .boolean(true))
+        for _ in 0..<10 { #expect(try abs(scene.luma(0.31) - before) < 8) }
+        try scene.set("led_mode", 1)
+        try scene.camera.setControl("strobe", to: .boolean(true))
+        var lit = 0
+        for _ in 0..<30 where try scene.luma(0.31) > before + 40 { lit += 1 }
+        #expect(lit == 1)
+    }
+
+    @Test func theTelephonesTable() throws {
+        let camera = VirtualCamera(index: 0, profile: .iphone6)
+        let formats = try camera.open().formats
+        #expect(formats.count == 6)
+        #expect(formats.map(\.pixelFormat.name) == ["NV12", "420f", "NV12", "420f", "NV12", "420f"])
+        #expect(formats.map(\.traits.colorRange) == [.video, .full, .video, .full, .video, .full])
+        let told = formats.map { format in
+            let traits = format.traits
+            let rates = format.frameRates[0]
+            return
+                "\(format.dimensions) \(rates.maxFrameDuration.framesPerSecond)–\(rates.minFrameDuration.framesPerSecond)"
+                + " \(traits.highResolutionStillImageDimensions?.description ?? "") \(traits.videoFieldOfView ?? 0)"
+                + " \(traits.videoMaxZoomFactor ?? 0) \(traits.videoZoomFactorUpscaleThreshold ?? 0)"
+                + " \(traits.autoFocusSystem?.rawValue ?? "") \(traits.minISO ?? 0)–\(traits.maxISO ?? 0)"
+                + " \(traits.minExposureDuration ?? 0)–\(traits.maxExposureDuration ?? 0) \(traits.videoHDRSupported ?? false)"
+        }
+        let rows = [
+            "1280x720 5.0–240.0 1280x720 54.626 49.12 1.09 contrastDetection 29.0–928.0 3e-06–0.2 false",
+            "1920x1080 2.0–30.0 3264x1836 58.04 95.62 1.55 phaseDetection 29.0–464.0 1.3e-05–0.5 true",
+            "1920x1080 2.0–60.0 3264x1836 58.04 95.62 1.55 phaseDetection 29.0–464.0 8e-06–0.5 true",
+        ]
+        #expect(told == rows.flatMap { [$0, $0] })
+        #expect(formats.allSatisfy { $0.traits.supportedVideoStabilizationModes?.contains("standard") == true })
+        // Each row can be set, also those that differ in nothing but their rates.
+        for format in formats {
+            let wanted = FormatSelection(
+                pixelFormat: format.pixelFormat, dimensions: format.dimensions, variant: format.variant)
+            #expect(try camera.setFormat(wanted) == wanted)
+            let fastest = format.frameRates[0].minFrameDuration
+            #expect(try camera.setFrameDuration(FrameDuration(framesPerSecond: 1000)) == fastest)
+        }
+    }
+
+    @Test(arguments: [PixelFormat.nv12, .nv12FullRange])
+    func theTelephonesPicturesHaveTheirRange(_ format: PixelFormat) throws {
+        let scene = try Scene(.iphone6, format)
+        let pixel = try scene.pixel(0.06)
+        #expect(pixel.allSatisfy { abs($0 - 191) <= 8 }, "\(pixel)")
+        try scene.set("test_pattern", 3)
+        #expect(try scene.frames { try scene.luma(0.3) > 250 } < 30)
+    }
+}

@@ -1,0 +1,95 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import JSON
+import Testing
+
+extension USBTests {
+    /// Camera controls of a USB camera, compared with v4l2-ctl beside the bus, and with what the camera itself has.
+    @Suite struct CameraControls {
+        /// What is asked; the driver's controls then, as v4l2-ctl prints them; and the camera's own.
+        static let settings: [(asked: JSONValue, driver: [String], camera: [(String, String)])] = [
+            (
+                ["exposureDuration": .number(0.025), "lensPosition": .number(0.6), "whiteBalanceTemperature": 5000],
+                [
+                    "auto_exposure: 1", "exposure_time_absolute: 250", "focus_automatic_continuous: 0",
+                    "focus_absolute: 100", "white_balance_automatic: 0", "white_balance_temperature: 5000",
+                ], [("exposure_time", "250"), ("focus", "100"), ("white_balance", "5000")]
+            ),
+            (
+                ["videoZoomFactor": .number(2.5), "focusMode": "continuousAutoFocus"],
+                ["zoom_absolute: 250", "focus_automatic_continuous: 1"], [("zoom", "250")]
+            ),
+            (
+                [
+                    "exposureMode": "continuousAutoExposure", "whiteBalanceMode": "continuousAutoWhiteBalance",
+                    "zoomValue": 0, "brightness": 7,
+                ],
+                ["auto_exposure: 3", "white_balance_automatic: 1", "zoom_absolute: 100", "brightness: 7"],
+                [("zoom", "100"), ("brightness", "7")]
+            ),
+        ]
+
+        @Test func areTheDriversInOtherUnits() async throws {
+            let usb = try await USBBus()
+            let camera = try EmulatedCamera(port: 0, serial: "CC-1")
+            let id = try await usb.id(of: camera)
+            let node = try #require(try usb.device(id)["node"]?.string)
+            let supports = try usb.device(id)["supports"]
+            #expect(supports?["exposureMode"] == ["locked", "continuousAutoExposure", "custom"])
+            #expect(supports?["focusMode"] == ["locked", "continuousAutoFocus"])
+            for name in ["torchMode", "ISO", "exposurePointOfInterest", "adjustingExposure", "sceneMode"] {
+                #expect(supports?[name] == false, "\(name)")
+                #expect(try usb.device(id)["controls"]?[name] == nil)
+            }
+            for (asked, driver, own) in Self.settings {
+                let answer = try usb.client.call(
+                    "device.set", ["device": .string(id), "controls": asked], within: 60)
+                #expect(answer["applied"]?[id]?["controls"] == asked)
+                let names = driver.map { String($0.prefix { $0 != ":" }) }
+                let told = try KernelTests.v4l2ctl(["-d", node, "--get-ctrl", names.joined(separator: ",")])
+                    .split(separator: "\n").map { line in String(line.prefix { $0 != "(" }).trimmedEnd }
+                #expect(told == driver)
+                for (name, value) in own { #expect(try camera.command("get \(name)") == value) }
+            }
+            // The other way round: what somebody else sets is told in the model's units.
+            _ = try KernelTests.v4l2ctl([
+                "-d", node, "--set-ctrl", "auto_exposure=1,exposure_time_absolute=400,zoom_absolute=500",
+            ])
+            try await usb.wait(id) { device in
+                device["controls"]?["exposureDuration"] == .number(0.04)
+                    && device["controls"]?["exposureMode"] == "custom"
+                    && device["controls"]?["videoZoomFactor"] == 5 && device["controls"]?["zoomValue"] == 1
+            }
+            // A camera that zooms by itself, as with a knob at its lens.
+            try camera.command("set zoom 300")
+            try await usb.wait(id) { $0["controls"]?["videoZoomFactor"] == 3 }
+            let refusal = try usb.client.refusal(
+                "device.expose", ["device": .string(id), "point": ["x": 0.5, "y": 0.5]])
+            #expect(refusal?.reason == .controlUnsupported)
+            camera.unplug()
+            try await usb.bus.stop(by: USBBus.patience)
+        }
+
+        @Test func aRampMovesTheCamerasZoom() async throws {
+            let usb = try await USBBus()
+            let camera = try EmulatedCamera(port: 0, serial: "CC-2")
+            let id = try await usb.id(of: camera)
+            try usb.client.call("device.zoomRamp", ["device": .string(id), "factor": 4, "rate": 2], within: 60)
+            try await usb.wait(id) {
+                $0["controls"]?["rampingVideoZoom"] == false && $0["controls"]?["videoZoomFactor"] == 4
+            }
+            #expect(try camera.command("get zoom") == "400")
+            camera.unplug()
+            try await usb.bus.stop(by: USBBus.patience)
+        }
+    }
+}
+
+extension String {
+    fileprivate var trimmedEnd: String {
+        var text = self[...]
+        while text.last == " " { text.removeLast() }
+        return String(text)
+    }
+}
