@@ -58,13 +58,13 @@ extension SessionDesk {
     // MARK: Who wants it
 
     /// A session that wants the device, as it is or as it is to be with another camera.
-    private struct Claim {
+    struct Claim {
         let entry: Entry
         let isTrial: Bool
         var session: CaptureSession { (isTrial ? entry.trial?.session : nil) ?? entry.session }
     }
 
-    private func claims(on device: String) -> [Claim] {
+    func claims(on device: String) -> [Claim] {
         entries.values.filter(\.session.run.isWanted).compactMap { entry in
             if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
             return entry.session.input(device) == nil ? nil : Claim(entry: entry, isTrial: false)
@@ -87,7 +87,7 @@ extension SessionDesk {
     }
 
     // From what has become of it on each of its devices to whether it runs.
-    private func judge(_ entry: Entry) {
+    func judge(_ entry: Entry) {
         var isServed = true
         for input in entry.session.inputs {
             switch entry.places[input.device] ?? .pending {
@@ -355,125 +355,5 @@ extension SessionDesk {
             stage.obstacle = nil
             review(stage.device)
         }
-    }
-
-    // MARK: Another camera
-
-    /// How long another camera is tried at most, milliseconds.
-    private static let trialPatience: Int64 = 10_000
-
-    /// Has the session go on with another camera, which is tried beside the present one first; the completion says why not.
-    ///
-    /// - Parameter session: as it is to be.
-    func tryOut(
-        _ entry: Entry, _ session: CaptureSession, _ device: String, _ completion: @escaping (BusError?) -> Void
-    ) {
-        let timer = loop.schedule(afterMilliseconds: Self.trialPatience) { [weak self, weak entry] in
-            guard let entry else { return }
-            let message = "\(device) could not be made ready in time; the session goes on as it was."
-            self?.endTrial(entry, BusError(.deviceBusy, message, ["holder": .null, "queue": 0]))
-        }
-        entry.trial = Trial(session: session, device: device, timer: timer, completion: completion)
-        review(device)
-    }
-
-    private func judgeTrial(_ entry: Entry) {
-        guard let trial = entry.trial else { return }
-        switch trial.place {
-        case .pending: break
-        case .denied(let interruption): endTrial(entry, refusal(interruption, trial.device))
-        case .served(let delivery):
-            let before = entry.session
-            loop.cancel(trial.timer)
-            entry.trial = nil
-            var session = trial.session
-            session.run = entry.session.run
-            entry.session = session
-            guard save() else {
-                entry.session = before
-                review(trial.device)
-                return trial.completion(
-                    BusError(.internalError, "The session could not be written to the disk; see the coordinator's log.")
-                )
-            }
-            entry.places = [trial.device: .served(delivery)]
-            judge(entry)
-            for input in before.inputs { review(input.device) }
-            trial.completion(nil)
-        }
-    }
-
-    /// Gives up another camera; the session goes on with the one that it has.
-    func endTrial(_ entry: Entry, _ error: BusError) {
-        guard let trial = entry.trial else { return }
-        loop.cancel(trial.timer)
-        entry.trial = nil
-        // Not from within: this may be said while that device is being decided.
-        loop.schedule(at: 0) { [weak self] in self?.review(trial.device) }
-        trial.completion(error)
-    }
-
-    private func refusal(_ interruption: SessionInterruption, _ device: String) -> BusError {
-        let data: [String: JSONValue] = ["device": .string(device), "by": interruption.by]
-        switch interruption.reason {
-        case .deviceDisconnected: return BusError(.deviceDisconnected, interruption.message, data)
-        case .deviceInUseByForeignProcess: return BusError(.deviceInUse, interruption.message, data)
-        default:
-            let holder = interruption.by["holder"] ?? .null
-            return BusError(
-                .deviceBusy, interruption.message, data.merging(["holder": holder, "queue": 0]) { own, _ in own })
-        }
-    }
-
-    // MARK: What comes of it
-
-    /// What each output gets, of devices that serve the session.
-    func resolved(_ entry: Entry) -> [SessionDelivery] {
-        guard entry.session.run.isWanted else { return [] }
-        return entry.session.inputs.flatMap { input -> [SessionDelivery] in
-            guard case .served(let delivery)? = entry.places[input.device] else { return [] }
-            return entry.session.deliveries(of: input.device, delivery, position: position(input.device))
-        }
-    }
-
-    private static let maximumSentences = 32
-
-    /// The arbiter's sentences on the session's devices.
-    func explanation(_ entry: Entry) -> [String] {
-        guard entry.session.run.isWanted else { return [] }
-        let sentences =
-            entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] } + bandwidthSentences(entry.session)
-        // Each of many sessions on one camera is told of all the others.
-        return Array(sentences.prefix(Self.maximumSentences))
-    }
-
-    /// What a session that is not started would get if it were.
-    func forecast(_ session: CaptureSession) -> (resolved: [SessionDelivery], explanation: [String]) {
-        var (resolved, explanation): ([SessionDelivery], [String]) = ([], [])
-        for input in session.inputs {
-            guard let decision = forecast(session, input.device) else { continue }
-            explanation += decision.explanation
-            if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
-                resolved += session.deliveries(of: input.device, delivery, position: position(input.device))
-            }
-        }
-        return (resolved, explanation + bandwidthSentences(session))
-    }
-
-    /// What would be decided for one of its devices if it were started.
-    func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
-        guard let worker = fleet.workers[device], let formats = worker.formats,
-            let demand = session.demand(on: device, formats: formats)
-        else { return nil }
-        let others = claims(on: device).filter { $0.session.id != session.id }
-        let party = held(device).map { CaptureParty(.lock, id: $0.id, name: $0.holder.name) }
-        return Arbiter.decide(
-            device: device, formats: formats, current: worker.setting,
-            isStreaming: worker.status["isStreaming"]?.bool ?? false,
-            demands: [demand] + others.compactMap { $0.session.demand(on: device, formats: formats) }, lock: party)
-    }
-
-    private func position(_ device: String) -> DevicePosition {
-        fleet.workers[device]?.device.identity.position ?? .unspecified
     }
 }

@@ -1,0 +1,73 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+
+/// Another camera in place of a session's: tried beside it first, so that nothing is lost if it can't be had.
+extension SessionDesk {
+    /// How long another camera is tried at most, milliseconds.
+    private static let trialPatience: Int64 = 10_000
+
+    /// Has the session go on with another camera, which is tried beside the present one first; the completion says why not.
+    ///
+    /// - Parameter session: as it is to be.
+    func tryOut(
+        _ entry: Entry, _ session: CaptureSession, _ device: String, _ completion: @escaping (BusError?) -> Void
+    ) {
+        let timer = loop.schedule(afterMilliseconds: Self.trialPatience) { [weak self, weak entry] in
+            guard let entry else { return }
+            let message = "\(device) could not be made ready in time; the session goes on as it was."
+            self?.endTrial(entry, BusError(.deviceBusy, message, ["holder": .null, "queue": 0]))
+        }
+        entry.trial = Trial(session: session, device: device, timer: timer, completion: completion)
+        review(device)
+    }
+
+    func judgeTrial(_ entry: Entry) {
+        guard let trial = entry.trial else { return }
+        switch trial.place {
+        case .pending: break
+        case .denied(let interruption): endTrial(entry, refusal(interruption, trial.device))
+        case .served(let delivery):
+            let before = entry.session
+            loop.cancel(trial.timer)
+            entry.trial = nil
+            var session = trial.session
+            session.run = entry.session.run
+            entry.session = session
+            guard save() else {
+                entry.session = before
+                review(trial.device)
+                return trial.completion(
+                    BusError(.internalError, "The session could not be written to the disk; see the coordinator's log.")
+                )
+            }
+            entry.places = [trial.device: .served(delivery)]
+            judge(entry)
+            for input in before.inputs { review(input.device) }
+            trial.completion(nil)
+        }
+    }
+
+    /// Gives up another camera; the session goes on with the one that it has.
+    func endTrial(_ entry: Entry, _ error: BusError) {
+        guard let trial = entry.trial else { return }
+        loop.cancel(trial.timer)
+        entry.trial = nil
+        // Not from within: this may be said while that device is being decided.
+        loop.schedule(at: 0) { [weak self] in self?.review(trial.device) }
+        trial.completion(error)
+    }
+
+    private func refusal(_ interruption: SessionInterruption, _ device: String) -> BusError {
+        let data: [String: JSONValue] = ["device": .string(device), "by": interruption.by]
+        switch interruption.reason {
+        case .deviceDisconnected: return BusError(.deviceDisconnected, interruption.message, data)
+        case .deviceInUseByForeignProcess: return BusError(.deviceInUse, interruption.message, data)
+        default:
+            let holder = interruption.by["holder"] ?? .null
+            return BusError(
+                .deviceBusy, interruption.message, data.merging(["holder": holder, "queue": 0]) { own, _ in own })
+        }
+    }
+}
