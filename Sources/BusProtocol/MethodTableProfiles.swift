@@ -31,7 +31,7 @@ extension MethodTable {
         Method(
             "profile.list", "Answers the profiles with their settings.",
             result: .object([.required("profiles", .array(of: .reference("Profile")))], additional: true),
-            feature: .profiles),
+            needs: .nothing, feature: .profiles),
         Method(
             "profile.delete", "Forgets a profile.", params: .object([.required("name", .reference("GroupName"))]),
             result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .profiles,
@@ -59,6 +59,6 @@ extension MethodTable {
             errors: [.rigNotFound]),
         Method(
             "rig.list", "Answers the rigs with their devices.",
-            result: .object([.required("rigs", .array(of: .reference("Rig")))], additional: true), feature: .rigs),
+            result: .object([.required("rigs", .array(of: .reference("Rig")))], additional: true), needs: .nothing, feature: .rigs),
     ]
 }

@@ -38,7 +38,7 @@ extension MethodTable {
                     .required("can", .boolean), .required("why", Schema.string().orNull),
                     .required("reason", Schema.string().orNull.described("That of the refusal that it would be.")),
                 ], additional: true),
-            feature: .sessions, errors: [.sessionNotFound]),
+            needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.start",
             "Starts a session, and answers when it runs or is interrupted, after 5 seconds in any case.",
@@ -46,18 +46,18 @@ extension MethodTable {
             errors: [.sessionNotFound] + wishes + settings + locks),
         Method(
             "session.stop", "Stops a session.", params: .object([session]), result: .reference("SessionResult"),
-            feature: .sessions, errors: [.sessionNotFound]),
+            needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.delete", "Stops a session and forgets it.", params: .object([session]),
-            result: .object([.required("session", .string())], additional: true), feature: .sessions,
+            result: .object([.required("session", .string())], additional: true), needs: .nothing, feature: .sessions,
             errors: [.sessionNotFound]),
         Method(
             "session.get", "Answers a session.", params: .object([session]), result: .reference("SessionResult"),
-            feature: .sessions, errors: [.sessionNotFound]),
+            needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.list", "Answers the sessions, in the order in which they were made.",
             result: .object([.required("sessions", .array(of: .reference("Session")))], additional: true),
-            feature: .sessions),
+            needs: .nothing, feature: .sessions),
         Method(
             "session.switchCamera", "Has a session go on with another camera, or as it was if that one can't be had.",
             params: .object([

@@ -96,6 +96,9 @@ extension RuntimeDirectory {
     /// What outlives the coordinator: locks, fence counter.
     public var stateFile: String { "\(internalDirectory)/state.json" }
 
+    /// Who may see sets of frames.
+    public var doorsFile: String { "\(internalDirectory)/doors.json" }
+
     /// What outlives the coordinator of clients' own devices.
     public var sourcesFile: String { "\(internalDirectory)/sources.json" }
 

@@ -133,12 +133,16 @@ extension Coordinator {
                 uid: uid, gid: gid, pid: pid, device.authorizationMedia,
                 program: ProcessTable.name(of: pid) ?? "unknown")
         }
+        // Before any matcher is started.
+        matchers.admit(permission.book.doors(.video))
     }
 
     private func permissionChanged() {
         guard !isStopping else { return }
         for worker in fleet.workers.values { admit(worker) }
+        matchers.admit(permission.book.doors(.video))
         endUnauthorizedLocks()
+        sessions.stopUnauthorized { [self] in isUnauthorized($0, $1) }
     }
 
     /// Tells a worker who may come in.
@@ -148,11 +152,13 @@ extension Coordinator {
 
     /// Ends locks, and waits for them, of those who may not change their devices any more.
     func endUnauthorizedLocks() {
-        locks.endUnauthorized { holder, devices in
-            devices.contains { device in
-                guard let identity = fleet.workers[device]?.device.identity else { return false }
-                return !permission.mayChange(uid: holder.uid, gid: holder.gid, identity.authorizationMedia)
-            }
+        locks.endUnauthorized { [self] in isUnauthorized($0, $1) }
+    }
+
+    private func isUnauthorized(_ holder: LockHolder, _ devices: [String]) -> Bool {
+        devices.contains { device in
+            guard let identity = fleet.workers[device]?.device.identity else { return false }
+            return !permission.mayChange(uid: holder.uid, gid: holder.gid, identity.authorizationMedia)
         }
     }
 }

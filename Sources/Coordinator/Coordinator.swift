@@ -56,7 +56,7 @@ public final class Coordinator {
     let sources: SourceDesk
     let profiles: BookFile<ProfileBook>
     let rigs: RigDesk
-    private let matchers: MatcherFleet
+    let matchers: MatcherFleet
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -243,13 +243,13 @@ public final class Coordinator {
         }
         sources.onChange = { [weak self] in self?.setDevices() }
         books.onProblems = { [weak self] in self?.tellProblems() }
+        connectPermission()
         rigs.setConfigured(configuration.rigs)
         rigs.onChange = { [weak self] names in
             guard let self, !isStopping else { return }
             matchers.setRigs(names)
         }
         permissionKeeper.onProblems = { [weak self] in self?.tellProblems() }
-        connectPermission()
         connections.onClosed = { [weak self] in self?.events.closed($0) }
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }

@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import Glibc
 import LinuxIO
 import Logging
 import ZeroMQ
@@ -12,6 +13,8 @@ final class MatcherFleet {
     /// How workers are started now: a matcher's socket has the same limits and the same door.
     private let launch: () -> Worker.Launch
     private let logger: Logger
+    /// Who may see sets; nil: it could not be written, and what a matcher last read holds.
+    private var doors: DoorList?
     private var matchers: [String: Matcher] = [:]
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
@@ -34,6 +37,21 @@ final class MatcherFleet {
         for name in names where matchers[name] == nil { add(name) }
     }
 
+    /// Has the matchers let in whom this list has, and nobody else. They read it from a file, which those that outlive this coordinator,
+    /// or are started again, find as well.
+    func admit(_ list: DoorList) {
+        guard list != doors else { return }
+        do throws(SystemError) {
+            try File.replace(launch().runtimeDirectory.doorsFile, with: list.json.serialized, mode: 0o600)
+            doors = list
+        } catch {
+            logger.error("who may see sets can't be written", metadata: ["error": "\(error)"])
+            // Better nobody than somebody who may not: without the file they let nobody in.
+            File.remove(launch().runtimeDirectory.doorsFile)
+        }
+        for matcher in Array(matchers.values) + leaving { matcher.rereadDoors() }
+    }
+
     /// How long a matcher may take to end, nanoseconds.
     private static let patience: Int64 = 3_000_000_000
 
@@ -52,6 +70,7 @@ final class MatcherFleet {
     private static func arguments(_ name: String, _ launch: Worker.Launch) -> [String] {
         [
             "--set", name, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
+            "--doors", launch.runtimeDirectory.doorsFile,
             "--renditions", "\(launch.renditions)", "--connections-per-user", "\(launch.connectionsPerUser)",
             "--connections", "\(launch.connections)",
         ] + (launch.group.map { ["--group", $0] } ?? [])
@@ -134,6 +153,8 @@ private final class Matcher {
             }
         }
     }
+
+    func rereadDoors() { (child?.process ?? inherited)?.send(SIGUSR1) }
 
     private func ended() {
         if let child {

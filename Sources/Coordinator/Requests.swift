@@ -114,7 +114,7 @@ extension Coordinator {
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
 
-    private static let services = [
+    private static let allServices = [
         busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
         authorizationServices, cameraServices,
     ].reduce(into: [:]) { $0.merge($1) { first, _ in first } }

@@ -253,6 +253,23 @@ final class SessionDesk {
         }
     }
 
+    /// Stops the sessions of users who may not have their cameras any more.
+    func stopUnauthorized(_ isUnauthorized: (_ owner: LockHolder, _ devices: [String]) -> Bool) {
+        for (id, entry) in entries where entry.session.run.isWanted {
+            let session = entry.session
+            guard isUnauthorized(session.owner, session.inputs.map(\.device)) else { continue }
+            let error = BusError(
+                .unauthorized, "The permission to use the session's cameras was taken back; ask for it again.",
+                ["status": "denied", "needed": "video"])
+            do throws(BusError) { try stop(id) } catch {
+                logger.error("a session can't be stopped", metadata: ["session": "\(id)", "error": "\(error.message)"])
+                continue
+            }
+            entry.error = error
+            update(entry, [.runtimeError(error)])
+        }
+    }
+
     // MARK: What happens
 
     /// A process has ended, or has let go of its last connection for too long.

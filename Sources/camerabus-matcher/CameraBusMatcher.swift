@@ -23,6 +23,9 @@ struct CameraBusMatcher: ParsableCommand {
     @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
     var runtimeDir: String
 
+    @Option(help: ArgumentHelp("The file that says who may see the cameras; read again on SIGUSR1.", valueName: "file"))
+    var doors: String?
+
     @Option(help: ArgumentHelp("The group that may connect to the rig's socket.", valueName: "name"))
     var group: String?
 
@@ -47,12 +50,13 @@ struct CameraBusMatcher: ParsableCommand {
 
     func run() throws {
         // Before any other thread is started, so that no thread takes a signal away.
-        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
+        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP, SIGUSR1])
         LoggingSystem.bootstrap(StreamLogHandler.standardError)
         var logger = Logger(label: "camerabus-matcher")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
         var options = SetMatcherOptions(set: set, runtimeDirectory: runtimeDir)
         options.group = group
+        options.doorsPath = doors
         options.renditions = renditions
         options.connectionsPerUser = connectionsPerUser
         options.connections = connections

@@ -1,5 +1,7 @@
 import BusProtocol
 import BusServer
+import CaptureCore
+import Glibc
 import JSON
 public import LinuxIO
 public import Logging
@@ -10,6 +12,9 @@ public struct SetMatcherOptions: Sendable {
     /// The rig's name.
     public var set: String
     public var runtimeDirectory: String
+    /// Holds who may come in, as ``DoorList`` has it; read at the start and on SIGUSR1. nil, or it can't be read: nobody but root and
+    /// the matcher's own user.
+    public var doorsPath: String?
     /// The group that may connect to its socket; nil: only the matcher's own user.
     public var group: String?
     /// Distinct renditions of which sets are made at the same time.
@@ -35,6 +40,7 @@ public final class SetMatcher {
     private let lock: LockFile
     private let loop: Loop
     private let context: Context
+    private let doors: Doors
     private let doorkeeper: Doorkeeper
     private let connections: ConnectionGuard
     private let socket: MediaSocket
@@ -79,7 +85,10 @@ public final class SetMatcher {
         do {
             loop = try Loop()
             context = try Context()
-            doorkeeper = try Doorkeeper(context, loop) { _, _ in .admit }
+            doors = Doors(Self.readDoors(options.doorsPath))
+            doorkeeper = try Doorkeeper(context, loop) { [doors] _, peer in
+                doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
+            }
             connections = ConnectionGuard(
                 loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
             socket = try MediaSocket(
@@ -122,8 +131,14 @@ public final class SetMatcher {
     public func run(signals: SignalDescriptor? = nil) -> WorkerEnding {
         if let signals {
             loop.watch(.descriptor(signals.rawValue)) { [weak self] in
-                // A hang-up of the terminal is the coordinator's business.
-                while let signal = signals.next() { if signal != 1 { self?.end(.inOrder) } }
+                while let signal = signals.next() {
+                    switch signal {
+                    // A hang-up of the terminal is the coordinator's business.
+                    case SIGHUP: break
+                    case SIGUSR1: self?.changeDoors()
+                    default: self?.end(.inOrder)
+                    }
+                }
             }
         }
         scheduleTick(at: MonotonicClock.now() + 1_000_000_000)
@@ -135,6 +150,22 @@ public final class SetMatcher {
         }
         for run in runs.values { run.end() }
         return ending ?? .failed
+    }
+
+    // MARK: Doors
+
+    private static func readDoors(_ path: String?) -> DoorList {
+        let bytes = path.flatMap { try? File.readOwn($0, limit: maximumDoors) }
+        let json = bytes.flatMap { try? JSONValue(parsing: $0) }
+        return json.flatMap(DoorList.init(json:)) ?? .closed(owner: CurrentProcess.uid)
+    }
+
+    /// Bytes of the file that says who may come in.
+    private static let maximumDoors = 4 << 20
+
+    // As a worker does it: who may not be here any more loses its connections.
+    private func changeDoors() {
+        connections.shutDown(where: doors.change(Self.readDoors(options.doorsPath)))
     }
 
     // MARK: Subscribers
