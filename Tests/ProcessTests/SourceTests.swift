@@ -86,7 +86,11 @@ extension ProcessTests {
             let bus = try await BusHarness(virtual: nil, configuration: configuration("small.y4m"))
             for (file, size) in [("small.y4m", "64x48"), ("large.y4m", "128x96")] {
                 try await ffmpeg(
-                    bus, ["-f", "lavfi", "-i", "testsrc=size=\(size)", "-frames:v", "5", "\(folder.path)/\(file)"])
+                    bus,
+                    [
+                        "-f", "lavfi", "-i", "testsrc=size=\(size)", "-frames:v", "5", "-pix_fmt", "yuv420p",
+                        "\(folder.path)/\(file)",
+                    ])
             }
             try await bus.wait(for: "state/device/street/") { $0?["connected"] == true }
             #expect(try FrameReader(bus, "street", "native").next().header["width"] == 64)
