@@ -59,6 +59,7 @@ extension MethodTable {
             errors: [.rigNotFound]),
         Method(
             "rig.list", "Answers the rigs with their devices.",
-            result: .object([.required("rigs", .array(of: .reference("Rig")))], additional: true), needs: .nothing, feature: .rigs),
+            result: .object([.required("rigs", .array(of: .reference("Rig")))], additional: true), needs: .nothing,
+            feature: .rigs),
     ]
 }

@@ -272,8 +272,8 @@ public final class VirtualCamera: VideoSource {
         guard faults.isUnplugged else { return }
         faults.replug()
         controlTable = pristine
-        (selection, duration) = (VirtualFormats.initial, VirtualFormats.initialDuration)
-        let look = VirtualLook(controlTable)
-        state.update { $0.look = look }
+        (selection, duration) = (formats.initial, VirtualFormats.initialDuration)
+        state.update { [controlTable] in $0.follow(controlTable, set: nil, isStreaming: false) }
+        controlTable.absorb(state.current.optics)
     }
 }

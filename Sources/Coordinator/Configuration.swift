@@ -248,16 +248,6 @@ struct TableReader {
         return value
     }
 
-    mutating func number(
-        _ name: String, _ range: ClosedRange<Double>
-    ) throws(Configuration.ParseError) -> Double? {
-        guard take(name) else { return nil }
-        guard let value = table[name]?.double ?? table[name]?.int.map(Double.init), range.contains(value) else {
-            throw wrong(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return value
-    }
-
     mutating func strings(_ name: String) throws(Configuration.ParseError) -> [String]? {
         guard take(name) else { return nil }
         guard let array = table[name]?.array else { throw wrong(name, "must be a list of strings") }

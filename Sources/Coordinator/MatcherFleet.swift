@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import Glibc
+import JSON
 import LinuxIO
 import Logging
 import ZeroMQ

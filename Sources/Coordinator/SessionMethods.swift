@@ -210,7 +210,7 @@ extension Coordinator {
     /// The session, if the caller may change it.
     private func ownSession(_ call: Call) throws(BusError) -> SessionDesk.Entry {
         let entry = try sessions.entry(call.string("session") ?? "")
-        guard entry.session.mayBeChanged(by: call.caller.peer.uid, isAdmin: call.caller.isAdmin) else {
+        guard entry.session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(
                 .unauthorized, "The session is another user's; its own user and administrators may change it.",
                 ["status": "denied", "needed": "admin", "session": .string(entry.session.id)])

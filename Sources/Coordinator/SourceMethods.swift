@@ -85,7 +85,7 @@ extension Coordinator {
             }
             let owner = self.holder(call.caller)
             let isOwner = owner.pid == source.owner.pid && owner.startTime == source.owner.startTime
-            guard isOwner || call.caller.isAdmin else {
+            guard isOwner || self.permission.isAdmin(call.caller) else {
                 return respond(
                     .failure(
                         BusError(
