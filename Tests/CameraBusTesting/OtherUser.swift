@@ -23,11 +23,11 @@ public struct OtherUser: Sendable {
     public static let obstacle: String? = {
         guard CurrentProcess.uid == 0 else { return "only root can run programs as another user" }
         guard group != nil else { return "there is no group 'nogroup' or 'nobody'" }
-        guard let isRun = OtherUser.ends("camerabus", ["--version"]) else { return "there is no setpriv (util-linux)" }
+        guard let isRun = ends("camerabus", ["--version"]) else { return "there is no setpriv (util-linux)" }
         guard isRun else {
             return "another user can't run \(Programs.path("camerabus")): its folders are closed to others"
         }
-        guard OtherUser.ends(python, ["-c", "import zmq"]) == true else { return "another user's \(python) has no pyzmq" }
+        guard ends(python, ["-c", "import zmq"]) == true else { return "another user's \(python) has no pyzmq" }
         return nil
     }()
 
