@@ -31,7 +31,7 @@ struct BandwidthSentences {
 
     static func less(_ device: String, asked: StreamSetting, given: StreamSetting) -> String {
         let change = told(DegradePlan.Change(device: device, from: asked, to: given))
-        return "\(device) found no room on its bus and streams \(change)."
+        return "\(device) found no room on its bus or in memory and streams \(change)."
     }
 
     private static let otherPort = "stop one of them, or plug it into a port of another controller"
