@@ -179,6 +179,9 @@ final class Subscription {
 
     // MARK: Silence
 
+    /// How long a publisher that is alive may take to say so, nanoseconds.
+    private static let probePatience: Int64 = 3_000_000_000
+
     private func watchForSilence() {
         guard let silence = plan.silence else { return }
         let (due, overflow) = lastMessage.addingReportingOverflow(silence)
@@ -186,11 +189,12 @@ final class Subscription {
         guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForSilence() } }
         // Nobody has read meanwhile.
         if isPaused { return alarm(at: MonotonicClock.now() + 1_000_000_000) { $0.watchForSilence() } }
-        // This process may have been stopped, and what came meanwhile lies in the socket: the answer comes behind it.
+        // This process may have been stopped, and what came meanwhile lies in the socket: the answer comes behind it. Or its connection
+        // was cut for not reading, and has to come about again.
         let probe = hexadecimal(randomBytes(8))
         self.probe = probe
         try? socket.subscribe(Topic.ack(nonce: probe).text)
-        alarm(at: MonotonicClock.now() + 1_000_000_000) { $0.judgeSilence(after: probe) }
+        alarm(at: MonotonicClock.now() + Self.probePatience) { $0.judgeSilence(after: probe) }
     }
 
     private func judgeSilence(after probe: String) {

@@ -57,7 +57,7 @@ extension PixelFormat {
         }
         add(.colour, .jpeg, "MJPG,JPEG")
         add(.colour, .yuyv, "YUYV,YVYU,UYVY,VYUY,NV16,NV61,NM16,NM61,422P,YM16,YM61")
-        add(.colour, .nv12, "NV12,NV21,NM12,NM21")
+        add(.colour, .nv12, "NV12,NV21,NM12,NM21,420f")
         add(.colour, .i420, "YU12,YV12,YM12,YM21,411P,YUV9,YVU9")
         add(.colour, .rgb, "RGB3")
         add(.colour, .bgr, "BGR3,XR24,AR24,BGR4,BX24,BA24,RGB4,XB24,AB24,RX24,RA24,NV24,NV42,YM24,YM42")

@@ -74,7 +74,7 @@ import Testing
             _ = try Camerabus.command(["frames", "cam0", "-o", "h-%s.raw"])
             Issue.record("a name with %s was taken")
         } catch {
-            #expect(Camerabus.fullMessage(for: error).contains("behind '%' stands 'd'"))
+            #expect(Camerabus.fullMessage(for: error).contains("%s in -o's name goes with --set"))
         }
     }
 

@@ -66,5 +66,20 @@ extension ProcessTests {
             #expect(other.data["plan"]?["changes"]?.array?.map { $0["device"] } == ["cam1"])
             try await bus.stop()
         }
+
+        @Test func `a camera that finds no room takes less, and says so`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("fault.inject", ["device": "cam0", "fault": "noSpace", "milliseconds": 700])
+            let created = try client.call("session.create", ["preset": "high", "inputs": ["cam0"]])
+            let session = try #require(created["session"]?.string)
+            let wanted = try #require(created["resolved"]?.array?.first)
+            try client.call("session.start", ["session": .string(session)])
+            let state = try await bus.wait(for: "state/session/\(session)/") { $0?["state"] == "running" }
+            let told = state?["explanation"]?.array?.compactMap(\.string) ?? []
+            #expect(told.contains { $0.contains("found no room") }, "\(told)")
+            #expect(state?["resolved"]?.array?.first != wanted)
+            try await bus.stop()
+        }
     }
 }

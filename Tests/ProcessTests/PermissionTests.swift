@@ -285,7 +285,9 @@ extension ProcessTests {
         @Test func `without permission a command changes nothing and says what to type; reading goes on`() async throws
         {
             let bus = try await bus()
-            let before = try call(bus, "device.get", ["device": "cam0"])["device"]?["controls"]
+            // Before its worker has looked at it nothing is known of a camera.
+            let before = try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["brightness"] != nil }?[
+                "controls"]
             for arguments in [
                 ["set", "cam0", "brightness=17"], ["lock", "cam0", "--", "true"], ["name", "cam0", "mine"],
                 ["lock", "cam0", "--", "camerabus", "format", "cam0", "640x480"],

@@ -125,6 +125,33 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a camera whose clock drifts is matched with ever other frames, and never mixed`() async throws {
+            let bus = try await BusHarness(virtual: 3)
+            let client = try await bus.connect()
+            let raw = try RawClient(path: bus.directory.commandSocket)
+            _ = try await client.setRig("desk", devices: ["cam0", "cam1", "cam2"])
+            // A frame of the third comes one interval late after a second and a half.
+            try raw.call("fault.inject", ["device": "cam2", "fault": "drift", "partsPerMillion": 20_000])
+            let sets = try await client.frameSets("desk", "gray:64x0", newest: 64)
+            try await Deadline.usual.limit("sets from one end of the tolerance to the other") {
+                var checker = Checker(["cam0", "cam1", "cam2"])
+                var (earliest, latest) = (Int64.max, Int64.min)
+                while checker.whole < 40 || latest - earliest < 20_000_000 {
+                    let set = try await sets.next()
+                    checker.check(set)
+                    guard !set.header.isLate, let drifting = set.header.parts.last, drifting.frame != nil else {
+                        continue
+                    }
+                    earliest = min(earliest, drifting.offset)
+                    latest = max(latest, drifting.offset)
+                    // The spread tells how far apart the pictures are.
+                    #expect(set.header.spread >= abs(drifting.offset))
+                }
+            }
+            await client.close()
+            try await bus.stop()
+        }
+
         @Test func `sets go on over the death of the coordinator, and follow workers and the rig`() async throws {
             let bus = try await BusHarness(virtual: 3)
             let client = try await bus.connect()
