@@ -110,7 +110,8 @@ public struct AuthorizationBook: Hashable, Sendable {
         }
         if let before, before.reason == question.reason || question.reason == nil { return .pending(isNew: false) }
         questions[uid, default: [:]][media] = question
-        return .pending(isNew: true)
+        // Another reason for the same is no news to anybody but who looks: else one user could fill the log with them.
+        return .pending(isNew: before?.reason == nil)
     }
 
     /// The bus asks for a user who has tried: once, until that is reset.

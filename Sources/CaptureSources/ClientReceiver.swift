@@ -36,7 +36,7 @@ final class ClientReceiver: Sendable {
     /// Frames go there from now on.
     func start(_ queue: VirtualQueue) { shared.queue.withLock { $0 = queue } }
 
-    /// Frames go nowhere from now on. One that is being read is not published any more.
+    /// Frames go nowhere from now on. Of one that is being read nothing more comes into its slot, and it is not published.
     func stop() { shared.queue.withLock { $0 = nil } }
 
     /// Ends the thread and waits for it. To be called once.
@@ -217,8 +217,19 @@ final class ClientReceiverRun: @unchecked Sendable {
             }
         }
         let left = writer.wanted - writer.count
-        if let base = writer.slot?.regions[0].baseAddress {
-            return Glibc.read(writer.rawValue, base + writer.count, left)
+        if let slot = writer.slot, let base = slot.regions[0].baseAddress {
+            // Not into the memory of a stream that is over: somebody may have it who may not see this any more.
+            let count = shared.queue.withLock { current -> Int? in
+                guard current === writer.queue else { return nil }
+                let count = Glibc.read(writer.rawValue, base + writer.count, left)
+                return count < 0 ? -Int(errno) : count
+            }
+            if let count {
+                if count < 0 { errno = Int32(-count) }
+                return count < 0 ? -1 : count
+            }
+            writer.queue?.release(slot)
+            writer.slot = nil
         }
         return scratch.withUnsafeMutableBytes { Glibc.read(writer.rawValue, $0.baseAddress, min($0.count, left)) }
     }

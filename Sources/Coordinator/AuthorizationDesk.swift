@@ -60,14 +60,12 @@ final class AuthorizationDesk {
         book.mayChange(uid: uid, groups: [gid], media: media)
     }
 
-    /// Lets the caller change what is of these media; where none is named, if there is any that it may change.
+    /// Lets the caller change what is of these media.
     ///
     /// - Throws: `unauthorized` {status, needed}, with what is to be done.
-    func authorize(_ caller: Caller, _ media: Set<AuthorizationMedia>) throws(BusError) {
+    func authorize(_ caller: Caller, _ needed: Set<AuthorizationMedia>) throws(BusError) {
         let (uid, gid) = (caller.peer.uid, caller.peer.gid)
-        let named = AuthorizationMedia.allCases.filter(media.contains)
-        if named.isEmpty, AuthorizationMedia.ofDevices.contains(where: { mayChange(uid: uid, gid: gid, $0) }) { return }
-        for media in named.isEmpty ? [.video] : named where !mayChange(uid: uid, gid: gid, media) {
+        for media in AuthorizationMedia.allCases where needed.contains(media) && !mayChange(uid: uid, gid: gid, media) {
             throw refusal(caller, media)
         }
     }
@@ -161,11 +159,6 @@ final class AuthorizationDesk {
     func tried(uid: UInt32, gid: UInt32, pid: Int32, _ media: AuthorizationMedia, program: String) {
         let question = AuthorizationBook.Question(reason: nil, since: BookKeeper.now, pid: pid, program: program)
         if book.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
-    }
-
-    /// The same of a caller, for what it has called.
-    func tried(_ caller: Caller, _ media: AuthorizationMedia, program: String) {
-        tried(uid: caller.peer.uid, gid: caller.peer.gid, pid: caller.peer.pid, media, program: program)
     }
 
     private func tellAsked(_ uid: UInt32, _ media: AuthorizationMedia, _ question: AuthorizationBook.Question) {

@@ -20,14 +20,15 @@ extension Coordinator {
                 uniquingKeysWith: { first, _ in first }))
     }
 
-    /// Refuses what changes anything to who may not; by the media of the devices that the params name.
+    /// Refuses what changes anything to who may not; by the media of the devices that the params name. What names none, or names them
+    /// by a rig, a session or a profile, is about cameras.
     func checkPermission(_ method: Method, _ caller: Caller, _ params: JSONValue) throws(BusError) {
         guard method.needs == .permission else { return }
         var devices = params["device"]?.string.map { [$0] } ?? []
         devices += params["devices"]?.string.map { [$0] } ?? params["devices"]?.array?.compactMap(\.string) ?? []
         devices += params["changes"]?.array?.compactMap { $0["device"]?.string } ?? []
-        let media = devices.compactMap { fleet.workers[$0].map { $0.device.identity.authorizationMedia } }
-        try permission.authorize(caller, Set(media))
+        let media = devices.map { fleet.workers[$0]?.device.identity.authorizationMedia ?? .video }
+        try permission.authorize(caller, media.isEmpty ? [.video] : Set(media))
     }
 
     func authorizationStatus(_ call: Call, _ respond: @escaping Responder) {
@@ -141,8 +142,7 @@ extension Coordinator {
         guard !isStopping else { return }
         for worker in fleet.workers.values { admit(worker) }
         matchers.admit(permission.book.doors(.video))
-        endUnauthorizedLocks()
-        sessions.stopUnauthorized { [self] in isUnauthorized($0, $1) }
+        endUnauthorized()
     }
 
     /// Tells a worker who may come in.
@@ -150,9 +150,11 @@ extension Coordinator {
         worker.order(.admit(permission.book.doors(worker.device.identity.authorizationMedia)))
     }
 
-    /// Ends locks, and waits for them, of those who may not change their devices any more.
-    func endUnauthorizedLocks() {
+    /// Ends what those have who may not change their devices any more: locks, waits for them, sessions, sources.
+    func endUnauthorized() {
         locks.endUnauthorized { [self] in isUnauthorized($0, $1) }
+        sessions.stopUnauthorized { [self] in isUnauthorized($0, $1) }
+        sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }
 
     private func isUnauthorized(_ holder: LockHolder, _ devices: [String]) -> Bool {

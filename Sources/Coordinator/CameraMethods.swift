@@ -35,7 +35,9 @@ extension Coordinator {
                 let canLock = worker.status["supports"]?["exposureMode"]?.array?.contains("locked") ?? false
                 members["willLock"] = .bool(wantsLock && canLock)
                 respond(.success(.object(members)))
-                if wantsLock, canLock { self.exposures.begin(worker, caller: self.holder(call.caller)) }
+                if wantsLock, canLock {
+                    self.exposures.begin(worker, caller: self.holder(call.caller), fence: fence)
+                }
             }
         }
     }

@@ -80,7 +80,7 @@ extension Coordinator {
             locks.keepOnly(Set(fleet.deviceIDs))
             sessions.devicesKnown()
         }
-        endUnauthorizedLocks()
+        endUnauthorized()
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
         exposures.ended(Set(fleet.workers.values.map(\.device.identity.uniqueID)))

@@ -8,12 +8,15 @@ import LinuxIO
 final class ExposureDesk {
     private final class Wish {
         let caller: LockHolder
+        /// Of the lock that it was asked under.
+        let fence: UInt64
         /// The format that it was asked in.
         let format: JSONValue
         var timer: Loop.Token?
 
-        init(caller: LockHolder, format: JSONValue) {
+        init(caller: LockHolder, fence: UInt64, format: JSONValue) {
             self.caller = caller
+            self.fence = fence
             self.format = format
         }
     }
@@ -44,9 +47,9 @@ final class ExposureDesk {
     }
 
     /// The exposure is to be locked when it has settled. Replaces an earlier wish.
-    func begin(_ worker: Worker, caller: LockHolder) {
+    func begin(_ worker: Worker, caller: LockHolder, fence: UInt64) {
         cancel(worker)
-        let wish = Wish(caller: caller, format: worker.status["activeFormat"] ?? .null)
+        let wish = Wish(caller: caller, fence: fence, format: worker.status["activeFormat"] ?? .null)
         wishes[worker.device.identity.uniqueID] = wish
         if worker.status["controls"]?["adjustingExposure"]?.bool == nil {
             wish.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak worker] in
@@ -89,8 +92,8 @@ final class ExposureDesk {
         cancel(worker)
         let device = worker.device.id
         let present = locks.table.lock(on: device)
-        // Whoever asked for it and has the lock by now is not somebody else.
-        if let present, present.holder == wish.caller {
+        // Whoever asked for it and has the lock by now is not somebody else, nor is whoever asked under a lock that was handed on.
+        if let present, present.holder == wish.caller || present.fence == wish.fence {
             return lock(device, present.fence) {}
         }
         var own = LockDesk.Wish(devices: [device], holder: Self.own, isTransient: true)

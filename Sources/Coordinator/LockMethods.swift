@@ -141,7 +141,7 @@ extension Coordinator {
     }
 
     // Who chooses a format has chosen it for his session too (inputPriority).
-    private func tellSessions(
+    func tellSessions(
         of holder: LockHolder, _ changes: [(device: String, change: JSONValue, path: String)]
     ) {
         for (device, change, path) in changes {

@@ -47,6 +47,7 @@ final class MatcherFleet {
             doors = list
         } catch {
             logger.error("who may see sets can't be written", metadata: ["error": "\(error)"])
+            doors = nil
             // Better nobody than somebody who may not: without the file they let nobody in.
             File.remove(launch().runtimeDirectory.doorsFile)
         }
@@ -138,6 +139,8 @@ private final class Matcher {
         switch LockFile.holder(of: directory.matcherLock(name)) {
         case .somebody(let owner?):
             inherited = owner
+            // It has the doors of the coordinator before this one.
+            owner.send(SIGUSR1)
             token = loop.watch(.descriptor(owner.rawValue)) { [weak self] in self?.ended() }
             policy.started(at: MonotonicClock.now())
         case .somebody(nil):

@@ -91,7 +91,11 @@ extension Coordinator {
                 batch.changes.append((device, change, device))
                 leftOut += missed
             }
-            carryOut(batch, token: call.string("lock"), call) { respond($0.map { Self.told(leftOut, $0) }) }
+            let holder = holder(call.caller)
+            carryOut(batch, token: call.string("lock"), call) { [weak self, batch] result in
+                if let self, !batch.isDryRun, case .success = result { tellSessions(of: holder, batch.changes) }
+                respond(result.map { Self.told(leftOut, $0) })
+            }
         } catch {
             respond(.failure(error))
         }

@@ -125,7 +125,7 @@ extension SessionDesk {
 
     /// Decides the device anew, and has it set so.
     func review(_ device: String) {
-        guard isSettled else { return }
+        guard isSettled, !hasEnded else { return }
         let claims = claims(on: device)
         let stage = stages[device] ?? SessionStage(device: device)
         guard !stage.isApplying else {

@@ -60,12 +60,14 @@ final class SessionDesk {
     /// It is known which devices there are.
     var isSettled = false
     private var saveTimer: Loop.Token?
-    private var hasEnded = false
+    private(set) var hasEnded = false
 
     static let maximumSessions = 256
     static let maximumSessionsOfUser = 64
     /// How long a reply waits for the session to run, milliseconds: who asks wants to know, but not for ever.
     static let patience: Int64 = 5000
+    /// Replies that wait for one session; a further one is given at once.
+    private static let maximumWaiting = 64
     private static let saveInterval: Int64 = 1000
 
     init(
@@ -221,7 +223,9 @@ final class SessionDesk {
 
     /// Calls the body when the session runs, is interrupted, or is as it is to be; or after a while in any case.
     func whenSettled(_ id: String, _ body: @escaping () -> Void) {
-        guard let entry = entries[id], !isSettled(entry) else { return body() }
+        guard let entry = entries[id], !isSettled(entry), entry.waiting.count < Self.maximumWaiting else {
+            return body()
+        }
         let timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak entry] in
             guard let entry else { return }
             let due = entry.waiting.prefix(1)

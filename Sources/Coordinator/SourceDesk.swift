@@ -1,6 +1,7 @@
 import BusProtocol
 import BusServer
 import CaptureCore
+import Glibc
 import JSON
 import LinuxIO
 import Logging
@@ -28,12 +29,33 @@ final class SourceDesk {
         self.logger = logger
         holders = HolderWatch(loop)
         holders.onEnd = { [weak self] pid, startTime in self?.ended(pid: pid, startTime: startTime) }
-        let bytes = (try? File.readOwn(path, limit: 1 << 20)) ?? []
-        let kept = bytes.withUnsafeBytes { try? JSONValue(parsing: $0) }?["sources"]?.array ?? []
+        let kept = Self.kept(path, logger)
         for source in kept.compactMap(ClientSource.init(json:)) where watch(source) {
             sources[source.uniqueID] = source
         }
         if kept.count != sources.count { save() }
+    }
+
+    private static func kept(_ path: String, _ logger: Logger) -> [JSONValue] {
+        do {
+            let kept = try JSONValue(parsing: try File.readOwn(path, limit: 1 << 20))
+            return kept["sources"]?.array ?? []
+        } catch {
+            // There is none at the first start.
+            if (error as? SystemError)?.code != ENOENT {
+                logger.error(
+                    "which devices clients had made can't be read, and is forgotten", metadata: ["error": "\(error)"])
+            }
+            return []
+        }
+    }
+
+    /// Takes the devices away whose owners may not make any.
+    func deleteUnauthorized(_ isUnauthorized: (LockHolder) -> Bool) {
+        let gone = sources.filter { isUnauthorized($0.value.owner) }.map(\.key)
+        guard !gone.isEmpty else { return }
+        for uniqueID in gone { remove(uniqueID) }
+        onChange?()
     }
 
     private func watch(_ source: ClientSource) -> Bool {

@@ -52,6 +52,9 @@ extension Coordinator {
         guard !Slug.name(name, limit: 32).isEmpty else {
             throw .invalidParams("name", "must have a letter or digit of ASCII")
         }
+        guard !rigs.isRig(Slug.name(name, limit: 32)) else {
+            throw .invalidParams("name", "'\(name)' is the name of a rig")
+        }
         let format = call.params["format"]
         let width = Int(clamping: format?["width"]?.integer ?? 0)
         let height = Int(clamping: format?["height"]?.integer ?? 0)

@@ -53,7 +53,13 @@ extension DeviceKeeper {
         rampingZoom = control.name
         generation += 1
         commitZoom(control.name, .integer(scale.value(to)), now)
-        try readForZoom()
+        do throws(BusError) {
+            try readForZoom()
+        } catch {
+            // It has not begun.
+            rampingZoom = nil
+            throw error
+        }
         let pace = now.configuration.frameDuration.map { Int64($0.seconds * 1_000_000_000) } ?? 33_333_333
         return ZoomCourse(
             ramp: ZoomRamp(from: from, to: to, rate: wish.rate, start: time), map: scale,

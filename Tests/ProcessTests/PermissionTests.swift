@@ -282,6 +282,37 @@ extension ProcessTests {
 
         // MARK: Commands
 
+        @Test func `permission for sound is none for cameras, whatever they are named by`() async throws {
+            let bus = try await bus()
+            _ = try call(bus, "rig.set", ["name": "desk", "devices": ["cam0"]])
+            let granted = try await bus.run("camerabus", ["allow", "\(Self.user.uid)", "audio"])
+            try #require(granted.status == 0, "\(granted)")
+            for arguments in [
+                ["lock", "desk", "--", "true"], ["session", "create", "cam0"], ["rigs", "delete", "desk"],
+                ["rigs", "set", "other", "cam0"], ["profiles", "save", "day", "cam0"],
+            ] {
+                let result = try await bus.run("camerabus", arguments, as: Self.user)
+                #expect(result.status == 1, "\(arguments): \(result)")
+                #expect(result.standardError.contains("unauthorized"), "\(arguments): \(result)")
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a session ends when its user may not use the camera any more`() async throws {
+            let bus = try await bus()
+            try await allow(bus, Self.user)
+            let made = try await bus.run("camerabus", ["session", "create", "cam0", "--start"], as: Self.user)
+            try #require(made.status == 0, "\(made)")
+            let session = try #require(try call(bus, "session.list")["sessions"]?.array?.first?["id"]?.string)
+            try await bus.wait(for: "state/session/\(session)/") { $0?["state"] == "running" }
+            try await deny(bus, Self.user)
+            try await bus.wait(for: "state/session/\(session)/") {
+                $0?["state"] == "stopped" && $0?["error"]?["reason"] == "unauthorized"
+            }
+            try await bus.wait(for: "state/device/cam0/") { $0?["isStreaming"] == false }
+            try await bus.stop()
+        }
+
         @Test func `without permission a command changes nothing and says what to type; reading goes on`() async throws
         {
             let bus = try await bus()
