@@ -27,7 +27,8 @@ import Testing
 
     /// The other end: a plain socket.
     private final class Writer {
-        let descriptor: Int32
+        /// -1: it is closed, and the number may be another's.
+        private var descriptor: Int32
 
         init(_ path: String) throws {
             descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
@@ -47,7 +48,10 @@ import Testing
 
         deinit { close() }
 
-        func close() { Glibc.close(descriptor) }
+        func close() {
+            if descriptor >= 0 { Glibc.close(descriptor) }
+            descriptor = -1
+        }
 
         static func head(_ bytes: Int, _ time: Int64 = 0, magic: String = "CBF1") -> [UInt8] {
             let size = withUnsafeBytes(of: UInt32(bytes).littleEndian) { Array($0) }
