@@ -19,6 +19,8 @@ extension ProcessTests {
         }
 
         private static let user = OtherUser.first
+        /// What somebody who may looks at meanwhile: so small that the sockets hold what comes while he does something else.
+        private static let witnessed = "gray:64x36@10"
 
         /// Comes again and again on one lane, and says what it gets: 'frame' and when that was captured, 'in' and 'out' when its
         /// connection comes and goes; of a ring also 'written' when memory changes that it was given before.
@@ -172,7 +174,7 @@ extension ProcessTests {
             _ lane: Lane, _ rendition: String
         ) async throws {
             let bus = try await bus()
-            let witness = try FrameReader(bus, "cam0", "native@10")
+            let witness = try FrameReader(bus, "cam0", Self.witnessed)
             let stranger = try watch(bus, lane, as: Self.user, rendition)
             // By trying it has asked; it was at the door, and was not let in.
             try await isAsked(bus, Self.user)
@@ -254,7 +256,7 @@ extension ProcessTests {
                     print("count", count, closed, flush=True)
                     time.sleep(0.02)
                 """
-            let witness = try FrameReader(bus, "cam0", "native@10")
+            let witness = try FrameReader(bus, "cam0", Self.witnessed)
             let stranger = try bus.start(OtherUser.python, ["-c", script, bus.directory.path], as: Self.user)
             try await eventually { lines(stranger, "count").count > 3 }
             try await deny(bus, Self.user)
