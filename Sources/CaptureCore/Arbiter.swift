@@ -1,4 +1,4 @@
-/// Decides how a device streams that several want something of (C5).
+/// Decides how a device streams that several want something of.
 ///
 /// Those are served in the order of their priority, then of their age, sessions before mere subscribers; each in turn is
 /// served if one format of the device does for it and for all before it, and is else interrupted by the one it can't go

@@ -60,7 +60,7 @@ public struct CameraControlMap: Sendable {
         return min(traits.videoMaxZoomFactor ?? most, most)
     }
 
-    /// What `zoomValue` spans (R2).
+    /// What `zoomValue` spans.
     public var maxZoomFactor: Double { min(videoMaxZoomFactor, zoomLimit) }
 
     /// The control that the zoom factor is made of.

@@ -1,7 +1,7 @@
 public import BusProtocol
 import JSON
 
-/// Checks what is asked of a device against what it can do, before anything is touched (B9).
+/// Checks what is asked of a device against what it can do, before anything is touched.
 ///
 /// What the design leaves open is decided so:
 /// - A size without a pixel format takes the present pixel format if it has the size; else uncompressed colour, if that
