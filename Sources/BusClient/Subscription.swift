@@ -124,6 +124,8 @@ final class Subscription {
             if let probe, topic.elementsEqual(Topic.ack(nonce: probe).bytes) { judgeSilence(after: probe) }
             return
         } else if topic.elementsEqual(Topic.welcome.text.utf8) {
+            // The connection is a new one, by which nothing can have come so far: silence begins here.
+            lastMessage = now
             return
         } else {
             lastMessage = now
@@ -179,8 +181,11 @@ final class Subscription {
 
     // MARK: Silence
 
-    /// How long a publisher that is alive may take to say so, nanoseconds.
-    private static let probePatience: Int64 = 3_000_000_000
+    /// How long a publisher that is alive may take to say so: steps, and nanoseconds of each.
+    private static let probeSteps = 10
+    private static let probeStep: Int64 = 300_000_000
+    /// An alarm that is so late was slept through, nanoseconds.
+    private static let oversleeping: Int64 = 300_000_000
 
     private func watchForSilence() {
         guard let silence = plan.silence else { return }
@@ -194,13 +199,32 @@ final class Subscription {
         let probe = hexadecimal(randomBytes(8))
         self.probe = probe
         try? socket.subscribe(Topic.ack(nonce: probe).text)
-        alarm(at: MonotonicClock.now() + Self.probePatience) { $0.judgeSilence(after: probe) }
+        awaitAnswer(to: probe, steps: Self.probeSteps)
+    }
+
+    // In steps, as this process may be stopped once more meanwhile: only time in which it was awake counts.
+    private func awaitAnswer(to probe: String, steps: Int) {
+        let due = MonotonicClock.now() + Self.probeStep
+        alarm(at: due) { subscription in
+            guard probe == subscription.probe else { return }
+            guard MonotonicClock.now() - due < Self.oversleeping else {
+                subscription.withdrawProbe()
+                return subscription.watchForSilence()
+            }
+            guard steps > 1 else { return subscription.judgeSilence(after: probe) }
+            subscription.awaitAnswer(to: probe, steps: steps - 1)
+        }
+    }
+
+    private func withdrawProbe() {
+        guard let probe else { return }
+        self.probe = nil
+        try? socket.unsubscribe(Topic.ack(nonce: probe).text)
     }
 
     private func judgeSilence(after probe: String) {
         guard probe == self.probe, let silence = plan.silence else { return }
-        self.probe = nil
-        try? socket.unsubscribe(Topic.ack(nonce: probe).text)
+        withdrawProbe()
         let (due, overflow) = lastMessage.addingReportingOverflow(silence)
         guard !overflow, due <= MonotonicClock.now() else { return watchForSilence() }
         fail(.silent(silenceReport(silence)))

@@ -246,7 +246,7 @@ def main() -> int:
         if options.source:
             figures = json.loads(options.source.read_text(encoding="utf-8"))
         else:
-            for name in ("camerabusd", "camerabus-worker"):
+            for name in () if options.list else ("camerabusd", "camerabus-worker"):
                 if not (options.bin / name).exists():
                     say(f"{options.bin / name} is not there: make build")
                     return 1
