@@ -53,9 +53,26 @@ extension USBTests {
                 #expect(Set(told) == Set(driver))
                 for (name, value) in own { #expect(try camera.command("get \(name)") == value) }
             }
+            // The other way round: what somebody else sets is told in the model's units.
+            // Only of a device that is open, and a lock would keep others out.
+            try usb.configure([["device": .string(id), "activeFormat": USBBus.format, "frameRate": 5]])
+            let frames = try FrameRecorder(usb.bus, id, "native")
+            _ = try await frames.first(by: USBBus.patience) { $0.isFrame }
+            _ = try KernelTests.v4l2ctl([
+                "-d", node, "--set-ctrl", "auto_exposure=1,exposure_time_absolute=400,zoom_absolute=500",
+            ])
+            try await usb.wait(id) { device in
+                device["controls"]?["exposureDuration"] == .number(0.04)
+                    && device["controls"]?["exposureMode"] == "custom"
+                    && device["controls"]?["videoZoomFactor"] == 5 && device["controls"]?["zoomValue"] == 1
+            }
+            // A camera that zooms by itself, as with a knob at its lens.
+            try camera.command("set zoom 300")
+            try await usb.wait(id) { $0["controls"]?["videoZoomFactor"] == 3 }
             let refusal = try usb.client.refusal(
                 "device.expose", ["device": .string(id), "point": ["x": 0.5, "y": 0.5]])
             #expect(refusal?.reason == .controlUnsupported)
+            frames.stop()
             camera.unplug()
             try await usb.bus.stop(by: USBBus.patience)
         }

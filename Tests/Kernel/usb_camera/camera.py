@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import descriptors
-from controls import SET_CUR, Control, Controls, Refused
+from controls import ASYNCHRONOUS, SET_CUR, Control, Controls, Refused
 from descriptors import STATUS_ENDPOINT, VIDEO_ENDPOINT
 from stream import Stream
 from vhci import Cancel, Port, Transfer
@@ -21,7 +21,7 @@ class Camera:
         self.serial = serial
         self.controls = Controls()
         self.stream = Stream()
-        self.late: list[tuple[float, Transfer]] = []
+        self.late: list[tuple[float, Transfer, Control]] = []
         self.status: list[Transfer] = []
 
     # What the kernel asks for
@@ -40,7 +40,7 @@ class Camera:
 
     def give_up(self, cancel: Cancel, port: Port) -> None:
         before = len(self.late) + len(self.status)
-        self.late = [(due, transfer) for due, transfer in self.late if transfer.number != cancel.transfer]
+        self.late = [entry for entry in self.late if entry[1].number != cancel.transfer]
         self.status = [transfer for transfer in self.status if transfer.number != cancel.transfer]
         was_other = len(self.late) + len(self.status) < before
         port.cancelled(cancel, was_other or self.stream.forget(cancel.transfer))
@@ -82,28 +82,39 @@ class Camera:
             port.answer(transfer, None)
         elif request != SET_CUR:
             port.answer(transfer, control.answer(request))
-        elif control.slow_sets:
-            control.slow_sets -= 1
-            control.take(transfer.data)
-            self.late.append((now + control.slow_seconds, transfer))
         else:
             control.take(transfer.data)
-            port.answer(transfer, b"")
+            if control.slow_sets:
+                control.slow_sets -= 1
+                self.late.append((now + control.slow_seconds, transfer, control))
+            else:
+                self.has_set(control, transfer, port)
+
+    def has_set(self, control: Control, transfer: Transfer, port: Port) -> None:
+        port.answer(transfer, b"")
+        if control.info & ASYNCHRONOUS:
+            self.tell(control, port)
+
+    def tell(self, control: Control, port: Port) -> None:
+        """The status packet of section 2.4.2.2: uvcvideo tells of an asynchronous control's change only when it comes."""
+        if self.status:
+            packet = bytes([1, control.entity, 0, control.selector, 0]) + control.encode(control.value)
+            port.answer(self.status.pop(0), packet)
 
     # What is to be done in its own time
 
     def wake(self, now: float) -> float | None:
         """In how many seconds there is something to do; None: when the next request or command comes."""
-        moments = [due - now for due, _ in self.late]
+        moments = [due - now for due, _, _ in self.late]
         if (picture := self.stream.wake(now)) is not None:
             moments.append(picture)
         return max(0.0, min(moments)) if moments else None
 
     def work(self, port: Port, now: float) -> None:
-        for due, transfer in self.late:
+        for due, transfer, control in self.late:
             if due <= now:
-                port.answer(transfer, b"")
-        self.late = [(due, transfer) for due, transfer in self.late if due > now]
+                self.has_set(control, transfer, port)
+        self.late = [entry for entry in self.late if entry[0] > now]
         self.stream.work(port, now)
 
     # What a test asks for
@@ -137,6 +148,4 @@ class Camera:
         if not control.minimum <= value <= control.maximum:
             raise Refused(f"{control.name} has values from {control.minimum} to {control.maximum}")
         control.value = value
-        if self.status:
-            packet = bytes([1, control.entity, 0, control.selector, 0]) + control.encode(value)
-            port.answer(self.status.pop(0), packet)
+        self.tell(control, port)
