@@ -269,6 +269,7 @@ final class DeviceDirector {
 
     private func stopped() {
         frames.forget()
+        let ring = run?.ring
         run = nil
         thread.perform { keeper throws(SourceError) in
             try keeper.stop()
@@ -277,6 +278,8 @@ final class DeviceDirector {
             if case .failure(let failure) = result {
                 logger.warning("stream can't be stopped in order", metadata: ["error": "\(failure)"])
             }
+            // Only now: till then the device has written into it, and a closed ring is promised to stay as it is.
+            ring?.close()
             perform(life.stopped(at: MonotonicClock.now()))
         }
     }

@@ -57,6 +57,9 @@ final class NativeRing: SlotMemory {
 
     func take() -> Int? { writer.take() }
 
+    /// Tells the readers that no more comes: when the device writes to it no more.
+    func close() { writer.close(.ended) }
+
     /// Publishes a frame that the device has written to its slot.
     ///
     /// - Returns: nil, and nothing is done, for a frame that is not whole.

@@ -104,10 +104,10 @@ final class StreamRun {
         if !isOver, chain?.mayRequest(at: MonotonicClock.now()) == true { onKeyframeWanted?() }
     }
 
-    /// Takes no more frames, and calls the body as soon as all that were lent have come back.
+    /// Takes no more frames, and calls the body as soon as all that were lent have come back. The device may still fill slots:
+    /// the ring is to be closed when it has stopped.
     func end(then body: @escaping () -> Void) {
         stopWatching()
-        ring.writer.close(.ended)
         isOver = true
         whenHome = body
         tellIfHome()
