@@ -111,6 +111,9 @@ extension BusError {
             .presetUnsupported, "A device of the session has no format for this preset.",
             [.required("supported", .array(of: .string()))]),
         Meaning(.sessionNotFound, "There is no such session, or not any more."),
+        Meaning(
+            .interrupted, "There are no pictures for now; they come again by themselves.",
+            [.required("interruption", .string().described("As the reason of a session's interruption."))]),
         Meaning(.cannotAddInput, "The session can't have this input.", [.required("why", .string())]),
         Meaning(.cannotAddOutput, "The session can't have this output.", [.required("why", .string())]),
     ]
@@ -135,7 +138,6 @@ extension BusError {
 
     private static let reserved = [
         Meaning(.sessionNotRunning, "Reserved for sessions.", isInUse: false),
-        Meaning(.interrupted, "Reserved for sessions.", isInUse: false),
         Meaning(.photoSettingsReused, "Reserved for photos.", isInUse: false),
         Meaning(.photoFormatUnavailable, "Reserved for photos.", isInUse: false),
         Meaning(.recordingInProgress, "Reserved for movies.", isInUse: false),

@@ -2,7 +2,7 @@ extension MethodTable {
     /// What a virtual device can be told to suffer.
     public static let faultNames = [
         "stall", "crash", "busy", "slow", "refuse", "meddle", "unplug", "replug", "corrupt", "noSpace", "rate", "drift",
-        "none",
+        "pressure", "none",
     ]
 
     /// The members that say which fault it is, and how bad.
@@ -11,7 +11,7 @@ extension MethodTable {
         .optional(
             "milliseconds",
             Schema.reference("Milliseconds").described(
-                "How long: of stall, noSpace and unplug (absent: for good), of busy (absent: the next start only), or of each slow call."
+                "How long: of stall, noSpace, pressure and unplug (absent: for good), of busy (absent: the next start only), or of each slow call."
             )),
         .optional(
             "control",
@@ -26,6 +26,9 @@ extension MethodTable {
         .optional(
             "partsPerMillion",
             .integer(min: -100_000, max: 100_000).described("How much too fast the device's clock runs (drift).")),
+        .optional(
+            "level", Schema.reference("SystemPressureLevel").described("How much pressure the device says it is under.")
+        ),
     ]
 
     static let faults = [

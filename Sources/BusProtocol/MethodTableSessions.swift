@@ -87,7 +87,7 @@ extension MethodTable {
             feature: .sessions,
             errors: [
                 .sessionNotFound, .deviceNotFound, .cannotAddInput, .deviceBusy, .deviceDisconnected, .deviceInUse,
-                .workerCrashed, .cancelled,
+                .workerCrashed, .interrupted, .cancelled,
             ] + wishes + locks),
     ]
 

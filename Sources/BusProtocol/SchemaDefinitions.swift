@@ -2,6 +2,7 @@ extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
     public static let definitions = [
         commonDefinitions, cameras, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
+        pressureDefinitions,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }
@@ -261,6 +262,7 @@ extension Schema {
                     Schema.choice(["record", "default", "refused", "unsupported"]).orNull.described(
                         "Whether the kernel keeps other programs from changing it (record); null: it is closed.")),
                 .optional("notRestored", .array(of: .reference("NotRestored"))),
+                .optional("systemPressureState", .reference("SystemPressureState")),
                 .required("worker", .reference("Worker")),
                 .required(
                     "error",
@@ -279,6 +281,8 @@ extension Schema {
                             [.required("reason", .string(minLength: 1)), .required("message", .string())],
                             additional: true)
                     ).described("What is wrong with how the bus is set up.")),
+                .optional("systemPressureState", .reference("SystemPressureState")),
+                .optional("systemPressureSources", .reference("SystemPressureSources")),
             ], additional: true
         ).described("The bus itself: state/bus/."),
         "LockWait": .object(

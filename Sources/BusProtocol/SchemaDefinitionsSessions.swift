@@ -91,7 +91,10 @@ extension Schema {
         "SessionInterruption": .object(
             [
                 .required("reason", .string()), .required("device", Schema.string().orNull),
-                .required("by", .any.described("Who has it: {session or lock, holder}; null: nobody can be named.")),
+                .required(
+                    "by",
+                    .any.described(
+                        "Who has it: {session or lock, holder}; {systemPressureState}; null: nobody can be named.")),
                 .required("message", .string()),
             ], additional: true),
         "Session": .object(

@@ -138,6 +138,8 @@ extension TopicTable {
             .optional(
                 "holder", Schema.reference("Holder").orNull.described("Of exposureLockFailed: who has the lock.")),
             .optional("resolution", .boolean.described("Of sourceChanged: the picture has another size.")),
+            .optional("level", Schema.reference("SystemPressureLevel").described("Of systemPressureChanged.")),
+            .optional("factors", .array(of: .string()).described("Of systemPressureChanged: what has reached it.")),
         ], additional: true)
 
     private static let sessionEvent = Schema.object(
@@ -150,7 +152,9 @@ extension TopicTable {
             .optional("device", Schema.string().orNull.described("Of wasInterrupted: the input that it is about.")),
             .optional(
                 "by",
-                .any.described("Of wasInterrupted: {session or lock, holder}; null where nobody can be named.")),
+                .any.described(
+                    "Of wasInterrupted: {session or lock, holder}, {systemPressureState}, or null where nobody can be named."
+                )),
             .optional("message", .string().described("Of wasInterrupted: one sentence for people.")),
             .optional(
                 "error",

@@ -3,15 +3,14 @@ public import JSON
 
 /// Why a session has no pictures for now: AVFoundation's `AVCaptureSession.InterruptionReason`, and what Linux adds.
 public enum InterruptionReason: String, Hashable, Sendable, CaseIterable {
-    case videoDeviceNotAvailableInBackground
-    case audioDeviceInUseByAnotherClient
+    /// Another session's, or a lock's.
     case videoDeviceInUseByAnotherClient
+    /// The machine or the device is under too much pressure to go on.
     case videoDeviceNotAvailableDueToSystemPressure
-    /// Never sent; AVFoundation's name is kept free.
-    case videoDeviceNotAvailableWithMultipleForegroundApps
+    /// It is not plugged in.
     case deviceDisconnected
+    /// A program's beside the bus.
     case deviceInUseByForeignProcess
-    case reconfiguration
 }
 
 /// How a device streams, or is to.

@@ -24,6 +24,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case unlock
         /// Running sessions want the device's pictures, or none does any more.
         case session(isRunning: Bool)
+        /// The device is not to stream, whoever wants its pictures, or may again.
+        case halt(Bool)
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
         case readControls
         /// Begins a zoom ramp. Answers {generation, from, to, rate, milliseconds}.
@@ -44,7 +46,7 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Takes something back or closes it. There are never more of these than of what they end, so they count against no limit.
         public var endsTransaction: Bool {
             switch self {
-            case .rollBack, .finish, .unlock, .lock, .session, .plugged, .admit, .stop: true
+            case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .admit, .stop: true
             default: false
             }
         }
@@ -101,6 +103,9 @@ public struct WorkerOrder: Hashable, Sendable {
         case .session(let isRunning):
             members["do"] = "session"
             members["running"] = .bool(isRunning)
+        case .halt(let isOn):
+            members["do"] = "halt"
+            members["on"] = .bool(isOn)
         case .readControls: members["do"] = "readControls"
         case .rampZoom(let wish):
             members["do"] = "rampZoom"
@@ -148,6 +153,9 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("session", _):
             guard let isRunning = json["running"]?.bool else { return nil }
             action = .session(isRunning: isRunning)
+        case ("halt", _):
+            guard let isOn = json["on"]?.bool else { return nil }
+            action = .halt(isOn)
         case ("readControls", _): action = .readControls
         case ("rampZoom", _):
             guard let rate = json["rate"]?.double else { return nil }
@@ -190,7 +198,8 @@ public enum WorkerReport: Hashable, Sendable {
     /// What the device can do: {identity…, formats: […], controls: […]}, after each opening.
     case description(JSONValue)
     /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream, memory,
-    /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority, notRestored).
+    /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority, notRestored,
+    /// systemPressureState).
     case status(JSONValue)
     /// The answer to an order.
     case reply(order: UInt64, Result<JSONValue, BusError>)

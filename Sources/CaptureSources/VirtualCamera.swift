@@ -245,6 +245,7 @@ public final class VirtualCamera: VideoSource {
         case .noSpace(let milliseconds): faults.haveNoSpace(milliseconds: milliseconds)
         case .rate(let percent): state.update { $0.pace.percent = percent }
         case .drift(let partsPerMillion): state.update { $0.pace.partsPerMillion = partsPerMillion }
+        case .pressure: break
         case .none:
             // Not before now: what the stall cost stays lost, also where the sensor's thread is late.
             let now = MonotonicClock.now()

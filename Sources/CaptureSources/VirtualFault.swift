@@ -29,6 +29,9 @@ public enum VirtualFault: Hashable, Sendable {
     /// The device's clock runs fast by so many parts in a million, or slow by as many below zero: it takes its pictures that much
     /// closer together. Their times say when they were taken.
     case drift(partsPerMillion: Int)
+    /// The device says that it is under that much pressure, for so many milliseconds or for good: of heat of its own. The pictures are as
+    /// before; what follows from it is decided elsewhere.
+    case pressure(level: SystemPressureLevel, milliseconds: Int?)
     /// Ends all faults.
     case none
 

@@ -46,6 +46,10 @@ public struct Configuration: Hashable, Sendable {
     /// `worker.silence_limit_ms`: how long a stream may go without a frame; 0: for ever.
     public var silenceLimitMilliseconds = 5000
 
+    /// `pressure.watch`: the machine's pressure.
+    public var watchesPressure = true
+    /// `pressure.root`: where /proc and /sys are looked for.
+    public var pressureRoot = ""
     /// `[[replay]]`: movies and pictures that are cameras.
     public var replays: [ReplayDescription] = []
     /// `[faults]`: scripts of faults, by the id or `uniqueID` of a virtual camera.
@@ -147,6 +151,10 @@ public struct Configuration: Hashable, Sendable {
             maxZoom = try worker.number("max_zoom", 1...1000) ?? maxZoom
             silenceLimitMilliseconds =
                 try worker.integer("silence_limit_ms", 0...3_600_000) ?? silenceLimitMilliseconds
+        }
+        try reader.section("pressure") { pressure throws(ParseError) in
+            watchesPressure = try pressure.boolean("watch") ?? watchesPressure
+            pressureRoot = try pressure.string("root") ?? pressureRoot
         }
         try reader.tables("replay") { entry throws(ParseError) in
             replays.append(try Self.replay(&entry, after: replays))

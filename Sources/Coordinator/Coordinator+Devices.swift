@@ -83,7 +83,9 @@ extension Coordinator {
         endUnauthorized()
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
-        exposures.ended(Set(fleet.workers.values.map(\.device.identity.uniqueID)))
+        let uniqueIDs = Set(fleet.workers.values.map(\.device.identity.uniqueID))
+        exposures.ended(uniqueIDs)
+        pressures.keepOnly(uniqueIDs)
         if isComplete { lookForProblems() }
         publishBus()
         openCommands()
@@ -169,12 +171,15 @@ extension Coordinator {
         guard !isStopping else { return }
         if let worker {
             remember(worker)
+            let change = pressures.update(worker)
             publish(worker)
+            tellPressure(worker, change)
             exposures.changed(worker)
         } else {
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)
         }
+        pressures.setStreaming(fleet.workers.values.contains { $0.status["isStreaming"]?.bool ?? false })
         sessions.deviceChanged(device)
         publishBus()
     }
@@ -194,9 +199,10 @@ extension Coordinator {
     func publishBus() {
         events.set(
             "state/bus",
-            [
+            .members([
                 "version": .string(Self.version), "epoch": .string(epoch), "started": JSONValue(started),
                 "devices": JSONValue(fleet.deviceIDs), "problems": .array(problems.map(\.json)),
-            ])
+                "systemPressureState": pressures.machine?.json, "systemPressureSources": pressures.sources,
+            ]))
     }
 }

@@ -22,6 +22,8 @@ public final class Coordinator {
         /// What the virtual cameras are like, in their order; those beyond are plain. Empty: as the configuration says.
         public var virtualProfiles: [VirtualProfile] = []
         public var usesHardware = true
+        /// False: the machine's pressure is not watched, whatever the configuration says.
+        public var watchesPressure = true
         /// The worker's program; nil: `camerabus-worker` beside this one.
         public var workerProgram: String?
         /// The matcher's program; nil: `camerabus-matcher` beside this one.
@@ -57,6 +59,7 @@ public final class Coordinator {
     let profiles: BookFile<ProfileBook>
     let rigs: RigDesk
     let matchers: MatcherFleet
+    let pressures: PressureDesk
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -71,6 +74,7 @@ public final class Coordinator {
     private(set) lazy var sessions = SessionDesk(
         loop, events: events, keeper: keeper, locks: locks, fleet: fleet, logger: logger,
         link: { [weak self] in self?.configuration.link(of: $0) },
+        halt: { [weak self] in self?.halt($0) },
         carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
 
     private(set) lazy var desk: ConfigurationDesk = {
@@ -206,6 +210,10 @@ public final class Coordinator {
             profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
             rigs = RigDesk(
                 BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
+            pressures = PressureDesk(
+                loop,
+                root: options.watchesPressure && configuration.watchesPressure ? configuration.pressureRoot : nil,
+                logger: logger)
             matchers = MatcherFleet(
                 loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
@@ -231,6 +239,7 @@ public final class Coordinator {
         fleet.onHello = { [weak self] worker in
             guard let self else { return }
             admit(worker)
+            worker.order(.halt(pressures.isHalted(worker)))
             if let lock = locks.table.lock(on: worker.device.id) { worker.order(.lock, fence: lock.fence) }
             sessions.greeted(worker)
         }
@@ -244,6 +253,7 @@ public final class Coordinator {
         sources.onChange = { [weak self] in self?.setDevices() }
         books.onProblems = { [weak self] in self?.tellProblems() }
         connectPermission()
+        connectPressure()
         rigs.setConfigured(configuration.rigs)
         rigs.onChange = { [weak self] names in
             guard let self, !isStopping else { return }
@@ -259,6 +269,7 @@ public final class Coordinator {
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
     public func run() throws(StartError) {
         do {
+            pressures.begin()
             awaitHolders()
             discoverDevices()
             // A driver that keeps the search waiting must not keep everybody else waiting.

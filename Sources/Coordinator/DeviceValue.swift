@@ -25,7 +25,7 @@ extension Coordinator {
             "supports": status["supports"] ?? [:],
             "asOf": status["asOf"] ?? .null, "lock": lockMember(device.id),
             "kernelPriority": status["kernelPriority"] ?? .null, "notRestored": status["notRestored"] ?? [],
-            "worker": workerMember(worker), "error": error,
+            "worker": workerMember(worker), "error": error, "systemPressureState": pressures.state(worker).json,
         ]
         return .object(members)
     }

@@ -165,6 +165,11 @@ extension SessionDesk {
             }
             return
         }
+        if let state = halt(device) {
+            // It is held by its worker, whoever wants it, and begins again with what is wanted then.
+            tell(device, isRunning: true)
+            return deny(claims, device, interruption(device, state))
+        }
         if let error = stage.obstacle ?? worker.error, error.reason == .deviceInUse {
             // The worker tries again, and again.
             tell(device, isRunning: true)

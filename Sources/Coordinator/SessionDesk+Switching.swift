@@ -64,6 +64,10 @@ extension SessionDesk {
         switch interruption.reason {
         case .deviceDisconnected: return BusError(.deviceDisconnected, interruption.message, data)
         case .deviceInUseByForeignProcess: return BusError(.deviceInUse, interruption.message, data)
+        case .videoDeviceNotAvailableDueToSystemPressure:
+            return BusError(
+                .interrupted, interruption.message,
+                data.merging(["interruption": .string(interruption.reason.rawValue)]) { own, _ in own })
         default:
             let holder = interruption.by["holder"] ?? .null
             return BusError(

@@ -50,6 +50,8 @@ final class SessionDesk {
     let carryOut: (ConfigurationDesk.Batch, @escaping Responder) -> Void
     /// How a camera hangs on USB; nil: it does not, or nobody knows.
     let link: (ManagedDevice) -> USBLink?
+    /// How much pressure a device has to stop for; nil: it may go on.
+    let halt: (_ device: String) -> SystemPressureState?
     private let holders: HolderWatch
     private(set) var entries: [String: Entry] = [:]
     var stages: [String: SessionStage] = [:]
@@ -72,7 +74,7 @@ final class SessionDesk {
 
     init(
         _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet, logger: Logger,
-        link: @escaping (ManagedDevice) -> USBLink?,
+        link: @escaping (ManagedDevice) -> USBLink?, halt: @escaping (_ device: String) -> SystemPressureState?,
         carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
     ) {
         self.loop = loop
@@ -82,6 +84,7 @@ final class SessionDesk {
         self.fleet = fleet
         self.logger = logger
         self.link = link
+        self.halt = halt
         self.carryOut = carryOut
         holders = HolderWatch(loop)
         holders.onEnd = { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }

@@ -90,6 +90,7 @@ extension Coordinator {
             let entry = try ownSession(call)
             try use(call.string("lock"), entry)
             try sessions.checkBandwidth(entry)
+            pressures.look()
             try sessions.start(entry.session.id)
             if call.string("lock") != nil { sessions.reviewAll(entry) }
             replyWhenSettled(entry.session.id, respond)

@@ -292,7 +292,9 @@ final class Worker {
 
     private func forgetPresence() {
         for name in ["isOpen", "isStreaming"] { status[name] = false }
-        for name in ["stream", "memory", "busySince", "asOf", "kernelPriority"] { status[name] = .null }
+        for name in ["stream", "memory", "busySince", "asOf", "kernelPriority", "systemPressureState"] {
+            status[name] = .null
+        }
     }
 
     private func startAgain() {

@@ -6,7 +6,7 @@ public enum Checkup {
         NodePermissionCheck(), UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(),
         RigCheck(), BandwidthCheck(),
         PortSpeedCheck(), USBPowerCheck(), IdentityCheck(), VirtualDriverCheck(), DescriptorLimitCheck(),
-        MemoryCheck(), DiskSpaceCheck(), ProcessVisibilityCheck(), VersionCheck(),
+        MemoryCheck(), DiskSpaceCheck(), PressureCheck(), ProcessVisibilityCheck(), VersionCheck(),
     ]
 
     /// What all checks come to.

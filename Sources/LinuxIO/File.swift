@@ -9,6 +9,17 @@ public enum File {
         return try read(file, path, limit: limit)
     }
 
+    /// The same of a file that may not hold us up, as a pipe without a writer would: what is no plain file is an error (`EINVAL`).
+    public static func readAtOnce(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        let file = try FileDescriptor(opening: path, O_RDONLY | O_NONBLOCK)
+        var status = stat()
+        try check("fstat", path) { fstat(file.rawValue, &status) }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemError(code: EINVAL, operation: "read", subject: path)
+        }
+        return try read(file, path, limit: limit)
+    }
+
     /// The bytes of a plain file that is this user's own; errors: `ELOOP` for a link, `EINVAL` for what is no file, `EPERM` for
     /// another user's, `EFBIG` beyond the limit.
     public static func readOwn(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {

@@ -1,5 +1,6 @@
 import BusProtocol
 import BusServer
+import CaptureCore
 import CaptureSources
 import JSON
 import LinuxIO
@@ -18,11 +19,16 @@ final class FaultDesk {
     /// When an unplugged device is to be plugged in again.
     private var replugTimer: Loop.Token?
     private var isUnplugged = false
+    /// When the pressure that the device was told to be under is over.
+    private var pressureTimer: Loop.Token?
+    private(set) var pressure = SystemPressureState.nominal
     /// How many scripts there were: what a step of one comes to is not told of the next.
     private var era = 0
 
     /// Whether the device is known to be gone, for whatever reason.
     var isGone: (() -> Bool)?
+    /// ``pressure`` has changed.
+    var onPressure: (() -> Void)?
     /// The device has come or gone, and has to be looked at.
     var onPresence: (() -> Void)?
 
@@ -101,9 +107,30 @@ final class FaultDesk {
         thread.perform { keeper throws(SourceError) in
             try keeper.source.injectFault(fault)
         } then: { [weak self] result in
-            if let self, case .success = result, fault.changesPresence { presence(fault, milliseconds: milliseconds) }
+            if let self, case .success = result {
+                if fault.changesPresence { presence(fault, milliseconds: milliseconds) }
+                press(fault)
+            }
             finish(result.mapError { BusError($0, device: device) })
         }
+    }
+
+    private func press(_ fault: VirtualFault) {
+        let (level, milliseconds): (SystemPressureLevel, Int?)
+        switch fault {
+        case .pressure(let wanted, let time): (level, milliseconds) = (wanted, time)
+        case .none: (level, milliseconds) = (.nominal, nil)
+        default: return
+        }
+        loop.cancel(pressureTimer)
+        pressureTimer = milliseconds.map { time in
+            loop.schedule(afterMilliseconds: Int64(time)) { [weak self] in
+                self?.press(.pressure(level: .nominal, milliseconds: nil))
+            }
+        }
+        let before = pressure
+        pressure = SystemPressureState([.cameraTemperature: level])
+        if pressure != before { onPressure?() }
     }
 
     private func presence(_ fault: VirtualFault, milliseconds: Int64?) {

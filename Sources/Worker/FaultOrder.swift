@@ -4,7 +4,7 @@ import CaptureSources
 import JSON
 
 extension VirtualFault {
-    /// Reads {fault, milliseconds?, control?, value?, frames?, percent?, partsPerMillion?}.
+    /// Reads {fault, milliseconds?, control?, value?, frames?, percent?, partsPerMillion?, level?}.
     init(json: JSONValue) throws(BusError) {
         let milliseconds = try Self.integer("milliseconds", json, 0...3_600_000)
         switch json["fault"]?.string {
@@ -32,6 +32,11 @@ extension VirtualFault {
                 throw .invalidParams("partsPerMillion", "is needed for drift")
             }
             self = .drift(partsPerMillion: parts)
+        case "pressure":
+            guard let level = json["level"]?.string.flatMap(SystemPressureLevel.init) else {
+                throw .invalidParams("level", "is needed for pressure")
+            }
+            self = .pressure(level: level, milliseconds: milliseconds)
         case "none": self = .none
         default: throw .invalidParams("fault", "must be one of \(MethodTable.faultNames.joined(separator: ", "))")
         }

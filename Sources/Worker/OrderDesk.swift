@@ -43,11 +43,13 @@ final class OrderDesk {
     private(set) var lockFence: UInt64?
     /// A session runs that wants the device's pictures.
     private(set) var isInSession = false
+    /// The device is not to stream, whoever wants its pictures: the machine, or it, is under too much pressure.
+    private(set) var isHalted = false
     /// That of the last change that was made or taken back.
     private(set) var generation: UInt64
     private(set) var committed: CommittedConfiguration?
 
-    /// Told when ``lockFence``, ``isInSession``, ``generation`` or ``committed`` has changed.
+    /// Told when ``lockFence``, ``isInSession``, ``isHalted``, ``generation`` or ``committed`` has changed.
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
@@ -100,6 +102,10 @@ final class OrderDesk {
                 reply(order.number, .success([:]))
             case .session(let isRunning):
                 isInSession = isRunning
+                onChange?()
+                reply(order.number, .success([:]))
+            case .halt(let isOn):
+                isHalted = isOn
                 onChange?()
                 reply(order.number, .success([:]))
             case .plugged(let facts, let isNew):
@@ -176,13 +182,24 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .who, .fault, .session, .plugged, .admit: return
+        case .finish, .rollBack, .stop, .readControls, .who, .fault, .session, .halt, .plugged, .admit: return
         case .apply where order.fence == nil, .rampZoom where order.fence == nil, .cancelZoom where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock, .rampZoom, .cancelZoom:
             guard let fence = order.fence, fence < highestFence else { return }
             throw lockLost(highestFence)
         }
+    }
+
+    /// What readers are told while the device is halted.
+    var halt: BusError {
+        BusError(
+            .interrupted,
+            "\(device) was stopped, as it is under too much pressure; its pictures come again when that is over.",
+            [
+                "device": .string(device),
+                "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),
+            ])
     }
 
     private func lockLost(_ fence: UInt64) -> BusError {
@@ -260,7 +277,7 @@ final class OrderDesk {
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
-        case .lock, .unlock, .session, .stop, .who, .plugged, .admit: finish(.success([:]))
+        case .lock, .unlock, .session, .halt, .stop, .who, .plugged, .admit: finish(.success([:]))
         }
     }
 

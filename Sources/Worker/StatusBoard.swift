@@ -21,6 +21,8 @@ struct DeviceStatus {
     /// nil while it is closed.
     var priority: KernelPriority?
     var notRestored: [NotRestored] = []
+    /// What the device itself says of the pressure that it is under.
+    var pressure = SystemPressureState.nominal
 
     /// What is not known, or not now, is null.
     var json: JSONValue {
@@ -38,7 +40,7 @@ struct DeviceStatus {
             "busySince": busySince.map(JSONValue.integer) ?? .null, "error": error?.headerJSON ?? .null,
             "committed": committed?.json ?? .null, "fence": JSONValue(fence),
             "kernelPriority": (priority?.rawValue).map(JSONValue.string) ?? .null,
-            "notRestored": .array(notRestored.map(\.json)),
+            "notRestored": .array(notRestored.map(\.json)), "systemPressureState": pressure.json,
         ]
     }
 }

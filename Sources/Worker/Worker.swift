@@ -36,6 +36,8 @@ public final class Worker {
     private var ending: WorkerEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
+    /// Whether its readers were told that it is halted.
+    private var wasHalted = false
     private var toldDescription: DeviceDescription?
     private var lockReminder: Loop.Token?
 
@@ -229,6 +231,7 @@ public final class Worker {
         desk.onStop = { [weak self] in self?.end(.inOrder) }
         desk.onFault = { [weak self] in self?.faults.handle($0, $1) }
         faults.isGone = { [weak self] in self?.director.error?.reason == .deviceDisconnected }
+        faults.onPressure = { [weak self] in self?.status?.touch() }
         faults.onPresence = { [weak self] in self?.director.look() }
         link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
         desk.onWho = { [weak self] in self?.tellUsers($0) }
@@ -242,7 +245,12 @@ public final class Worker {
     }
 
     private func wish() {
-        director.demand(isLocked: desk.lockFence != nil, wantsFrames: desk.isInSession || !table.wanted.isEmpty)
+        let wantsFrames = desk.isInSession || !table.wanted.isEmpty
+        director.demand(isLocked: desk.lockFence != nil, wantsFrames: wantsFrames && !desk.isHalted)
+        if desk.isHalted != wasHalted {
+            wasHalted = desk.isHalted
+            tellFailures()
+        }
     }
 
     // MARK: Doors
@@ -287,10 +295,16 @@ public final class Worker {
         tellFailures()
     }
 
-    private var failures: [ErrorTeller.Refusal] { frames.failures(director.stream == nil ? director.error : nil) }
+    // Why there are no frames at all, if so.
+    private var obstacle: BusError? {
+        if desk.isHalted { return desk.halt }
+        return director.stream == nil ? director.error : nil
+    }
+
+    private var failures: [ErrorTeller.Refusal] { frames.failures(obstacle) }
 
     private var ringFailures: [(rendition: Rendition, error: BusError)] {
-        frames.ringFailures(director.stream == nil ? director.error : nil)
+        frames.ringFailures(obstacle)
     }
 
     private func tellFailures() {
@@ -351,7 +365,7 @@ public final class Worker {
             error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence, priority: director.knowledge.priority,
-            notRestored: director.knowledge.notRestored)
+            notRestored: director.knowledge.notRestored, pressure: faults.pressure)
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {

@@ -54,6 +54,9 @@ struct CameraBusDaemon: ParsableCommand {
     @Flag(help: "Don't look for cameras of this machine.")
     var noHardware = false
 
+    @Flag(help: "Don't watch whether this machine is short of memory, too hot, or otherwise under pressure.")
+    var noPressure = false
+
     @Option(help: ArgumentHelp("The worker's program (default: camerabus-worker beside this one).", valueName: "file"))
     var worker: String?
 
@@ -93,6 +96,7 @@ struct CameraBusDaemon: ParsableCommand {
         options.replays = try Configuration.replays(replay)
         options.virtualProfiles = virtualProfile.compactMap(VirtualProfile.init)
         options.usesHardware = !noHardware
+        options.watchesPressure = !noPressure
         options.workerProgram = worker
         options.matcherProgram = matcher
         let logger = Logger(label: "camerabusd")

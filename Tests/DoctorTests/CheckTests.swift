@@ -236,6 +236,12 @@ import Testing
                 $0.nodes[0].file?.gid = 990
             }
         },
+        Fault("pressure-serious", "cpu", "pcpu") {
+            changed { $0.bus.pressure = ["level": "serious", "factors": ["cpu"]] }
+        },
+        Fault("pressure-shutdown", "memory", "stopped", "rss") {
+            changed { $0.bus.pressure = ["level": "shutdown", "factors": ["memory"]] }
+        },
         Fault("version-mismatch", "0.0.9") { changed { $0.bus.version = "0.0.9" } },
     ]
 
@@ -245,6 +251,26 @@ import Testing
         let text = found.map { "\($0.subject ?? "") \($0.meaning) \($0.remedy)" }.joined()
         for word in fault.words { #expect(text.contains(word), "\(text)") }
         #expect(found.allSatisfy { !$0.remedy.isEmpty && !$0.meaning.isEmpty })
+    }
+
+    @Test func `what of the machine's pressure nobody tells is noted, and is no fault`() {
+        func outcome(_ change: (inout Facts) -> Void) -> Outcome { PressureCheck().examine(Self.changed(change)) }
+        let known = PressureFacts(stalls: ["cpu", "memory", "io"], zones: 1)
+        #expect(outcome { $0.pressure = known } == .healthy("the bus does not watch it"))
+        #expect(
+            outcome {
+                $0.bus.pressure = ["level": "fair", "factors": ["cpu"]]
+                $0.bus.pressureSources = [
+                    "cpu": "trigger", "memory": "trigger", "io": "trigger", "systemTemperature": "reading",
+                ]
+            } == .healthy("fair"))
+        let poor = outcome {
+            $0.bus.pressure = ["level": "nominal", "factors": []]
+            $0.bus.pressureSources = ["cpu": "reading", "memory": "none", "io": "none", "systemTemperature": "none"]
+        }
+        guard case .healthy("nominal", let notes) = poor else { return #expect(Bool(false), "\(poor)") }
+        #expect(notes.count == 3 && notes[0].contains("memory and disks") && notes[1].contains("processors"))
+        #expect(notes[2].contains("temperature"))
     }
 
     @Test func `ids are words that scripts can rely on`() {

@@ -116,6 +116,16 @@ import Testing
         #expect(facts.busProcess == ProcessFact(pid: 77, uid: 991, groups: [990, 29, 44]))
     }
 
+    @Test func `what the machine tells of its pressure is seen`() {
+        #expect(facts().pressure == PressureFacts())
+        tree.write("/proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+        tree.write("/proc/pressure/cpu", "")
+        tree.write("/sys/class/thermal/thermal_zone0/trip_point_0_temp", "90000\n")
+        tree.write("/sys/class/thermal/thermal_zone1/temp", "40000\n")
+        tree.write("/sys/class/thermal/cooling_device0/type", "Fan\n")
+        #expect(facts().pressure == PressureFacts(stalls: ["memory"], zones: 1))
+    }
+
     @Test func `a hidden /proc is seen by its options`() {
         tree.write("/proc/self/mounts", "proc /proc proc rw,nosuid,hidepid=invisible,gid=33 0 0\n")
         #expect(facts().processHiding == ProcessHiding(option: "invisible", gid: 33))

@@ -54,7 +54,7 @@ def start(binaries: Path, directory: Path, log: int) -> subprocess.Popen[bytes] 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         ready.bind(str(directory / "notify"))
         bus = subprocess.Popen(
-            [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", "2", "--no-hardware"],
+            [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", "2", "--no-hardware", "--no-pressure"],
             env={**os.environ, "NOTIFY_SOCKET": str(directory / "notify")},
             stdout=log,
             stderr=log,

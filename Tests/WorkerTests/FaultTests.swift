@@ -113,6 +113,7 @@ struct FaultTests {
         (["fault": "stall"], "at"), (["at": -1, "fault": "stall"], "at"), (["at": 1, "fault": "slow"], "milliseconds"),
         (["at": 1, "fault": "rate"], "percent"), (["at": 1, "fault": "explode"], "fault"),
         (["at": 1, "fault": "drift", "partsPerMillion": 1_000_000], "partsPerMillion"),
+        (["at": 1, "fault": "pressure"], "level"), (["at": 1, "fault": "pressure", "level": "high"], "level"),
     ]
 
     @Test("a wrong step is refused with its place")

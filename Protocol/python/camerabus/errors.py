@@ -235,7 +235,7 @@ class Unauthorized(CaptureError):
 
 
 class Interrupted(CaptureError):
-    """The session was interrupted."""
+    """There are no pictures for now; they come again by themselves."""
 
     interruption = Member()
 

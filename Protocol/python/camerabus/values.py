@@ -158,6 +158,15 @@ class NotRestored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SystemPressureState:
+    """How hard it is for a device to go on: nominal, fair, serious, critical or shutdown, and what has brought it there."""
+
+    level: str = "nominal"
+    factors: tuple[str, ...] = _tuple(str)
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """A camera or a microphone. Times are CLOCK_MONOTONIC in nanoseconds, `frameDuration` is in seconds."""
 
@@ -185,6 +194,7 @@ class Device:
     asOf: int | None = None
     kernelPriority: str | None = None
     notRestored: tuple[NotRestored, ...] = _tuple(lambda value: read(NotRestored, value))
+    systemPressureState: SystemPressureState | None = _of(SystemPressureState)
     lock: DeviceLock | None = _of(DeviceLock)
     worker: Worker | None = _of(Worker)
     error: CaptureError | None = field(default=None, metadata={"read": CaptureError.from_header})

@@ -26,6 +26,10 @@ public struct BusReport: Hashable, Sendable {
     public var videoPermission: String?
     /// Requests for permission that wait for an answer, as far as this user may know.
     public var waitingRequests = 0
+    /// The machine's pressure, {level, factors}; nil: the bus doesn't watch it.
+    public var pressure: JSONValue?
+    /// By factor, how the bus learns of it: `trigger`, `reading` or `none`.
+    public var pressureSources: [String: String] = [:]
 
     public init(state: State = .absent) { self.state = state }
 

@@ -16,6 +16,7 @@ public struct Facts: Hashable, Sendable {
     public var directories: [DirectoryFact] = []
     public var limits = LimitFacts()
     public var space: [SpaceFact] = []
+    public var pressure = PressureFacts()
     /// How `/proc` hides processes of others.
     public var processHiding: ProcessHiding?
     /// Who has a node open, by its path; a node that wasn't looked at is absent.

@@ -46,6 +46,7 @@ public struct Machine: Sendable {
         facts.busProcess = bus.pid.flatMap(process)
         facts.limits = limitFacts(busPID: bus.isAnswering ? facts.busProcess?.pid : nil)
         facts.space = spaceFacts(directories)
+        facts.pressure = pressureFacts()
         facts.processHiding = processHiding()
         let seen = holders(facts.nodes.map { files.path($0.path) })
         for node in facts.nodes { facts.holders[node.path] = seen[files.path(node.path)] }

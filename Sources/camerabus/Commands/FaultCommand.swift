@@ -21,6 +21,7 @@ struct FaultCommand: BusCommand {
               corrupt  the next frame, or --frames of them, are damaged
               rate     frames come at --percent of the rate that was set
               drift    the device's clock runs fast by --ppm parts in a million
+              pressure the device says that it is under pressure of --level, for --ms or for good
               crash    the device's process ends
               none     ends all of these
 
@@ -32,6 +33,7 @@ struct FaultCommand: BusCommand {
             EXAMPLES:
               camerabus fault cam0 unplug --ms 3000
               camerabus fault cam0 drift --ppm 200
+              camerabus fault cam0 pressure --level shutdown --ms 5000
               echo '[{"at": 0, "fault": "unplug"}, {"at": 2000, "fault": "replug"}]' | camerabus fault cam0 --script -
               camerabus fault cam0 --list
             """)
@@ -64,6 +66,13 @@ struct FaultCommand: BusCommand {
     var ppm: Int?
 
     @Option(
+        help: ArgumentHelp(
+            "How much pressure: nominal, fair, serious, critical, or shutdown, which stops the device.",
+            valueName: "level"),
+        completion: .list(["nominal", "fair", "serious", "critical", "shutdown"]))
+    var level: String?
+
+    @Option(
         help: ArgumentHelp("Begin the script in that file; '-' reads it from standard input.", valueName: "file"),
         completion: .file())
     var script: String?
@@ -82,7 +91,9 @@ struct FaultCommand: BusCommand {
                 throw ValidationError(
                     "There is no fault '\(fault)'; it is one of \(MethodTable.faultNames.joined(separator: ", ")).")
             }
-        } else if ms != nil || control != nil || value != nil || frames != nil || percent != nil || ppm != nil {
+        } else if ms != nil || control != nil || value != nil || frames != nil || percent != nil || ppm != nil
+            || level != nil
+        {
             throw ValidationError("What a fault is like stands in the script.")
         }
     }
@@ -110,6 +121,7 @@ struct FaultCommand: BusCommand {
         var params: [String: JSONValue] = ["device": device, "fault": .string(fault ?? "")]
         let numbers = [("milliseconds", ms), ("frames", frames), ("percent", percent), ("partsPerMillion", ppm)]
         for case (let name, let number?) in numbers { params[name] = JSONValue(number) }
+        if let level { params["level"] = .string(level) }
         if let control { params["control"] = .string(control) }
         if let value { params["value"] = ControlAssignment.value(value) ?? .string(value) }
         return ("fault.inject", .object(params))

@@ -10,10 +10,10 @@ struct TopCommand: BusCommand {
         discussion: """
             RATE is what the camera gives, in frames a second. LOST were lost by the driver, DAMAGED came so, and for those LEFT OUT there \
             was no time: all since 'camerabus top' began. READERS counts subscribers and readers of shared memory, the latter in brackets, too; below a device stands what is made of its \
-            frames for them. CPU is of one processor, MEMORY what the device's worker has in use. Ends by Ctrl-C.
+            frames for them, and the pressure that it, or the machine, is under. CPU is of one processor, MEMORY what the device's worker has in use. Ends by Ctrl-C.
 
             With --json: a line each time, {monotonic, bus: {load, residentBytes, requestRate, connections}, devices: [{id, state, \
-            activeFormat, frameRate, lost, damaged, leftOut, subscriptions, readers, sharedReaders, load, residentBytes, renditions}]}; a load of 1 is \
+            systemPressureState, activeFormat, frameRate, lost, damaged, leftOut, subscriptions, readers, sharedReaders, load, residentBytes, renditions}]}; a load of 1 is \
             all of one processor.
 
             EXAMPLES:

@@ -59,6 +59,10 @@ struct BusInterview {
             let requests = try? await client.authorizations(timeout: options.timeout.duration)["requests"]?.array
             report.waitingRequests = requests?.count ?? 0
         }
+        let bus = try? await client.call("bus.snapshot", ["prefix": "state/bus/"], timeout: options.timeout.duration)
+        let state = bus?["state"]?["state/bus/"]
+        report.pressure = state?["systemPressureState"]
+        report.pressureSources = (state?["systemPressureSources"]?.object ?? [:]).compactMapValues(\.string)
         guard client.greeting.features.contains(Feature.who.rawValue) else { return report }
         for device in report.devices {
             guard let id = device["id"], !(device["node"]?.isNull ?? true) else { continue }

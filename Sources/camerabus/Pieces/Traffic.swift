@@ -117,6 +117,9 @@ struct Traffic {
                 "\(device.readers)" + (device.sharedReaders > 0 ? " (\(device.sharedReaders) shared)" : ""),
                 Self.percent(device.load),
                 Self.mebibytes(device.residentBytes), Describing.holder(device.device["lock"]?["holder"]))
+            if let pressure = Describing.pressure(device.device["systemPressureState"]) {
+                table.note("under pressure: \(pressure)")
+            }
             for rendition in device.renditions {
                 table.note("\(rendition.name): \(Self.tenths(rendition.frameRate))/s, \(rendition.leftOut) left out")
             }
@@ -144,6 +147,7 @@ extension Traffic.Device {
     fileprivate var json: JSONValue {
         [
             "id": device["id"] ?? .null, "state": .string(Describing.state(device)),
+            "systemPressureState": device["systemPressureState"] ?? .null,
             "activeFormat": device["activeFormat"] ?? .null, "frameRate": frameRate.map { .number($0) } ?? .null,
             "lost": .integer(lost),
             "damaged": .integer(damaged), "leftOut": .integer(leftOut), "subscriptions": .integer(subscriptions),

@@ -1,0 +1,122 @@
+import BusServer
+import CaptureCore
+import JSON
+import Logging
+
+/// Knows of each device how much pressure it is under, from the machine's and its own, and whether it has to stop for that.
+final class PressureDesk {
+    /// What became otherwise with a device.
+    struct Change {
+        /// The state that it is in.
+        var state: SystemPressureState?
+        /// Whether it has to stop now, or may go on.
+        var isHalted: Bool?
+    }
+
+    private struct Entry {
+        var state = SystemPressureState.nominal
+        var brake = SystemPressureBrake()
+    }
+
+    private let watch: PressureWatch?
+    /// By the device's `uniqueID`: its settings and what it suffers stay with it under another id.
+    private var entries: [String: Entry] = [:]
+
+    /// Told when the machine's own pressure has changed.
+    var onChange: (() -> Void)? {
+        get { watch?.onChange }
+        set { watch?.onChange = newValue }
+    }
+
+    /// - Parameter root: where /proc and /sys are looked for; nil: the machine's pressure is not watched.
+    init(_ loop: Loop, root: String?, logger: Logger) {
+        watch = root.map { PressureWatch(loop, root: $0, logger: logger) }
+    }
+
+    func begin() { watch?.begin() }
+
+    /// Looks now: something is about to start.
+    func look() { watch?.read() }
+
+    /// Of the machine; nil: it is not watched.
+    var machine: SystemPressureState? { watch?.state }
+
+    /// By factor, how it is learnt that it rises.
+    var sources: JSONValue {
+        .object(
+            Dictionary((watch?.sources ?? [:]).map { ($0.key.rawValue, .string($0.value.rawValue)) }) { first, _ in
+                first
+            })
+    }
+
+    func state(_ worker: Worker) -> SystemPressureState { entries[worker.device.identity.uniqueID]?.state ?? .nominal }
+
+    func isHalted(_ worker: Worker) -> Bool { entries[worker.device.identity.uniqueID]?.brake.isOn ?? false }
+
+    func setStreaming(_ isStreaming: Bool) { watch?.setStreaming(isStreaming) }
+
+    /// To be called whenever something of the device, or of the machine, may have changed.
+    func update(_ worker: Worker) -> Change {
+        let own = worker.status["systemPressureState"].flatMap(SystemPressureState.init(json:)) ?? .nominal
+        let state = own.joined(watch?.state ?? .nominal)
+        var entry = entries[worker.device.identity.uniqueID] ?? Entry()
+        var change = Change()
+        if state != entry.state { change.state = state }
+        entry.state = state
+        if entry.brake.take(state.level) { change.isHalted = entry.brake.isOn }
+        entries[worker.device.identity.uniqueID] = entry
+        return change
+    }
+
+    /// Forgets those that are none of these.
+    func keepOnly(_ uniqueIDs: Set<String>) { entries = entries.filter { uniqueIDs.contains($0.key) } }
+}
+
+extension Coordinator {
+    /// Has all who see to it know how much pressure devices are under.
+    func connectPressure() {
+        pressures.onChange = { [weak self] in
+            guard let self, !isStopping else { return }
+            publishBus()
+            for worker in Array(fleet.workers.values) { deviceChanged(worker.device.id, worker) }
+        }
+    }
+
+    /// How much pressure a device has to stop for; nil: it may go on.
+    func halt(_ device: String) -> SystemPressureState? {
+        fleet.workers[device].flatMap { pressures.isHalted($0) ? pressures.state($0) : nil }
+    }
+
+    /// Tells what has become otherwise with a device's pressure; its state says so by then.
+    func tellPressure(_ worker: Worker, _ change: PressureDesk.Change) {
+        let device = worker.device.id
+        if let state = change.state {
+            events.event("event/device/\(device)", "systemPressureChanged", state.json.object ?? [:])
+        }
+        guard let isHalted = change.isHalted else { return }
+        logger.notice(
+            isHalted ? "stopped for system pressure" : "goes on after system pressure",
+            metadata: [LogKeys.deviceID: "\(device)"])
+        worker.order(.halt(isHalted))
+        sessions.review(device)
+    }
+}
+
+extension SessionDesk {
+    /// What the sessions of a device that had to stop are told.
+    func interruption(_ device: String, _ state: SystemPressureState) -> SessionInterruption {
+        SessionInterruption(
+            .videoDeviceNotAvailableDueToSystemPressure, device: device, by: ["systemPressureState": state.json],
+            message:
+                "\(device) is under too much pressure (\(state.told)); the session goes on by itself when that is over."
+        )
+    }
+}
+
+extension SystemPressureState {
+    /// `shutdown: memory`
+    fileprivate var told: String {
+        let words = SystemPressureFactor.allCases.filter(factors.contains).map(\.rawValue).joined(separator: ", ")
+        return words.isEmpty ? level.rawValue : "\(level.rawValue): \(words)"
+    }
+}
