@@ -34,9 +34,17 @@ public final class FrameSets: AsyncSequence, Sendable {
 
     /// The next set, or late frame, that is newer than what was given last.
     ///
-    /// - Throws: ``ClientError/refused(_:)`` when there can be no sets now, ``ClientError/silent(_:)`` as asked for.
+    /// - Throws: ``ClientError/refused(_:)`` when there can be no sets now, or with `unauthorized` when nothing came because the
+    ///   permission was taken back; ``ClientError/silent(_:)`` as asked for.
     public func next() async throws(ClientError) -> FrameSet {
-        var set = try await mailbox.next().set()
+        let raw: RawSet
+        do throws(ClientError) {
+            raw = try await mailbox.next()
+        } catch {
+            if case .silent = error, let refusal = await client.lackOfPermission(waits: false) { throw refusal }
+            throw error
+        }
+        var set = try raw.set()
         let (stream, sequence) = (set.header.stream, set.header.sequence)
         set.lost = continuity.withLock { $0.receive(stream: stream, sequence: sequence, isKeyframe: nil) } ?? 0
         return set
@@ -63,7 +71,7 @@ extension Client {
     ///   - newest: how many sets and late frames are kept for a late reader; older ones are left out and counted.
     ///   - silence: ends with ``ClientError/silent(_:)`` when nothing comes for that long; nil: waits for ever.
     ///   - timeout: for the subscription itself.
-    /// - Throws: ``ClientError/refused(_:)`` with `rigNotFound`, or `invalidParams` for what can't be a topic.
+    /// - Throws: ``ClientError/refused(_:)`` with `rigNotFound`, `unauthorized`, or `invalidParams` for what can't be a topic.
     public func frameSets(
         _ rig: String, _ rendition: String = "native", newest: Int = 2, silence: Duration? = nil,
         timeout: Duration = defaultTimeout
@@ -81,14 +89,24 @@ extension Client {
             let list = known.isEmpty ? "There are none." : "There are: \(known.joined(separator: ", "))."
             throw .refused(BusError(.rigNotFound, "No rig is called '\(rig)'. \(list)", ["rig": .string(rig)]))
         }
+        // Who may not have its cameras is not let in, and told nothing there. Who has not asked yet does so by coming.
+        if greeting.authorization["video"] != "authorized", let refusal = await lackOfPermission(waits: true) {
+            throw refusal
+        }
         let mailbox = Mailbox<RawSet>(capacity: newest)
         let plan = Subscription.Plan(
             path: directory.mediaSocket(rig), topics: [topic.text], receiveHighWaterMark: max(2, newest),
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: rig,
             directory: directory)
-        let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
-            if let set = RawSet(message) { mailbox.put(set) }
-            return .goOn
+        let number: UInt64
+        do throws(ClientError) {
+            number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
+                if let set = RawSet(message) { mailbox.put(set) }
+                return .goOn
+            }
+        } catch {
+            if case .silent = error, let refusal = await lackOfPermission(waits: false) { throw refusal }
+            throw error
         }
         return FrameSets(self, rig: rig, rendition: rendition, number: number, mailbox: mailbox)
     }

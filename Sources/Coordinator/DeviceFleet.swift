@@ -24,6 +24,8 @@ final class DeviceFleet {
     var doors: ((DeviceIdentity) -> DoorList?)?
     /// Told when somebody came to a device's doors in vain.
     var onRefused: ((DeviceIdentity, _ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
+    /// Told when somebody came to a rig's door in vain.
+    var onSetRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told when a worker has started anew.
     var onHello: ((Worker) -> Void)?
     /// Told of devices that are going to have another id, before anything else is.
@@ -218,7 +220,12 @@ final class DeviceFleet {
             if case .status(let value) = report, let fence = value["fence"]?.integer.flatMap({ UInt64(exactly: $0) }) {
                 onFence?(fence)
             }
-            workers.values.first { $0.isConnection(connection) }?.received(report)
+            guard let worker = workers.values.first(where: { $0.isConnection(connection) }) else {
+                // A matcher's, which says nothing else here.
+                if case .refused(let uid, let gid, let pid) = report { onSetRefused?(uid, gid, pid) }
+                return
+            }
+            worker.received(report)
             return
         }
         if isWanted(report), let worker = workers[device] {

@@ -16,6 +16,7 @@ from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolE
 from .finding import why_not
 from .frame import Frame
 from .sequences import FrameContinuity
+from .permission import lacking, why_refused
 from .steps import Runner, Steps, Wait, deadline, is_over, run
 from .subscription import HEARTBEAT, LAST_WORD, SILENCE, Message, Subscription, begin_all
 
@@ -146,13 +147,16 @@ class SetFeed:
     def open(self) -> Steps[None]:
         """Returns when the subscription is in force."""
         core = self._core
-        core.hello = yield from core.ask(core.greeting())
+        hello = yield from core.ask(core.greeting())
+        core.hello = hello
+        if (status := hello.authorization.get("video")) in ("denied", "restricted"):
+            raise why_refused(hello.you.get("uid", -1), "video", status)
         yield from self._require()
         try:
             self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
             self._subscription = Subscription(core.context, core.media_endpoint(self._rig), [self._topic, HEARTBEAT], 2)
             if not (yield from begin_all([self._subscription], deadline(self._timeout))):
-                raise BusTimeout(f"The rig {self._rig} answered no subscription within {self._timeout:g} s.")
+                raise (yield from self._explain("answered no subscription"))
         except BaseException:
             self.close()
             raise
@@ -163,6 +167,11 @@ class SetFeed:
         if self._rig not in known:
             there = f"There are: {', '.join(known)}." if known else "There are none."
             raise RigNotFound(f"No rig is called '{self._rig}'. {there}", {"rig": self._rig})
+
+    def _explain(self, what: str) -> Steps[CaptureError]:
+        if (refusal := (yield from lacking(self._core))) is not None:
+            return refusal
+        return BusTimeout(f"The rig {self._rig} {what} within {self._timeout:g} s.")
 
     def next(self) -> Steps[FrameSet]:
         until = deadline(self._timeout)
@@ -181,7 +190,7 @@ class SetFeed:
             if self._bus is not None and self._bus.receive() is not None:
                 raise BusEnded(f"The bus at {self._core.directory} has ended.")
             if is_over(until):
-                raise BusTimeout(f"The rig {self._rig} gave no set within {self._timeout:g} s.")
+                raise (yield from self._explain("gave no set"))
             if is_over(heard + SILENCE):
                 heard = time.monotonic()
                 if (problem := why_not(self._core.directory)) is not None:

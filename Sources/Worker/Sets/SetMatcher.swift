@@ -46,6 +46,7 @@ public final class SetMatcher {
     private let socket: MediaSocket
     private let errors: ErrorTeller
     private let watch: RigWatch
+    private let reports: Socket
     private let memory = PayloadMemory(budget: PayloadMemory.defaultBudget)
     private var table: SubscriptionTable
     private var runs: [Rendition: SetRun] = [:]
@@ -95,6 +96,7 @@ public final class SetMatcher {
                 context, loop, connections, path: directory.mediaSocket(options.set),
                 mode: group == nil ? 0o600 : 0o660, group: group)
             errors = ErrorTeller(device: options.set, loop, socket)
+            reports = try Self.openReports(context, directory)
             watch = try RigWatch(
                 context, loop, directory, rig: options.set, graceMilliseconds: options.graceMilliseconds,
                 logger: logger)
@@ -118,6 +120,10 @@ public final class SetMatcher {
             guard let self else { return }
             if table.unsubscribe(topic) == .wanted { update() }
         }
+        // The coordinator asks for who comes in vain, as it does at a device's door.
+        doors.onRefused = { [reports] uid, gid, pid in
+            _ = try? reports.send(frames: [WorkerReport.refused(uid: uid, gid: gid, pid: pid).json.serialized])
+        }
         errors.onFailure = { [weak self] in self?.fail("errors can't be sent: \($0)") }
         watch.onChange = { [weak self] _ in self?.update() }
         watch.onGone = { [weak self] in self?.end(.inOrder) }
@@ -125,6 +131,20 @@ public final class SetMatcher {
             self?.logger.warning("nobody has told of this rig for too long")
             self?.end(.inOrder)
         }
+    }
+
+    /// Where what is to be reported goes. Without a coordinator nothing waits: the next one has the door list read again, and whoever comes
+    /// in vain from then on is told of.
+    private static func openReports(_ context: Context, _ directory: RuntimeDirectory) throws(ZeroMQError) -> Socket {
+        let socket = try Socket(context, .dealer)
+        try socket.set(.immediate, 1)
+        try socket.set(.sendHighWaterMark, 100)
+        try socket.set(.receiveHighWaterMark, 1)
+        try socket.set(.linger, 0)
+        try socket.set(.reconnectInterval, 100)
+        try socket.setMaximumMessageBytes(BusLimits.maxMessageBytes)
+        try socket.connect(RuntimeDirectory.endpoint(directory.workersSocket))
+        return socket
     }
 
     /// Runs until it is told to end, or there is no such rig any more, or it can't go on.
