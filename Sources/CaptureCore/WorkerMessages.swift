@@ -28,6 +28,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case halt(Bool)
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
         case readControls
+        /// Answers the same as they were read last, of a device that is not to be opened for it.
+        case knownControls
         /// Begins a zoom ramp. Answers {generation, from, to, rate, milliseconds}.
         case rampZoom(ZoomWish)
         /// Ends the zoom ramp that runs, if any.
@@ -107,6 +109,7 @@ public struct WorkerOrder: Hashable, Sendable {
             members["do"] = "halt"
             members["on"] = .bool(isOn)
         case .readControls: members["do"] = "readControls"
+        case .knownControls: members["do"] = "knownControls"
         case .rampZoom(let wish):
             members["do"] = "rampZoom"
             members["rate"] = .number(wish.rate)
@@ -157,6 +160,7 @@ public struct WorkerOrder: Hashable, Sendable {
             guard let isOn = json["on"]?.bool else { return nil }
             action = .halt(isOn)
         case ("readControls", _): action = .readControls
+        case ("knownControls", _): action = .knownControls
         case ("rampZoom", _):
             guard let rate = json["rate"]?.double else { return nil }
             if let factor = json["factor"]?.double {

@@ -72,9 +72,13 @@ extension Coordinator {
         case (_?, _?): return respond(.failure(.invalidParams("value", "can't be passed beside factor")))
         }
         let wish = ZoomWish(target: target, rate: call.params["rate"]?.double ?? 1)
+        let holder = holder(call.caller)
         underLock(call, respond) { [weak self] worker, fence, respond in
             worker.order(.rampZoom(wish), fence: fence) { result in
                 guard let self, case .success(let value) = result else { return respond(result) }
+                self.zooms[worker.device.identity.uniqueID] = holder
+                // Who lost the right to it while it was begun.
+                self.endUnauthorizedZooms()
                 self.remember(worker)
                 self.books.save { isKept in respond(.success(Self.told(isKept, value))) }
             }
@@ -84,6 +88,16 @@ extension Coordinator {
     func cancelZoomRamp(_ call: Call, _ respond: @escaping Responder) {
         underLock(call, respond) { worker, fence, respond in
             worker.order(.cancelZoom, fence: fence) { result in respond(result.map { _ in [:] }) }
+        }
+    }
+
+    /// Ends zoom ramps of those who may not change their devices any more.
+    func endUnauthorizedZooms() {
+        zooms = zooms.filter { uniqueID, holder in
+            guard let worker = fleet.worker(of: uniqueID) else { return false }
+            guard isUnauthorized(holder, [worker.device.id]) else { return true }
+            worker.order(.cancelZoom)
+            return false
         }
     }
 

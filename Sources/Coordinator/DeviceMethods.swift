@@ -36,6 +36,11 @@ extension Coordinator {
         withWorker(call, respond) { worker in
             worker.whenReady(withinMilliseconds: Self.patience) {
                 guard worker.isRunning else { return respond(.failure(Self.notReady(worker))) }
+                // A camera's light is not to go on for who may not see it.
+                let media = worker.device.identity.authorizationMedia
+                guard self.permission.authorization(of: call.caller, media) == .authorized else {
+                    return worker.order(.knownControls, completion: respond)
+                }
                 worker.readControls(respond)
             }
         }

@@ -8,14 +8,17 @@ import LinuxIO
 final class ExposureDesk {
     private final class Wish {
         let caller: LockHolder
+        /// Its id when it was asked.
+        let device: String
         /// Of the lock that it was asked under.
         let fence: UInt64
         /// The format that it was asked in.
         let format: JSONValue
         var timer: Loop.Token?
 
-        init(caller: LockHolder, fence: UInt64, format: JSONValue) {
+        init(caller: LockHolder, device: String, fence: UInt64, format: JSONValue) {
             self.caller = caller
+            self.device = device
             self.fence = fence
             self.format = format
         }
@@ -49,7 +52,8 @@ final class ExposureDesk {
     /// The exposure is to be locked when it has settled. Replaces an earlier wish.
     func begin(_ worker: Worker, caller: LockHolder, fence: UInt64) {
         cancel(worker)
-        let wish = Wish(caller: caller, fence: fence, format: worker.status["activeFormat"] ?? .null)
+        let wish = Wish(
+            caller: caller, device: worker.device.id, fence: fence, format: worker.status["activeFormat"] ?? .null)
         wishes[worker.device.identity.uniqueID] = wish
         if worker.status["controls"]?["adjustingExposure"]?.bool == nil {
             wish.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak worker] in
@@ -74,6 +78,14 @@ final class ExposureDesk {
             mode == "continuousAutoExposure"
         else { return cancel(worker) }
         if status["controls"]?["adjustingExposure"]?.bool == false { lock(worker, wish) }
+    }
+
+    /// Who may not change a device any more has nothing locked there later on.
+    func endUnauthorized(_ isUnauthorized: (_ caller: LockHolder, _ device: String) -> Bool) {
+        for (uniqueID, wish) in wishes where isUnauthorized(wish.caller, wish.device) {
+            loop.cancel(wish.timer)
+            wishes[uniqueID] = nil
+        }
     }
 
     /// A device is gone.

@@ -118,6 +118,7 @@ final class OrderDesk {
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
+            case .knownControls: reply(order.number, knownControls)
             case .who:
                 // Beside the others: who has a device is asked most when its driver holds everything else up.
                 onWho? { [weak self] result in self?.reply(order.number, result) }
@@ -182,8 +183,9 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .who, .fault, .session, .halt, .plugged, .admit: return
-        case .apply where order.fence == nil, .rampZoom where order.fence == nil, .cancelZoom where order.fence == nil:
+        case .finish, .rollBack, .stop, .readControls, .knownControls, .who, .fault, .session, .halt, .plugged, .admit:
+            return
+        case .apply where order.fence == nil, .rampZoom where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
         case .prepare, .apply, .lock, .unlock, .rampZoom, .cancelZoom:
             guard let fence = order.fence, fence < highestFence else { return }
@@ -277,7 +279,7 @@ final class OrderDesk {
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
-        case .lock, .unlock, .session, .halt, .stop, .who, .plugged, .admit: finish(.success([:]))
+        case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .admit: finish(.success([:]))
         }
     }
 
@@ -364,18 +366,28 @@ final class OrderDesk {
                 throw BusError(error, device: device)
             }
         } then: { result in
-            finish(
-                result.map { snapshot in
-                    let values = snapshot.configuration.controls
-                    let camera = snapshot.values
-                    return [
-                        "controls": .array(snapshot.description.controls.map { $0.json(value: values[$0.name]) }),
-                        "cameraControls": .array(
-                            snapshot.cameraControls.controls.map { $0.json(value: camera[$0.name.rawValue]) }),
-                        "supports": snapshot.cameraControls.supports, "asOf": .integer(snapshot.asOf),
-                    ]
-                })
+            finish(result.map(Self.controls))
         }
+    }
+
+    // As they were read last: nothing is opened for it.
+    private var knownControls: Result<JSONValue, BusError> {
+        if let snapshot = director.snapshot { return .success(Self.controls(snapshot)) }
+        return .failure(
+            director.error
+                ?? BusError(
+                    .deviceDisconnected, "\(device) has not been looked at yet.", ["device": .string(device)]))
+    }
+
+    private static func controls(_ snapshot: DeviceSnapshot) -> JSONValue {
+        let values = snapshot.configuration.controls
+        let camera = snapshot.values
+        return [
+            "controls": .array(snapshot.description.controls.map { $0.json(value: values[$0.name]) }),
+            "cameraControls": .array(
+                snapshot.cameraControls.controls.map { $0.json(value: camera[$0.name.rawValue]) }),
+            "supports": snapshot.cameraControls.supports, "asOf": .integer(snapshot.asOf),
+        ]
     }
 
     private func rampZoom(
