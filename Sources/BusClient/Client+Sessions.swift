@@ -11,7 +11,8 @@ public struct ClientSession: Hashable, Sendable {
     /// Why, in sentences.
     public var explanation: [String]
 
-    /// Whether it ran, was interrupted, …: `stopped`, `starting`, `running` or `interrupted`.
+    /// Whether it ran, was interrupted, …: `stopped`, `starting`, `running`, `interrupted` or
+    /// `waitingForAuthorization`.
     public var runState: String { state["state"]?.string ?? "" }
 
     init(_ json: JSONValue) throws(ClientError) {
@@ -74,7 +75,7 @@ extension Client {
         return answer["can"] == true ? nil : answer["why"]?.string ?? ""
     }
 
-    /// Starts a session. It answers when it runs, or is interrupted, which passes by itself.
+    /// Starts a session. It answers when it runs, is interrupted, which passes by itself, or waits until its user is allowed to.
     public func startSession(
         _ id: String, lock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> ClientSession {

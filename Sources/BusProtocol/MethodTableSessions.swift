@@ -20,14 +20,14 @@ extension MethodTable {
                 .optional(
                     "detached", .boolean.described("True: it outlives the process that asks; else it ends with that.")),
             ]),
-            result: .reference("SessionResult"), feature: .sessions,
+            result: .reference("SessionResult"), needs: .nothing, feature: .sessions,
             errors: [.deviceNotFound, .cannotAddInput, .cannotAddOutput, .presetUnsupported] + wishes + [.cancelled]),
         Method(
             "session.configure", "Changes a session, by all actions or by none.",
             params: .object([
                 session, .required("actions", .array(of: .reference("SessionAction"), min: 1, max: 64)), lock,
             ]),
-            result: .reference("SessionResult"), feature: .sessions,
+            result: .reference("SessionResult"), needs: .nothing, feature: .sessions,
             errors: [.sessionNotFound, .deviceNotFound, .cannotAddInput, .cannotAddOutput, .presetUnsupported] + wishes
                 + settings + locks),
         Method(
@@ -41,8 +41,8 @@ extension MethodTable {
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.start",
-            "Starts a session, and answers when it runs or is interrupted, after 5 seconds in any case.",
-            params: .object([session, lock]), result: .reference("SessionResult"), feature: .sessions,
+            "Starts a session, and answers when it runs, is interrupted, or waits for permission, after 5 seconds in any case.",
+            params: .object([session, lock]), result: .reference("SessionResult"), needs: .nothing, feature: .sessions,
             errors: [.sessionNotFound] + wishes + settings + locks),
         Method(
             "session.stop", "Stops a session.", params: .object([session]), result: .reference("SessionResult"),
@@ -84,7 +84,7 @@ extension MethodTable {
                                 ], additional: true)
                         ).described("Options that the new camera has not.")),
                 ], additional: true),
-            feature: .sessions,
+            needs: .nothing, feature: .sessions,
             errors: [
                 .sessionNotFound, .deviceNotFound, .cannotAddInput, .deviceBusy, .deviceDisconnected, .deviceInUse,
                 .workerCrashed, .interrupted, .cancelled,

@@ -134,7 +134,8 @@ extension Schema {
                                 .required("videoMirrored", .reference("VideoMirroring")),
                                 .required("enabled", .boolean),
                             ], additional: true))),
-                .required("state", .choice(["stopped", "starting", "running", "interrupted"])),
+                .required(
+                    "state", .choice(["stopped", "starting", "running", "interrupted", "waitingForAuthorization"])),
                 .required("wanted", .boolean.described("It was started, and not stopped since.")),
                 .required("interruption", Schema.reference("SessionInterruption").orNull),
                 .required(

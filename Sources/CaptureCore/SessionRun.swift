@@ -31,8 +31,9 @@ public struct SessionInterruption: Hashable, Sendable {
 ///
 /// ```
 /// stopped → starting → running ⇄ interrupted
-///    ↑          └─────────┴──────────┤
-///    └───────────────────────────────┘
+///    ↑       ↓↑ └─────────┴──────────┤
+///    │  waitingForAuthorization      │
+///    └──────────┴────────────────────┘
 /// ```
 /// A start is remembered over interruptions until a stop, or an error that doesn't pass.
 public struct SessionRun: Hashable, Sendable {
@@ -41,6 +42,8 @@ public struct SessionRun: Hashable, Sendable {
         /// Wanted; its devices are being looked at, or set.
         case starting
         case running, interrupted
+        /// Wanted; its user may not have its devices, or not yet. Nothing is done for it.
+        case waitingForAuthorization
     }
 
     public enum Event: Hashable, Sendable {
@@ -68,6 +71,9 @@ public struct SessionRun: Hashable, Sendable {
     /// Somebody has started it, and nobody stopped it.
     public var isWanted: Bool { state != .stopped }
 
+    /// It is wanted, and its devices are to be opened and set for it.
+    public var isActive: Bool { isWanted && state != .waitingForAuthorization }
+
     /// - Returns: false: it was started already.
     public mutating func start() -> Bool {
         guard !isWanted else { return false }
@@ -82,9 +88,28 @@ public struct SessionRun: Hashable, Sendable {
         return hasStarted ? [.didStopRunning] : []
     }
 
+    /// Its user may not have its devices.
+    ///
+    /// - Returns: false: it waited for that already, or is not wanted.
+    public mutating func waitForAuthorization() -> Bool {
+        guard isWanted, state != .waitingForAuthorization else { return false }
+        state = .waitingForAuthorization
+        interruption = nil
+        return true
+    }
+
+    /// Its user may have its devices now.
+    ///
+    /// - Returns: false: it did not wait for that.
+    public mutating func authorized() -> Bool {
+        guard state == .waitingForAuthorization else { return false }
+        state = .starting
+        return true
+    }
+
     /// Everything that it needs is there.
     public mutating func serve() -> [Event] {
-        guard isWanted, state != .running else { return [] }
+        guard isWanted, state != .running, state != .waitingForAuthorization else { return [] }
         var events: [Event] = state == .interrupted ? [.interruptionEnded] : []
         if !hasStarted { events.append(.didStartRunning) }
         state = .running
@@ -95,7 +120,7 @@ public struct SessionRun: Hashable, Sendable {
 
     /// Something that it needs it can't have for now. The same once more tells nothing.
     public mutating func interrupt(_ cause: SessionInterruption) -> [Event] {
-        guard isWanted, interruption != cause else { return [] }
+        guard isWanted, state != .waitingForAuthorization, interruption != cause else { return [] }
         // Another sentence, or another who has it, is no new interruption.
         let isNew = interruption?.reason != cause.reason || interruption?.device != cause.device
         state = .interrupted

@@ -72,8 +72,12 @@ final class AuthorizationDesk {
 
     /// Why the caller may not have, or change, what is of that medium.
     func refusal(_ caller: Caller, _ media: AuthorizationMedia) -> BusError {
-        let uid = caller.peer.uid
-        let status = authorization(of: caller, media)
+        refusal(uid: caller.peer.uid, gid: caller.peer.gid, media)
+    }
+
+    /// Why that user may not have, or change, what is of that medium.
+    func refusal(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> BusError {
+        let status = book.status(uid: uid, groups: [gid], media: media)
         let message: String
         switch status {
         case .authorized:

@@ -134,6 +134,10 @@ extension Coordinator {
                 uid: uid, gid: gid, pid: pid, device.authorizationMedia,
                 program: ProcessTable.name(of: pid) ?? "unknown")
         }
+        fleet.onSetRefused = { [weak self] uid, gid, pid in
+            self?.permission.tried(
+                uid: uid, gid: gid, pid: pid, .video, program: ProcessTable.name(of: pid) ?? "unknown")
+        }
         // Before any matcher is started.
         matchers.admit(permission.book.doors(.video))
     }
@@ -150,14 +154,16 @@ extension Coordinator {
         worker.order(.admit(permission.book.doors(worker.device.identity.authorizationMedia)))
     }
 
-    /// Ends what those have who may not change their devices any more: locks, waits for them, sessions, sources.
+    /// Ends what those have who may not change their devices any more: locks, waits for them, sessions, sources, and what they have set going.
     func endUnauthorized() {
         locks.endUnauthorized { [self] in isUnauthorized($0, $1) }
-        sessions.stopUnauthorized { [self] in isUnauthorized($0, $1) }
+        sessions.permissionChanged()
+        exposures.endUnauthorized { [self] in isUnauthorized($0, [$1]) }
+        endUnauthorizedZooms()
         sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }
 
-    private func isUnauthorized(_ holder: LockHolder, _ devices: [String]) -> Bool {
+    func isUnauthorized(_ holder: LockHolder, _ devices: [String]) -> Bool {
         devices.contains { device in
             guard let identity = fleet.workers[device]?.device.identity else { return false }
             return !permission.mayChange(uid: holder.uid, gid: holder.gid, identity.authorizationMedia)

@@ -60,6 +60,8 @@ public final class Coordinator {
     let rigs: RigDesk
     let matchers: MatcherFleet
     let pressures: PressureDesk
+    /// Who began the last zoom ramp of each device, by `uniqueID`.
+    var zooms: [String: LockHolder] = [:]
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -74,7 +76,7 @@ public final class Coordinator {
     private(set) lazy var sessions = SessionDesk(
         loop, events: events, keeper: keeper, locks: locks, fleet: fleet, logger: logger,
         link: { [weak self] in self?.configuration.link(of: $0) },
-        halt: { [weak self] in self?.halt($0) },
+        halt: { [weak self] in self?.halt($0) }, refusal: { [weak self] in self?.refusal($0) },
         carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
 
     private(set) lazy var desk: ConfigurationDesk = {

@@ -21,7 +21,7 @@ extension SessionDesk {
     ///   those that stream already.
     func checkBandwidth(_ entry: Entry) throws(BusError) {
         let session = entry.session
-        guard !session.run.isWanted, hardwareCost(session) > 1 else { return }
+        guard !session.run.isActive, hardwareCost(session) > 1 else { return }
         // What others stream is not taken from them; only where nothing else helps, what it would take is told.
         let own = plan(session) { $0 }
         let all = plan(session) { _ in true }
@@ -55,7 +55,7 @@ extension SessionDesk {
 
     /// All cameras on USB that stream, or are to for a session.
     private func loads(with session: CaptureSession) -> [BandwidthLoad] {
-        let isWanted = session.run.isWanted
+        let isActive = session.run.isActive
         return fleet.deviceIDs.compactMap { device in
             guard let worker = fleet.workers[device], worker.isConnected, let link = link(worker.device) else {
                 return nil
@@ -65,7 +65,7 @@ extension SessionDesk {
             if let decision = stages[device]?.decision, decision.verdicts.contains(where: \.isSatisfied) {
                 setting = decision.setting
             }
-            if !isWanted, session.input(device) != nil { setting = forecast(session, device)?.setting ?? setting }
+            if !isActive, session.input(device) != nil { setting = forecast(session, device)?.setting ?? setting }
             return setting.map { BandwidthLoad(device: device, link: link, setting: $0) }
         }
     }

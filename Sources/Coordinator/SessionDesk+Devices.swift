@@ -29,7 +29,7 @@ extension SessionDesk {
         toldRunning[worker.device.id] = nil
         // What is known of its sessions counts until it is decided anew: no frame is to be lost for that.
         let isWanted = entries.values.contains {
-            $0.session.run.isWanted && $0.session.input(worker.device.id) != nil
+            $0.session.run.isActive && $0.session.input(worker.device.id) != nil
         }
         tell(worker.device.id, isRunning: isWanted)
     }
@@ -65,7 +65,7 @@ extension SessionDesk {
     }
 
     func claims(on device: String) -> [Claim] {
-        entries.values.filter(\.session.run.isWanted).compactMap { entry in
+        entries.values.filter(\.session.run.isActive).compactMap { entry in
             if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
             return entry.session.input(device) == nil ? nil : Claim(entry: entry, isTrial: false)
         }.sorted { $0.entry.session.id < $1.entry.session.id }

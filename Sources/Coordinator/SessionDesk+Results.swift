@@ -18,6 +18,9 @@ extension SessionDesk {
     /// The arbiter's sentences on the session's devices.
     func explanation(_ entry: Entry) -> [String] {
         guard entry.session.run.isWanted else { return [] }
+        if entry.session.run.state == .waitingForAuthorization {
+            return refusal(entry.session).map { ["The session waits for permission. " + $0.message] } ?? []
+        }
         let sentences =
             entry.session.inputs.flatMap { stages[$0.device]?.explanation ?? [] } + bandwidthSentences(entry.session)
         // Each of many sessions on one camera is told of all the others.

@@ -52,6 +52,8 @@ final class SessionDesk {
     let link: (ManagedDevice) -> USBLink?
     /// How much pressure a device has to stop for; nil: it may go on.
     let halt: (_ device: String) -> SystemPressureState?
+    /// Why the session's user may not have its devices, {status, needed}; nil: it may.
+    let refusal: (CaptureSession) -> BusError?
     private let holders: HolderWatch
     private(set) var entries: [String: Entry] = [:]
     var stages: [String: SessionStage] = [:]
@@ -75,6 +77,7 @@ final class SessionDesk {
     init(
         _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet, logger: Logger,
         link: @escaping (ManagedDevice) -> USBLink?, halt: @escaping (_ device: String) -> SystemPressureState?,
+        refusal: @escaping (CaptureSession) -> BusError?,
         carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
     ) {
         self.loop = loop
@@ -85,6 +88,7 @@ final class SessionDesk {
         self.logger = logger
         self.link = link
         self.halt = halt
+        self.refusal = refusal
         self.carryOut = carryOut
         holders = HolderWatch(loop)
         holders.onEnd = { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
@@ -97,8 +101,10 @@ final class SessionDesk {
             owner.startTime.map { holders.retain(pid: owner.pid, startTime: $0) } ?? false
         }
         for session in kept {
-            entries[session.id] = Entry(session)
+            let entry = Entry(session)
+            entries[session.id] = entry
             publish(session.id)
+            inheritWaiting(entry)
         }
         for session in ended {
             var run = session.run
@@ -174,15 +180,21 @@ final class SessionDesk {
         entry.places = entry.places.filter { entry.session.input($0.key) != nil }
         update(entry, [])
         for device in devices.sorted() { review(device) }
+        if entry.session.run.state == .waitingForAuthorization, refusal(entry.session) == nil { go(entry) }
         settle(entry)
     }
 
     /// Starts it; that it runs, or why not, is told when it is known. A session that was started goes on as it is.
     func start(_ id: String) throws(BusError) {
-        // Who has no permission would wait for it from here on.
         let entry = try entry(id)
         entry.error = nil
-        try change(id) { session in _ = session.run.start() }
+        try change(id) { session in
+            let isNew = session.run.start()
+            if isNew, refusal(session) != nil { _ = session.run.waitForAuthorization() }
+        }
+        if let error = refusal(entry.session), entry.session.run.state == .waitingForAuthorization {
+            return refuse(entry, error)
+        }
         if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
     }
 
@@ -245,7 +257,7 @@ final class SessionDesk {
     }
 
     private func isSettled(_ entry: Entry) -> Bool {
-        guard entry.session.run.isWanted else { return true }
+        guard entry.session.run.isActive else { return true }
         let isBusy = entry.session.inputs.contains { stages[$0.device].map { $0.isApplying || $0.isDirty } ?? false }
         return !isBusy && (entry.session.run.state != .starting || entry.error != nil)
     }
@@ -257,23 +269,6 @@ final class SessionDesk {
         for (timer, body) in waiting {
             loop.cancel(timer)
             body()
-        }
-    }
-
-    /// Stops the sessions of users who may not have their cameras any more.
-    func stopUnauthorized(_ isUnauthorized: (_ owner: LockHolder, _ devices: [String]) -> Bool) {
-        for (id, entry) in entries where entry.session.run.isWanted {
-            let session = entry.session
-            guard isUnauthorized(session.owner, session.inputs.map(\.device)) else { continue }
-            let error = BusError(
-                .unauthorized, "The permission to use the session's cameras was taken back; ask for it again.",
-                ["status": "denied", "needed": "video"])
-            do throws(BusError) { try stop(id) } catch {
-                logger.error("a session can't be stopped", metadata: ["session": "\(id)", "error": "\(error.message)"])
-                continue
-            }
-            entry.error = error
-            update(entry, [.runtimeError(error)])
         }
     }
 

@@ -15,6 +15,7 @@ extension Coordinator {
 
     private func createSession(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
+            try checkMaySession(call.caller)
             var session = CaptureSession(
                 id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: holder(call.caller),
                 isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now())
@@ -39,6 +40,7 @@ extension Coordinator {
             }
             try session.configure(actions.map { (action: $0.0, path: $0.1) }, in: surroundings)
             try sessions.add(session)
+            askFor(call.caller, session)
             respond(.success(try reply(session.id)))
         } catch {
             respond(.failure(error))
@@ -47,6 +49,7 @@ extension Coordinator {
 
     private func configureSession(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
+            try checkMaySession(call.caller)
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
             try use(call.string("lock"), entry)
@@ -59,6 +62,7 @@ extension Coordinator {
             try sessions.change(entry.session.id) { session throws(BusError) in
                 try session.configure(actions, in: surroundings)
             }
+            askFor(call.caller, entry.session)
             if call.string("lock") != nil { sessions.reviewAll(entry) }
             replyWhenSettled(entry.session.id, respond)
         } catch {
@@ -87,7 +91,9 @@ extension Coordinator {
 
     private func startSession(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
+            try checkMaySession(call.caller)
             let entry = try ownSession(call)
+            askFor(call.caller, entry.session)
             try use(call.string("lock"), entry)
             try sessions.checkBandwidth(entry)
             pressures.look()
@@ -132,6 +138,7 @@ extension Coordinator {
 
     private func switchCamera(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
+            try checkMaySession(call.caller)
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
             try use(call.string("lock"), entry)
@@ -158,7 +165,7 @@ extension Coordinator {
                     })
             }
             guard device != old else { return answer(nil) }
-            guard session.run.isWanted else {
+            guard session.run.isActive else {
                 try sessions.change(session.id) { $0 = candidate }
                 return answer(nil)
             }

@@ -244,6 +244,27 @@ import Testing
         #expect(told == [[], [], []] && run.state == .stopped)
     }
 
+    @Test func `one that waits for permission does nothing else until it has it`() {
+        var run = started()
+        let (waits, again) = (run.waitForAuthorization(), run.waitForAuthorization())
+        #expect(waits && !again && run.isWanted && !run.isActive && run.state == .waitingForAuthorization)
+        let ignored = [run.serve(), run.interrupt(lost)]
+        #expect(ignored == [[], []] && run.state == .waitingForAuthorization && run.interruption == nil)
+        let (isStartedAgain, goes, goesAgain) = (run.start(), run.authorized(), run.authorized())
+        #expect(!isStartedAgain && goes && !goesAgain && run.state == .starting)
+        let served = run.serve()
+        #expect(served == [.didStartRunning])
+        // One that is not wanted has nothing to wait for.
+        var idle = SessionRun()
+        let idleWaits = idle.waitForAuthorization()
+        #expect(!idleWaits && idle == SessionRun())
+        // Stopped meanwhile, it has told nothing and tells nothing.
+        run = started()
+        _ = run.waitForAuthorization()
+        let stopped = run.stop()
+        #expect(stopped == [] && run == SessionRun())
+    }
+
     @Test func `an error passes, or stops it`() {
         var run = started()
         _ = run.serve()

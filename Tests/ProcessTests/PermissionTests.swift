@@ -290,7 +290,7 @@ extension ProcessTests {
             let granted = try await bus.run("camerabus", ["allow", "\(Self.user.uid)", "audio"])
             try #require(granted.status == 0, "\(granted)")
             for arguments in [
-                ["lock", "desk", "--", "true"], ["session", "create", "cam0"], ["rigs", "delete", "desk"],
+                ["lock", "desk", "--", "true"], ["rigs", "delete", "desk"],
                 ["rigs", "set", "other", "cam0"], ["profiles", "save", "day", "cam0"],
             ] {
                 let result = try await bus.run("camerabus", arguments, as: Self.user)

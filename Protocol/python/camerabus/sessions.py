@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generator, Mapping, Self, Sequence, TypeA
 
 from .calls import _object
 from .core import Call, Core
-from .errors import CaptureError, SessionNotFound, SessionNotRunning
+from .errors import CaptureError, SessionNotFound, SessionNotRunning, Unauthorized
 from .locks import LockBase, token_for
 from .steps import Runner, Steps, run
 from .subscription import FrameErrors, FrameFeed
@@ -57,7 +57,7 @@ class SessionInterruption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """A session, as all may see it. `state` is stopped, starting, running or interrupted."""
+    """A session, as all may see it. `state` is stopped, starting, running, interrupted or waitingForAuthorization."""
 
     id: str = ""
     name: str | None = None
@@ -139,6 +139,9 @@ class SessionBase:
             is_meant = output in (delivery.output, delivery.type) if output else delivery.topic is not None
             if is_meant and device in (None, delivery.device):
                 return delivery
+        if self.state is not None and self.state.state == "waitingForAuthorization":
+            why = " ".join(self.explanation) or "The session waits for permission."
+            raise Unauthorized(why, {"status": "notDetermined", "needed": "video", "session": self.id})
         if self.state is not None and self.state.interruption is not None:
             raise SessionNotRunning(self.state.interruption.message, {"session": self.id})
         raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": self.id})
@@ -200,7 +203,8 @@ class Session(SessionBase):
     """A session: `with` starts it and deletes it at the end."""
 
     def start(self, *, lock: LockBase | str | None = None, timeout: float | None = None) -> SessionAnswer:
-        """Has it run, from now on until `stop`. Answers when it does, or when it is interrupted: then it goes on by itself later."""
+        """Has it run, from now on until `stop`. Answers when it does, or when it is interrupted or waits for
+        permission: then it goes on by itself later."""
         return run(self._ask("start", self._token(lock), timeout))
 
     def stop(self, timeout: float | None = None) -> SessionAnswer:

@@ -6,8 +6,8 @@ struct SessionsCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "sessions", abstract: "Lists the sessions, what they get, and why.",
         discussion: """
-            A session is a client's lasting wish for pictures. STATE: stopped, starting, running, or interrupted, and by what; it goes on by \
-            itself then. Below each stands what to subscribe to, and what was decided on its devices.
+            A session is a client's lasting wish for pictures. STATE: stopped, starting, running, interrupted, and by what, or \
+            waitingForAuthorization, until an administrator allows its user to see cameras; it goes on by itself then. Below each stands what to subscribe to, and what was decided on its devices.
 
             With --json: {"sessions": […]}, as session.list answers.
             """)

@@ -1,0 +1,106 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import Logging
+
+/// Sessions of users who may not have their cameras: those that were started wait until somebody allows it, and those that run end when
+/// it is taken back.
+extension SessionDesk {
+    /// Somebody may do what he could not, or the other way round; or other devices are there.
+    func permissionChanged() {
+        for (_, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.session.run.isWanted {
+            guard let error = refusal(entry.session) else {
+                go(entry)
+                continue
+            }
+            if entry.session.run.state == .waitingForAuthorization {
+                refuse(entry, error)
+            } else {
+                end(
+                    entry,
+                    BusError(
+                        .unauthorized, "The permission to use the session's cameras was taken back; ask for it again.",
+                        ["status": "denied", "needed": "video"]))
+            }
+        }
+    }
+
+    /// One of the coordinator before this one, which had it wait, goes on waiting: no device is opened for it meanwhile.
+    func inheritWaiting(_ entry: Entry) {
+        guard !entry.session.run.hasStarted, let error = refusal(entry.session),
+            entry.session.run.waitForAuthorization()
+        else { return }
+        refuse(entry, error)
+    }
+
+    func go(_ entry: Entry) {
+        guard entry.session.run.state == .waitingForAuthorization else { return }
+        do throws(BusError) {
+            // Others may have taken meanwhile what there was room for when it was started.
+            try checkBandwidth(entry)
+        } catch {
+            return end(entry, error)
+        }
+        _ = entry.session.run.authorized()
+        entry.error = nil
+        update(entry, [])
+        reviewAll(entry)
+        if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
+    }
+
+    /// A session that waits is told whether somebody has said no.
+    func refuse(_ entry: Entry, _ error: BusError) {
+        // Until then it is no error to wait.
+        let isDecided = error.data["status"] != .string(AuthorizationStatus.notDetermined.rawValue)
+        let before = entry.error
+        entry.error = isDecided ? error : nil
+        let isNew = isDecided && before != error
+        update(entry, isNew ? [.runtimeError(error)] : [])
+        settle(entry)
+    }
+
+    private func end(_ entry: Entry, _ error: BusError) {
+        let id = entry.session.id
+        do throws(BusError) { try stop(id) } catch {
+            return logger.error(
+                "a session can't be stopped", metadata: ["session": "\(id)", "error": "\(error.message)"])
+        }
+        entry.error = error
+        update(entry, [.runtimeError(error)])
+    }
+}
+
+extension Coordinator {
+    /// Why a session's user may not have its devices; nil: it may. A session without any has nothing that it may not.
+    func refusal(_ session: CaptureSession) -> BusError? {
+        let media = Set(session.inputs.map { fleet.workers[$0.device]?.device.identity.authorizationMedia ?? .video })
+        let owner = session.owner
+        for medium in AuthorizationMedia.allCases
+        where media.contains(medium) && !permission.mayChange(uid: owner.uid, gid: owner.gid, medium) {
+            return permission.refusal(uid: owner.uid, gid: owner.gid, medium)
+        }
+        return nil
+    }
+
+    /// Lets the caller have sessions: who may change cameras, and who may still ask for it. Others are refused.
+    ///
+    /// - Throws: `unauthorized` {status, needed}.
+    func checkMaySession(_ caller: Caller) throws(BusError) {
+        let peer = caller.peer
+        let status = permission.authorization(of: caller, .video)
+        guard status == .notDetermined || permission.mayChange(uid: peer.uid, gid: peer.gid, .video) else {
+            throw permission.refusal(caller, .video)
+        }
+    }
+
+    /// The bus asks for a caller who wants devices that nobody has allowed it yet.
+    func askFor(_ caller: Caller, _ session: CaptureSession) {
+        let peer = caller.peer
+        let media = Set(session.inputs.map { fleet.workers[$0.device]?.device.identity.authorizationMedia ?? .video })
+        for medium in AuthorizationMedia.allCases
+        where media.contains(medium) && permission.authorization(of: caller, medium) == .notDetermined {
+            permission.tried(uid: peer.uid, gid: peer.gid, pid: peer.pid, medium, program: programName(caller))
+        }
+    }
+}
