@@ -41,12 +41,12 @@ final class PressureDesk {
     /// Of the machine; nil: it is not watched.
     var machine: SystemPressureState? { watch?.state }
 
-    /// By factor, how it is learnt that it rises.
-    var sources: JSONValue {
-        .object(
-            Dictionary((watch?.sources ?? [:]).map { ($0.key.rawValue, .string($0.value.rawValue)) }) { first, _ in
-                first
-            })
+    /// By factor, how it is learnt that it rises; nil: it is not watched.
+    var sources: JSONValue? {
+        watch.map { watch in
+            .object(
+                Dictionary(watch.sources.map { ($0.key.rawValue, .string($0.value.rawValue)) }) { first, _ in first })
+        }
     }
 
     func state(_ worker: Worker) -> SystemPressureState { entries[worker.device.identity.uniqueID]?.state ?? .nominal }

@@ -57,8 +57,10 @@ extension ProcessTests {
 
         /// Subscribes to what happens, in force when it returns.
         private func events(_ bus: BusHarness, _ topics: [String]) throws -> RawClient {
-            let events = try RawClient(.subscribe, path: bus.directory.eventsSocket, topics: topics + ["ack/pressure/"])
-            while try events.receive()[0].bytes.elementsEqual("ack/pressure/".utf8) == false {}
+            // Its own: everybody who has subscribed to a nonce is told of it again.
+            let nonce = "ack/\(UInt32.random(in: 0 ... .max))/"
+            let events = try RawClient(.subscribe, path: bus.directory.eventsSocket, topics: topics + [nonce])
+            while try events.receive()[0].bytes.elementsEqual(nonce.utf8) == false {}
             return events
         }
 

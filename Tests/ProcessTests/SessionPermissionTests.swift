@@ -118,16 +118,24 @@ extension ProcessTests {
             let ramp = try await bus.run(
                 "camerabus", ["call", "device.zoomRamp", #"{"device":"cam0","factor":4,"rate":0.01}"#], as: Self.user)
             try #require(ramp.status == 0, "\(ramp)")
+            // So slow that it has not settled when the permission goes.
+            let session =
+                try call(bus, "session.create", ["inputs": ["cam1"], "preset": "640x480", "detached": true])["session"]
+                ?? .null
+            #expect(try call(bus, "session.start", ["session": session])["state"]?["state"] == "running")
+            _ = try call(bus, "fault.inject", ["device": "cam1", "fault": "rate", "percent": 5])
             let expose = try await bus.run(
                 "camerabus",
                 ["call", "device.expose", #"{"device":"cam1","point":{"x":0.1,"y":0.1},"thenLock":true}"#],
                 as: Self.user)
             try #require(expose.status == 0, "\(expose)")
             try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["rampingVideoZoom"] == true }
+            try await bus.wait(for: "state/device/cam1/") { $0?["controls"]?["adjustingExposure"] == true }
             try await decide(bus, "deny")
             let zoom = try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["rampingVideoZoom"] == false }
             #expect((zoom?["controls"]?["videoZoomFactor"]?.double ?? 4) < 3)
-            try await bus.wait(for: "state/device/cam1/") { $0?["controls"]?["adjustingExposure"] != true }
+            _ = try call(bus, "fault.inject", ["device": "cam1", "fault": "none"])
+            try await bus.wait(for: "state/device/cam1/") { $0?["controls"]?["adjustingExposure"] == false }
             #expect(
                 try call(bus, "device.get", ["device": "cam1"])["device"]?["controls"]?["exposureMode"]
                     == "continuousAutoExposure")
