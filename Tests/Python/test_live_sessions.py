@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import unittest
 
 import camerabus
@@ -61,6 +62,50 @@ class Sessions(LiveTestCase):
             self.assertTrue(found.is_running)
         with self.assertRaises(SessionNotFound):
             found.refresh()
+
+    def test_frames_follow_their_session_to_another_camera(self) -> None:
+        with self.client.session(self.first, outputs=["preview"], preset="640x480") as session:
+            with session.frames(timeout=TIMEOUT) as frames:
+                self.assertEqual(next(frames).device, self.first)
+                session.switch_camera(self.second)
+                while next(frames).device == self.first:
+                    pass
+                self.assertEqual(sorted(frames.lost), sorted([self.first, self.second]))
+                self.assertEqual(next(frames).device, self.second)
+
+    def test_frames_wait_while_their_session_is_interrupted(self) -> None:
+        with self.client.session(self.first, preset="1280x720") as session, session.frames(timeout=TIMEOUT) as frames:
+            first = next(frames)
+            wish = {"device": self.first, "activeFormat": {"pixelFormat": "RGGB", "width": 320, "height": 240}}
+            with Client(timeout=TIMEOUT) as other, other.session(wish, priority=10) as winner:
+                waiting = frames._feed.follow()
+                until = time.monotonic() + TIMEOUT
+                while not isinstance(frames.last_error, SessionNotRunning):
+                    self.assertLess(time.monotonic(), until)
+                    next(waiting).poller().poll(1000)
+                self.assertIn(winner.id, str(frames.last_error))
+                with self.assertRaises(SessionNotRunning):
+                    session.frames(timeout=TIMEOUT)
+                self.assertTrue(winner.is_running)
+                waiting.close()
+            last = next(frames)
+            self.assertEqual((last.width, last.height), (first.width, first.height))
+            self.assertNotEqual(last.stream, first.stream)
+
+    def test_frames_of_a_session_that_is_not_started_or_ends(self) -> None:
+        session = self.client.session(self.first, preset="640x480")
+        with self.assertRaises(SessionNotRunning):
+            session.frames(timeout=TIMEOUT)
+        session.start()
+        with session.frames(timeout=TIMEOUT) as frames:
+            next(frames)
+            session.stop()
+            with self.assertRaises(SessionNotRunning):
+                while True:
+                    next(frames)
+            session.delete()
+            with self.assertRaises(SessionNotFound):
+                next(frames)
 
     def test_a_device_that_is_not_there(self) -> None:
         with self.assertRaises(camerabus.DeviceNotFound):

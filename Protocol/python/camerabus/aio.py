@@ -18,6 +18,7 @@ from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .rigs import AsyncRigCalls
+from .session_frames import SessionFeed
 from .sources import AsyncSourceMethods
 from .sessions import AsyncSessionCalls
 from .permission import AsyncPermissionCalls
@@ -225,7 +226,7 @@ class AsyncLock(LockBase):
 
 
 class AsyncFrames(AsyncFollowing[Frame]):
-    _feed: FrameFeed
+    _feed: FrameFeed | SessionFeed
 
     @property
     def lost(self) -> dict[str, int]:

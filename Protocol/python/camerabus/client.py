@@ -18,6 +18,7 @@ from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .rigs import RigCalls
+from .session_frames import SessionFeed
 from .sources import SourceMethods
 from .sessions import SessionCalls
 from .permission import PermissionCalls
@@ -258,7 +259,7 @@ class Lock(LockBase):
 class Frames(Following[Frame]):
     """An iterator over frames; `close` or the end of a `with` block ends the subscription."""
 
-    _feed: FrameFeed
+    _feed: FrameFeed | SessionFeed
 
     @property
     def lost(self) -> dict[str, int]:

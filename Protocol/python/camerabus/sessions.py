@@ -11,6 +11,7 @@ from .calls import _object
 from .core import AsyncOpened, Call, Core, Opened, given
 from .errors import CaptureError, SessionNotFound, SessionNotRunning, Unauthorized
 from .locks import LockBase, token_for
+from .session_frames import SessionFeed
 from .steps import Runner, Steps, run
 from .subscription import FrameErrors, FrameFeed
 from .values import Holder, _map, _of, _raw, _tuple, read, read_list
@@ -110,6 +111,26 @@ def _listing() -> Call[list[SessionState]]:
     return Call("session.list", {}, lambda result: read_list(SessionState, _object(result).get("sessions")), True)
 
 
+def _delivery(
+    id: str,
+    state: SessionState | None,
+    resolved: Sequence[SessionDelivery],
+    explanation: Sequence[str],
+    output: str | None,
+    device: str | None,
+) -> SessionDelivery:
+    for delivery in resolved:
+        is_meant = output in (delivery.output, delivery.type) if output else delivery.topic is not None
+        if is_meant and device in (None, delivery.device):
+            return delivery
+    if state is not None and state.state == "waitingForAuthorization":
+        why = " ".join(explanation) or "The session waits for permission."
+        raise Unauthorized(why, {"status": "notDetermined", "needed": "video", "session": id})
+    if state is not None and state.interruption is not None:
+        raise SessionNotRunning(state.interruption.message, {"session": id})
+    raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": id})
+
+
 class SessionBase:
     """What both kinds of session have."""
 
@@ -135,19 +156,24 @@ class SessionBase:
 
     def delivery(self, output: str | None = None, device: str | None = None) -> SessionDelivery:
         """What an output gets, by its id or type (else the first that has a topic), of that device, or of the first."""
-        for delivery in self.resolved:
-            is_meant = output in (delivery.output, delivery.type) if output else delivery.topic is not None
-            if is_meant and device in (None, delivery.device):
-                return delivery
-        if self.state is not None and self.state.state == "waitingForAuthorization":
-            why = " ".join(self.explanation) or "The session waits for permission."
-            raise Unauthorized(why, {"status": "notDetermined", "needed": "video", "session": self.id})
-        if self.state is not None and self.state.interruption is not None:
-            raise SessionNotRunning(self.state.interruption.message, {"session": self.id})
-        raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": self.id})
+        return _delivery(self.id, self.state, self.resolved, self.explanation, output, device)
 
-    def _feed(self, delivery: SessionDelivery, limit: int | None, timeout: float, errors: FrameErrors, shared: bool) -> FrameFeed:
-        return FrameFeed(self._core, (delivery.device,), delivery.rendition or "native", limit, timeout, errors, shared)
+    def _feed(
+        self, output: str | None, device: str | None, limit: int | None, timeout: float, errors: FrameErrors, shared: bool
+    ) -> SessionFeed:
+        def choose(value: Any) -> tuple[str, str]:
+            state = read(SessionState, value)
+            if state.error:
+                raise CaptureError.from_header(state.error)
+            if not state.wanted:
+                raise SessionNotRunning("The session is not started.", {"session": self.id})
+            delivery = _delivery(state.id, state, state.resolved, state.explanation, output, device)
+            return delivery.device, delivery.rendition or "native"
+
+        def make(device: str, rendition: str) -> FrameFeed:
+            return FrameFeed(self._core, (device,), rendition, None, timeout, errors, shared)
+
+        return SessionFeed(self._core, self.id, choose, make, limit, timeout, errors)
 
     def _learn(self, answer: SessionAnswer) -> SessionAnswer:
         self.id, self.state = answer.session or self.id, answer.state
@@ -246,10 +272,14 @@ class Session(SessionBase):
         errors: FrameErrors = "wait",
         shared: bool = False,
     ) -> Frames:
-        """The pictures of an output (the first that has any), as `Client.frames` gives them. Raises `SessionNotRunning` if it has none."""
+        """The pictures of an output (the first that has any), as `Client.frames` gives them, from whatever camera the session has.
+
+        While the session is interrupted none come (`errors="raise"` raises why). Raises `SessionNotRunning` if it does not run at
+        first, and when it is stopped, and `SessionNotFound` when it ends.
+        """
         from .client import Frames
 
-        return Frames(self._feed(self.delivery(output, device), limit, timeout, errors, shared))
+        return Frames(self._feed(output, device, limit, timeout, errors, shared))
 
     def __enter__(self) -> Self:
         try:
@@ -321,7 +351,7 @@ class AsyncSession(SessionBase):
     ) -> AsyncFrames:
         from .aio import AsyncFrames
 
-        return AsyncFrames(self._feed(self.delivery(output, device), limit, timeout, errors, shared), self._run)
+        return AsyncFrames(self._feed(output, device, limit, timeout, errors, shared), self._run)
 
     async def __aenter__(self) -> Self:
         await self._made()
