@@ -2,6 +2,16 @@ import BusProtocol
 
 /// Which device id each device has, in topics, socket names and requests: its alias, else a name made for it that stays its own.
 public enum DeviceNames {
+    /// Where a device comes from: ids go to those of the earlier ones first.
+    public enum Origin: Int, Hashable, Sendable {
+        /// It is one of the machine's own.
+        case machine
+        /// Whoever runs the bus plays it.
+        case replay
+        /// A client made it, who may not take other devices' ids.
+        case client
+    }
+
     /// A device that wants an id.
     public struct Device: Hashable, Sendable {
         public var uniqueID: String
@@ -13,14 +23,14 @@ public enum DeviceNames {
         public var alias: String?
         /// The one that was made for it before.
         public var made: String?
-        /// Somebody called it so who may not take other devices' ids: it gets what they leave.
-        public var isGuest: Bool
+        /// Who goes first where two want one id.
+        public var origin: Origin
 
         public init(
             uniqueID: String, name: String, preferred: String? = nil, alias: String? = nil, made: String? = nil,
-            isGuest: Bool = false
+            origin: Origin = .machine
         ) {
-            self.isGuest = isGuest
+            self.origin = origin
             self.uniqueID = uniqueID
             self.name = name
             self.preferred = preferred
@@ -49,7 +59,7 @@ public enum DeviceNames {
             owners[id] = device.uniqueID
             return id
         }
-        let devices = devices.sorted { ($0.isGuest ? 1 : 0, $0.uniqueID) < ($1.isGuest ? 1 : 0, $1.uniqueID) }
+        let devices = devices.sorted { ($0.origin.rawValue, $0.uniqueID) < ($1.origin.rawValue, $1.uniqueID) }
         var names: [String: Name] = [:]
         for device in devices {
             let alias = configured[device.uniqueID] ?? take(device.alias, device)
@@ -83,7 +93,7 @@ public enum DeviceNames {
     public static func collisions(_ devices: [Device], configured: [String: String]) -> [Collision] {
         let names = assign(devices, configured: configured)
         return devices.sorted { $0.uniqueID < $1.uniqueID }.compactMap { device in
-            guard configured[device.uniqueID] == nil, !device.isGuest, let wanted = device.alias ?? device.preferred,
+            guard configured[device.uniqueID] == nil, device.origin == .machine, let wanted = device.alias ?? device.preferred,
                 let given = names[device.uniqueID]?.id, given != wanted,
                 let owner = owner(of: wanted, devices, configured: configured), owner != device.uniqueID
             else { return nil }

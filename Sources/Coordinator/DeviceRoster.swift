@@ -151,7 +151,7 @@ final class DeviceRoster {
                 uniqueID: uniqueID,
                 name: made[uniqueID]?.identity.localizedName ?? entry?.name ?? "",
                 preferred: made[uniqueID]?.preferredID, alias: entry?.alias, made: entry?.made,
-                isGuest: ["client-", "replay-"].contains(where: uniqueID.hasPrefix))
+                origin: uniqueID.hasPrefix("client-") ? .client : uniqueID.hasPrefix("replay-") ? .replay : .machine)
         }
     }
 }

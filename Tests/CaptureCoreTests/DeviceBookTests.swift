@@ -87,7 +87,7 @@ struct DeviceBookTests {
     @Test("whoever calls itself what another device is called gets another id, whenever that one comes")
     func guests() {
         func guest(_ name: String) -> DeviceNames.Device {
-            DeviceNames.Device(uniqueID: "a-guest", name: name, preferred: name, made: name, isGuest: true)
+            DeviceNames.Device(uniqueID: "a-guest", name: name, preferred: name, made: name, origin: .client)
         }
         #expect(DeviceNames.assign([guest("cam0")], configured: [:])["a-guest"]?.id == "cam0")
         let camera = DeviceNames.Device(uniqueID: "virtual-0", name: "Virtual Camera 0", preferred: "cam0")
@@ -96,6 +96,11 @@ struct DeviceBookTests {
         let others = DeviceNames.assign([guest("yard"), device("x", made: "yard")], configured: [:])
         #expect(others["x"]?.id == "yard" && others["a-guest"]?.id.hasPrefix("yard-") == true)
         #expect(DeviceNames.collisions([guest("cam0"), camera], configured: [:]).isEmpty)
+        // What whoever runs the bus plays is no client's to take, either.
+        let replay = DeviceNames.Device(
+            uniqueID: "replay-street", name: "street", preferred: "street", made: "street", origin: .replay)
+        let played = DeviceNames.assign([guest("street"), replay], configured: [:])
+        #expect(played["replay-street"]?.id == "street" && played["a-guest"]?.id.hasPrefix("street-") == true)
     }
 
     @Test("ids stay with their devices whoever comes and goes, as long as the book holds them", arguments: 0..<30)
