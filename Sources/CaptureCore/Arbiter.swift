@@ -8,7 +8,8 @@
 /// - What streams is kept as it is as long as it does for all who are served.
 /// - A locked device keeps its format and rate. Who needs another waits, interrupted by the holder. Where the holder himself
 ///   asks, pass no lock.
-/// - Subscribers never change the format; but where a session does, they are minded in the choice.
+/// - Subscribers never change the format, and never keep a session from changing it; but where there is a choice, they are minded.
+///   Those of `native` follow the device, whatever it is set to.
 /// - A preset's rate is had as far as those allow who come first; a rate that is asked for is kept or not served at all.
 public enum Arbiter {
     /// - Parameters:

@@ -40,7 +40,8 @@ extension SessionDesk {
             descriptions: worker.descriptions, isRunning: worker.isRunning, isConnected: worker.isConnected,
             isStreaming: worker.status["isStreaming"]?.bool ?? false, error: worker.status["error"] ?? .null,
             activeFormat: worker.status["activeFormat"] ?? .null,
-            frameDuration: worker.status["frameDuration"] ?? .null, lock: held(device)?.id)
+            frameDuration: worker.status["frameDuration"] ?? .null,
+            subscribers: worker.status["subscribers"] ?? .null, lock: held(device)?.id)
     }
 
     /// A client's lock. One that lasts for a call is waited for.
@@ -60,14 +61,16 @@ extension SessionDesk {
     /// A session that wants the device, as it is or as it is to be with another camera.
     struct Claim {
         let entry: Entry
-        let isTrial: Bool
-        var session: CaptureSession { (isTrial ? entry.trial?.session : nil) ?? entry.session }
+        var isTrial = false
+        /// As it is to be; nil: as it is.
+        var candidate: CaptureSession?
+        var session: CaptureSession { candidate ?? (isTrial ? entry.trial?.session : nil) ?? entry.session }
     }
 
     func claims(on device: String) -> [Claim] {
         entries.values.filter(\.session.run.isWanted).compactMap { entry in
             if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
-            return entry.session.input(device) == nil ? nil : Claim(entry: entry, isTrial: false)
+            return entry.session.input(device) == nil ? nil : Claim(entry: entry)
         }.sorted { $0.entry.session.id < $1.entry.session.id }
     }
 
@@ -150,7 +153,7 @@ extension SessionDesk {
             let message = "\(device) is not plugged in; the session goes on by itself when it is back."
             return deny(claims, device, SessionInterruption(.deviceDisconnected, device: device, message: message))
         }
-        guard worker.isRunning, let formats = stage.formats(worker) else {
+        guard worker.isRunning, let formats = worker.formats else {
             tell(device, isRunning: true)
             let error = worker.error
             for claim in claims {
@@ -195,7 +198,10 @@ extension SessionDesk {
         var served: [(Claim, Delivery)] = []
         for claim in claims {
             switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {
-            case .satisfied(let delivery): served.append((claim, delivery))
+            case .satisfied(let delivery):
+                served.append((claim, delivery))
+                let deliveries = claim.session.deliveries(of: device, delivery, position: position(device))
+                claim.entry.renditions[device] = Set(deliveries.compactMap(\.rendition))
             case .interrupted(let reason, let by):
                 put(claim, device, .denied(interruption(device, reason, by, decision)))
             case .unsupported(let why):
@@ -238,16 +244,27 @@ extension SessionDesk {
     }
 
     /// - Parameter less: what the device is to be set to and nothing else, as there was no room for more.
+    func decision(
+        _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
+        less: StreamSetting? = nil
+    ) -> ArbiterDecision {
+        let alone = decision(device, worker, formats, claims, lock, less: less, subscribers: [])
+        let subscribers = plainSubscribers(of: worker, beside: claims, alone)
+        guard !subscribers.isEmpty else { return alone }
+        return decision(device, worker, formats, claims, lock, less: less, subscribers: subscribers)
+    }
+
     private func decision(
         _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
-        less: StreamSetting?
+        less: StreamSetting?, subscribers: [CaptureDemand]
     ) -> ArbiterDecision {
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
         let current = isStreaming ? worker.setting : less ?? worker.setting
         func decide(_ claims: [Claim], _ current: StreamSetting?, _ lock: CaptureParty?) -> ArbiterDecision {
             var decision = Arbiter.decide(
                 device: device, formats: less.map(formats.only) ?? formats, current: current, isStreaming: isStreaming,
-                demands: claims.compactMap { $0.session.demand(on: device, formats: formats) }, lock: lock)
+                demands: claims.compactMap { $0.session.demand(on: device, formats: formats) } + subscribers,
+                lock: lock)
             if less != nil { decision.isChange = !(decision.setting?.isSame(as: worker.setting) ?? true) }
             return decision
         }
@@ -260,6 +277,29 @@ extension SessionDesk {
         var decision = decide(claims, first.setting ?? worker.setting, party)
         decision.isChange = decision.isChange || first.isChange
         return decision
+    }
+
+    /// What those want of a device who are subscribed to it and have no session there.
+    ///
+    /// Who subscribes to a topic that a session has in `resolved`, or had before it was interrupted, is that session's audience,
+    /// whoever it is.
+    ///
+    /// - Parameter alone: what is decided without them.
+    func plainSubscribers(
+        of worker: Worker, beside claims: [Claim], _ alone: ArbiterDecision?
+    ) -> [CaptureDemand] {
+        let counts = worker.subscribers
+        guard !counts.isEmpty else { return [] }
+        let device = worker.device.id
+        var heard: Set<Rendition> = []
+        for claim in claims {
+            heard.formUnion(claim.entry.renditions[device] ?? [])
+            let party = CaptureParty(.session, id: claim.session.id)
+            guard case .satisfied(let delivery)? = alone?.outcome(of: party) else { continue }
+            let deliveries = claim.session.deliveries(of: device, delivery, position: position(device))
+            heard.formUnion(deliveries.compactMap(\.rendition))
+        }
+        return counts.filter { !heard.contains($0.key) }.map { CaptureDemand(subscribers: $1, of: $0) }
     }
 
     private func interruption(

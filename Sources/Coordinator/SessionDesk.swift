@@ -21,6 +21,8 @@ final class SessionDesk {
         var session: CaptureSession
         /// By device.
         var places: [String: Place] = [:]
+        /// What its outputs have of each device, or had when they last had something.
+        var renditions: [String: Set<Rendition>] = [:]
         /// With another camera, which is being tried: the session is not touched before that one serves it.
         var trial: Trial?
         /// The lock under which its client lets it set the device.
@@ -169,6 +171,7 @@ final class SessionDesk {
         }
         let devices = Set(before.inputs.map(\.device)).union(entry.session.inputs.map(\.device))
         entry.places = entry.places.filter { entry.session.input($0.key) != nil }
+        entry.renditions = entry.renditions.filter { entry.session.input($0.key) != nil }
         update(entry, [])
         for device in devices.sorted() { review(device) }
         settle(entry)
@@ -189,6 +192,7 @@ final class SessionDesk {
         guard let entry = entries[id] else { return }
         entry.error = nil
         entry.places = [:]
+        entry.renditions = [:]
         endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
         update(entry, told)
     }
@@ -294,6 +298,7 @@ final class SessionDesk {
         for (id, entry) in entries where entry.session.rename(names) {
             isChanged = true
             entry.places = Dictionary(entry.places.map { (names[$0.key] ?? $0.key, $0.value) }) { first, _ in first }
+            entry.renditions = Dictionary(entry.renditions.map { (names[$0.key] ?? $0.key, $0.value) }) { $1 }
             publish(id)
         }
         for device in names.keys {

@@ -21,6 +21,8 @@ struct DeviceStatus {
     /// nil while it is closed.
     var priority: KernelPriority?
     var notRestored: [NotRestored] = []
+    /// How many want each of the renditions that are made.
+    var subscribers: [Rendition: Int] = [:]
 
     /// What is not known, or not now, is null.
     var json: JSONValue {
@@ -39,6 +41,8 @@ struct DeviceStatus {
             "committed": committed?.json ?? .null, "fence": JSONValue(fence),
             "kernelPriority": (priority?.rawValue).map(JSONValue.string) ?? .null,
             "notRestored": .array(notRestored.map(\.json)),
+            "subscribers": .object(
+                Dictionary(subscribers.map { ($0.description, JSONValue($1)) }) { first, _ in first }),
         ]
     }
 }

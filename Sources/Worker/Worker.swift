@@ -36,6 +36,8 @@ public final class Worker {
     private var ending: WorkerEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
+    /// nil: to be counted anew.
+    private var subscribers: [Rendition: Int]?
     private var toldDescription: DeviceDescription?
     private var lockReminder: Loop.Token?
 
@@ -183,6 +185,7 @@ public final class Worker {
         socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
         socket.onFurtherSubscriber = { [weak self] topic in
             guard let self else { return }
+            forgetSubscribers()
             if let refused = table.refusal(of: topic) {
                 errors.tell(refused.topic, refused.error)
             } else {
@@ -283,8 +286,25 @@ public final class Worker {
 
     private func changeWanted() {
         frames.setWanted(table.wanted)
+        forgetSubscribers()
         wish()
         tellFailures()
+    }
+
+    // That one of several who want the same has left is seen a second later.
+    private func forgetSubscribers() {
+        subscribers = nil
+        status?.touch()
+    }
+
+    // Read with every status, that is with every order.
+    private func countSubscribers() -> [Rendition: Int] {
+        if let subscribers { return subscribers }
+        let counts = DeviceUsers.readers(
+            of: Set(table.wanted.map(\.rendition)), socket.subscriptions, readers: rings.readers,
+            device: options.device)
+        subscribers = counts
+        return counts
     }
 
     private var failures: [ErrorTeller.Refusal] { frames.failures(director.stream == nil ? director.error : nil) }
@@ -351,7 +371,7 @@ public final class Worker {
             error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence, priority: director.knowledge.priority,
-            notRestored: director.knowledge.notRestored)
+            notRestored: director.knowledge.notRestored, subscribers: countSubscribers())
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
@@ -394,7 +414,7 @@ public final class Worker {
         rings.failures(ringFailures)
         rings.retry()
         link.send(.alive(counters))
-        status?.touch()
+        forgetSubscribers()
     }
 
     private var counters: JSONValue {
