@@ -160,11 +160,18 @@ final class SessionDesk {
     }
 
     /// Changes a session, on the disk before that is said. What follows for its devices is under way when this returns.
-    func change(_ id: String, _ body: (inout CaptureSession) throws(BusError) -> Void) throws(BusError) {
+    ///
+    /// - Parameter isChecked: it is refused, if it runs, where its cameras would find no room on USB.
+    func change(
+        _ id: String, isChecked: Bool = false, _ body: (inout CaptureSession) throws(BusError) -> Void
+    ) throws(BusError) {
         let entry = try entry(id)
         let before = entry.session
-        try body(&entry.session)
-        guard entry.session != before else { return }
+        var session = before
+        try body(&session)
+        guard session != before else { return }
+        if isChecked, before.run.isWanted { try checkBandwidth(session) }
+        entry.session = session
         guard save() else {
             entry.session = before
             throw Self.notWritten
