@@ -54,6 +54,8 @@ final class SessionDesk {
     let link: (ManagedDevice) -> USBLink?
     private let holders: HolderWatch
     private(set) var entries: [String: Entry] = [:]
+    /// Made by a coordinator before this one: whoever asked may not know of it.
+    private var inherited: Set<String> = []
     var stages: [String: SessionStage] = [:]
     /// What each worker was last told.
     var toldRunning: [String: Bool] = [:]
@@ -97,6 +99,7 @@ final class SessionDesk {
         }
         for session in kept {
             entries[session.id] = Entry(session)
+            inherited.insert(session.id)
             publish(session.id)
         }
         for session in ended {
@@ -112,6 +115,14 @@ final class SessionDesk {
     /// Processes whose sessions another coordinator gave them: they have to come back.
     var inheritedOwners: [LockHolder] {
         Array(Set(entries.values.map(\.session).filter { !$0.isDetached }.map(\.owner)))
+    }
+
+    /// The session that a coordinator before this one has made for the same request.
+    ///
+    /// - Parameter request: its digest; nil: it has no key.
+    func made(for request: String?, by holder: LockHolder) -> CaptureSession? {
+        guard let request else { return nil }
+        return inherited.compactMap { entries[$0]?.session }.first { $0.request == request && $0.isOf(holder) }
     }
 
     /// In the order in which they were made.
@@ -216,6 +227,7 @@ final class SessionDesk {
         update(entry, entry.session.run.stop())
         endTrial(entry, BusError(.cancelled, "The session was deleted while its camera was being switched."))
         entries[session.id] = nil
+        inherited.remove(session.id)
         release(session)
         for (timer, body) in entry.waiting {
             loop.cancel(timer)

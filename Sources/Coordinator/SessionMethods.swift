@@ -15,9 +15,12 @@ extension Coordinator {
 
     private func createSession(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
+            let owner = holder(call.caller)
+            // Its reply was lost with the coordinator that made it.
+            if let made = sessions.made(for: call.digest, by: owner) { return respond(.success(try reply(made.id))) }
             var session = CaptureSession(
-                id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: holder(call.caller),
-                isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now())
+                id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: owner,
+                isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now(), request: call.digest)
             var actions: [(SessionAction, String)] = []
             if let preset = call.params["preset"] {
                 actions.append((.preset(try SessionAction.preset(preset, "preset")), "preset"))
