@@ -32,7 +32,9 @@ public enum Arbiter {
         let explanation = ArbiterSentences(
             device: device, table: table, setting: setting, lock: lock
         ).sentences(verdicts)
-        let isOther = current?.format != setting?.format || current?.frameDuration != setting?.frameDuration
+        let isOther =
+            current?.format != setting?.format || current?.frameDuration != setting?.frameDuration
+            || current?.isOtherRow(than: setting) ?? false
         return ArbiterDecision(
             setting: setting, isChange: isOther && ranked.contains { $0.party.kind == .session }, verdicts: verdicts,
             explanation: explanation)
@@ -176,7 +178,7 @@ private struct ArbiterTrial {
     private func cost(of candidate: StreamCandidate) -> StreamCost {
         let setting = candidate.setting(keeping: current)
         let pixelFormat = setting.format.pixelFormat
-        let isPresent = current?.format == setting.format
+        let isPresent = current?.format == setting.format && !(current?.isOtherRow(than: setting) ?? false)
         let sized = granted.filter { $0.need.least.width > 0 && $0.need.least.height > 0 }
         let isRateAsked = granted.contains { $0.need.rate.maxFrameDuration != nil }
         let rate = setting.frameDuration?.framesPerSecond ?? 0

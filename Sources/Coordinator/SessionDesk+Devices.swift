@@ -331,8 +331,10 @@ extension SessionDesk {
     private func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?) {
         stage.isApplying = true
         let device = stage.device
+        let formats = fleet.workers[device]?.formats ?? []
         let change = JSONValue.members([
-            "device": .string(device), "activeFormat": wish.format.json, "frameRate": wish.frameDuration?.json,
+            "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
+            "frameRate": wish.frameDuration?.json,
         ])
         var batch = ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0)
         if let lock {
