@@ -237,7 +237,7 @@ final class Worker {
         case .replay(let replay): arguments += ["--replay", replay.json.description]
         case .client(let source):
             arguments += [
-                "--client", source.json.description, "--push", launch.runtimeDirectory.sourceSocket(device.id),
+                "--client", source.json.description, "--push", launch.runtimeDirectory.sourceSocket(of: source),
             ]
         }
         if case .virtual = device.source,
