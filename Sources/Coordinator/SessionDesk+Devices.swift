@@ -341,26 +341,14 @@ extension SessionDesk {
             batch.fence = lock.fence
             return carryOut(batch) { [weak self] in self?.applied(wish, stage, $0) }
         }
-        var request = LockDesk.Wish(devices: [device], holder: Self.ourselves)
-        request.wait = Self.lockPatience
-        request.isTransient = true
-        locks.request(request) { [weak self] granted in
-            guard let self else { return }
-            switch granted {
-            case .failure(let error): applied(wish, stage, .failure(error))
-            case .success(let grant):
-                batch.fence = grant.lock.fence
-                carryOut(batch) { [weak self] result in
-                    try? self?.locks.unlock(token: grant.token)
-                    self?.applied(wish, stage, result)
-                }
-            }
+        let applied: Responder = { [weak self] in self?.applied(wish, stage, $0) }
+        locks.withTransientLock(on: [device], for: .ourselves, wait: Self.lockPatience, then: applied) {
+            [carryOut, batch] fence, done in
+            var batch = batch
+            batch.fence = fence
+            carryOut(batch, done)
         }
     }
-
-    private static let ourselves = LockHolder(
-        uid: CurrentProcess.uid, gid: CurrentProcess.gid, pid: CurrentProcess.pid,
-        startTime: ProcessTable.startTime(of: CurrentProcess.pid), name: "camerabusd")
 
     private func applied(_ wish: StreamSetting, _ stage: SessionStage, _ result: Result<JSONValue, BusError>) {
         stage.isApplying = false
