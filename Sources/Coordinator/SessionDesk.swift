@@ -75,8 +75,8 @@ final class SessionDesk {
     private static let saveInterval: Int64 = 1000
 
     init(
-        _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet, logger: Logger,
-        link: @escaping (ManagedDevice) -> USBLink?,
+        _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet,
+        holders: HolderWatch, logger: Logger, link: @escaping (ManagedDevice) -> USBLink?,
         carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
     ) {
         self.loop = loop
@@ -87,8 +87,8 @@ final class SessionDesk {
         self.logger = logger
         self.link = link
         self.carryOut = carryOut
-        holders = HolderWatch(loop)
-        holders.onEnd = { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
+        self.holders = holders
+        holders.whenEnded { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
         inherit()
     }
 

@@ -24,11 +24,11 @@ final class SourceDesk {
     /// Takes over the sources of the coordinator before this one, as far as their processes live.
     ///
     /// - Parameter path: of the file that they are kept in.
-    init(_ loop: Loop, path: String, logger: Logger) {
+    init(_ holders: HolderWatch, path: String, logger: Logger) {
         self.path = path
         self.logger = logger
-        holders = HolderWatch(loop)
-        holders.onEnd = { [weak self] pid, startTime in self?.ended(pid: pid, startTime: startTime) }
+        self.holders = holders
+        holders.whenEnded { [weak self] pid, startTime in self?.ended(pid: pid, startTime: startTime) }
         let kept = Self.kept(path, logger)
         for source in kept.compactMap(ClientSource.init(json:)) where watch(source) {
             sources[source.uniqueID] = source
