@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import struct
 import time
@@ -20,7 +19,7 @@ from types import TracebackType
 from typing import Any, Generator, Self
 
 from .calls import _object
-from .core import Call, Core
+from .core import AsyncOpened, Call, Core, Opened
 from .errors import CaptureError, DeviceNotFound, ProtocolError
 from .steps import Runner, Steps, run
 from .values import Timestamp
@@ -262,12 +261,8 @@ class PendingSource:
             await self._source.close()
 
 
-class SourceMethods:
+class SourceMethods(Opened):
     """Of `Client`."""
-
-    @property
-    def _open(self) -> Core:
-        raise NotImplementedError
 
     def create_source(
         self,
@@ -287,14 +282,8 @@ class SourceMethods:
         return Source(self._open, run(self._open.ask(_create(name, width, height, format, fps), timeout)), format)
 
 
-class AsyncSourceMethods:
+class AsyncSourceMethods(AsyncOpened):
     """Of `AsyncClient`."""
-
-    _run: Runner
-
-    @property
-    def _open(self) -> Core:
-        raise NotImplementedError
 
     def create_source(
         self,
