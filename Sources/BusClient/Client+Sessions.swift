@@ -39,11 +39,16 @@ public struct ClientSession: Hashable, Sendable {
 extension Client {
     /// Makes a session, which ends with this process unless `detached` is among the wishes; it does not run before it is started.
     ///
+    /// Where the bus ends before it has answered, the next one is asked for the same one.
+    ///
     /// - Parameter wishes: the params of `session.create`: name, preset, priority, inputs, outputs, detached.
     public func createSession(
         _ wishes: [String: JSONValue] = [:], timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> ClientSession {
-        try ClientSession(try await call("session.create", .object(wishes), timeout: timeout))
+        let answer = try await patientCall("session.create", .object(wishes), timeout: timeout) { made in
+            made["session"].map { ("session.delete", ["session": $0]) }
+        }
+        return try ClientSession(answer)
     }
 
     /// All sessions, in the order in which they were made.

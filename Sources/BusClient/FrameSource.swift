@@ -8,7 +8,7 @@ import LinuxIO
 ///
 /// Its calls block, for two seconds at most: it is for a thread of your own, one at a time.
 public final class FrameSource {
-    /// The device's id.
+    /// The device's id when it was made; it may have been renamed since.
     public let device: String
     /// The same whenever a source of that name is made.
     public let uniqueID: String
@@ -104,6 +104,13 @@ extension Client {
         if let framesPerSecond { params["frameRate"] = .number(framesPerSecond) }
         let answer = try await call("source.create", .object(params), timeout: timeout)
         return try FrameSource(answer, isCompressed: pixelFormat == "MJPG")
+    }
+
+    /// Takes a device away, whatever it is called by now.
+    public func deleteSource(_ source: FrameSource, timeout: Duration = defaultTimeout) async throws(ClientError) {
+        let devices = try await call("device.list", timeout: timeout)["devices"]?.array ?? []
+        let own = devices.first { $0["uniqueID"]?.string == source.uniqueID }
+        try await deleteSource(own?["id"]?.string ?? source.device, timeout: timeout)
     }
 
     /// Takes a device away that ``createSource(_:pixelFormat:width:height:framesPerSecond:timeout:)`` made.

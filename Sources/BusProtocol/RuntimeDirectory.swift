@@ -81,8 +81,8 @@ extension RuntimeDirectory {
     public func mediaSocket(_ device: String) -> String { "\(media)/\(device).sock" }
     /// SOCK_SEQPACKET: a device's rings in shared memory.
     public func ringSocket(_ device: String) -> String { "\(media)/\(device).ring" }
-    /// SOCK_STREAM: where the frames of a client's own device go.
-    public func sourceSocket(_ device: String) -> String { "\(media)/\(device).push" }
+    /// SOCK_STREAM: where the frames of a client's own device go. The name is not the device's id, which may change.
+    public func sourceSocket(_ name: String) -> String { "\(media)/\(name).push" }
     /// What only the coordinator and its workers see; mode 0700.
     public var internalDirectory: String { "\(path)/internal" }
     /// Where workers report to the coordinator.

@@ -171,6 +171,8 @@ extension Schema {
                 .optional("minExposureDuration", Schema.number(min: 0).orNull.described("Seconds.")),
                 .optional("maxExposureDuration", Schema.number(min: 0).orNull.described("Seconds.")),
                 .optional("videoHDRSupported", Schema.boolean.orNull),
+                .optional(
+                    "variant", .string().described("Which it is of several rows with one pixel format and size.")),
             ], additional: true
         ).described(
             "One row of the format table. frameRates is empty where the device tells none; null is what isn't known."),

@@ -8,7 +8,8 @@
 /// - What streams is kept as it is as long as it does for all who are served.
 /// - A locked device keeps its format and rate. Who needs another waits, interrupted by the holder. Where the holder himself
 ///   asks, pass no lock.
-/// - Subscribers never change the format; but where a session does, they are minded in the choice.
+/// - Subscribers never change the format, and never keep a session from changing it; but where there is a choice, they are minded.
+///   Those of `native` follow the device, whatever it is set to.
 /// - A preset's rate is had as far as those allow who come first; a rate that is asked for is kept or not served at all.
 public enum Arbiter {
     /// - Parameters:
@@ -31,7 +32,9 @@ public enum Arbiter {
         let explanation = ArbiterSentences(
             device: device, table: table, setting: setting, lock: lock
         ).sentences(verdicts)
-        let isOther = current?.format != setting?.format || current?.frameDuration != setting?.frameDuration
+        let isOther =
+            current?.format != setting?.format || current?.frameDuration != setting?.frameDuration
+            || current?.isOtherRow(than: setting) ?? false
         return ArbiterDecision(
             setting: setting, isChange: isOther && ranked.contains { $0.party.kind == .session }, verdicts: verdicts,
             explanation: explanation)
@@ -175,7 +178,7 @@ private struct ArbiterTrial {
     private func cost(of candidate: StreamCandidate) -> StreamCost {
         let setting = candidate.setting(keeping: current)
         let pixelFormat = setting.format.pixelFormat
-        let isPresent = current?.format == setting.format
+        let isPresent = current?.format == setting.format && !(current?.isOtherRow(than: setting) ?? false)
         let sized = granted.filter { $0.need.least.width > 0 && $0.need.least.height > 0 }
         let isRateAsked = granted.contains { $0.need.rate.maxFrameDuration != nil }
         let rate = setting.frameDuration?.framesPerSecond ?? 0

@@ -32,6 +32,12 @@ public struct StreamSetting: Hashable, Sendable {
             formatID: configuration.formatID, format: configuration.format, frameDuration: configuration.frameDuration)
     }
 
+    /// Two rows of a format table may have one pixel format and size, and differ in what else they can do.
+    func isOtherRow(than other: StreamSetting?) -> Bool {
+        guard let formatID, let id = other?.formatID else { return false }
+        return formatID != id
+    }
+
     /// {activeFormat: {id, pixelFormat, width, height}, frameDuration}
     public var json: JSONValue {
         .object(["activeFormat": format.json(id: formatID), "frameDuration": frameDuration?.json ?? .null])

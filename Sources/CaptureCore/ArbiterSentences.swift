@@ -16,13 +16,21 @@ struct ArbiterSentences {
         var waiting = 0
         for verdict in verdicts {
             switch verdict.outcome {
-            case .satisfied: continue
-            case .unsupported(let why): sentences.append("\(verdict.demand.party.told) gets nothing: \(why).")
+            case .satisfied:
+                let party = verdict.demand.party
+                if party.kind == .subscriber, verdict.demand.follows {
+                    sentences.append("\(party.told) \(party.verb("follow")), whatever \(device) is set to.")
+                }
+            case .unsupported(let why):
+                let party = verdict.demand.party
+                sentences.append("\(party.told) \(party.verb("get")) nothing: \(why).")
             case .interrupted(_, let party):
                 waiting += 1
                 let because = because(of: demands[party], party, verdict.demand)
+                let loser = verdict.demand.party
+                let wants = loser.count == 1 ? "it wants" : "they want"
                 sentences.append(
-                    "\(verdict.demand.party.told) waits: it wants \(told(verdict.demand.wish)), and \(because).")
+                    "\(loser.told) \(loser.verb("wait")): \(wants) \(told(verdict.demand.wish)), and \(because).")
             }
         }
         if waiting > 0 { sentences.append("Who waits goes on by itself when that is over.") }
@@ -33,9 +41,11 @@ struct ArbiterSentences {
 
     private func first(_ verdicts: [ArbiterDecision.Verdict]) -> String {
         guard let setting else { return "\(device) streams nothing." }
-        let served = verdicts.compactMap { verdict -> (name: String, how: String)? in
+        let served = verdicts.compactMap { verdict -> Served? in
             guard case .satisfied(let delivery) = verdict.outcome else { return nil }
-            return (verdict.demand.party.told, how(delivery, setting))
+            // Those who follow are told of by themselves.
+            guard verdict.demand.party.kind != .subscriber || !verdict.demand.follows else { return nil }
+            return (verdict.demand.party, how(delivery, setting))
         }
         let what =
             lock.map { "\(device) is locked by \($0.told) and stays at \(Self.told(setting))" }
@@ -45,19 +55,26 @@ struct ArbiterSentences {
         }
         if served.count == 1 {
             return only.how == Self.asItIs
-                ? "\(what), for \(only.name)." : "\(what), which \(only.name) gets \(only.how)."
+                ? "\(what), for \(only.party.told)."
+                : "\(what), which \(only.party.told) \(only.party.verb("get")) \(only.how)."
         }
-        return "\(what), which serves \(served.count == 2 ? "both" : "all \(served.count)"): \(list(served))."
+        let count = served.reduce(0) { $0 + $1.party.count }
+        return "\(what), which serves \(count == 2 ? "both" : "all \(count)"): \(list(served))."
     }
 
-    private func list(_ served: [(name: String, how: String)]) -> String {
+    private typealias Served = (party: CaptureParty, how: String)
+
+    private func list(_ served: [Served]) -> String {
         var parts: [String] = []
         var last: String?
-        for (name, how) in served.prefix(Self.maximumNames) {
-            parts.append(parts.isEmpty ? "\(name) gets it \(how)" : how == last ? "\(name) too" : "\(name) \(how)")
+        for (party, how) in served.prefix(Self.maximumNames) {
+            let name = party.told
+            parts.append(
+                parts.isEmpty
+                    ? "\(name) \(party.verb("get")) it \(how)" : how == last ? "\(name) too" : "\(name) \(how)")
             last = how
         }
-        let others = served.count - parts.count
+        let others = served.dropFirst(Self.maximumNames).reduce(0) { $0 + $1.party.count }
         if others > 0 { parts.append("and \(others) more") }
         return parts.joined(separator: ", ")
     }
@@ -140,4 +157,6 @@ struct ArbiterSentences {
 extension CaptureParty {
     /// What people call it.
     var told: String { name.isEmpty ? "\(kind.rawValue) \(id)" : name }
+
+    fileprivate func verb(_ verb: String) -> String { count == 1 ? "\(verb)s" : verb }
 }

@@ -15,11 +15,14 @@ public struct CaptureParty: Hashable, Sendable {
     public var id: String
     /// What people call it; empty: its id.
     public var name: String
+    /// How many it stands for: those who subscribe to one rendition want the same.
+    public var count: Int
 
-    public init(_ kind: Kind, id: String, name: String = "") {
+    public init(_ kind: Kind, id: String, name: String = "", count: Int = 1) {
         self.kind = kind
         self.id = id
         self.name = name
+        self.count = count
     }
 }
 
@@ -76,5 +79,19 @@ public struct CaptureDemand: Hashable, Sendable {
         self.priority = priority
         self.since = since
         self.wish = wish
+    }
+
+    /// That of all who subscribe to a rendition of the device, and have no session.
+    public init(subscribers count: Int, of rendition: Rendition) {
+        let name = count == 1 ? "a plain subscriber of \(rendition)" : "\(count) plain subscribers of \(rendition)"
+        let party = CaptureParty(.subscriber, id: rendition.description, name: name, count: count)
+        // Who came first says nothing: none of them makes another wait.
+        self.init(party, since: 0, wish: .rendition(rendition))
+    }
+
+    /// It takes whatever the device delivers.
+    var follows: Bool {
+        guard case .rendition(let rendition) = wish else { return false }
+        return rendition.encoding == .native
     }
 }

@@ -12,6 +12,8 @@ public struct CaptureSession: Hashable, Sendable {
     public let owner: LockHolder
     /// It outlives its process.
     public let isDetached: Bool
+    /// A digest of the request that it was made by, by which the same request finds it after a restart; nil: it had no key.
+    public let request: String?
     /// When it was made: of two with the same priority the older one counts for more.
     public let since: Instant
     public internal(set) var preset: SessionPreset
@@ -25,7 +27,7 @@ public struct CaptureSession: Hashable, Sendable {
 
     public init(
         id: String, name: String? = nil, owner: LockHolder, isDetached: Bool = false, since: Instant,
-        preset: SessionPreset = .high, priority: Int = 0
+        preset: SessionPreset = .high, priority: Int = 0, request: String? = nil
     ) {
         self.id = id
         self.name = name
@@ -34,6 +36,7 @@ public struct CaptureSession: Hashable, Sendable {
         self.since = since
         self.preset = preset
         self.priority = priority
+        self.request = request
         inputs = []
         outputs = []
         connections = []
@@ -47,6 +50,12 @@ public struct CaptureSession: Hashable, Sendable {
 
     /// Whether that user may change it: its owner's, and administrators.
     public func mayBeChanged(by uid: UInt32, isAdmin: Bool) -> Bool { isAdmin || uid == owner.uid }
+
+    /// Whether who asks now is who it was made for.
+    public func isOf(_ holder: LockHolder) -> Bool {
+        guard owner.uid == holder.uid else { return false }
+        return isDetached || (owner.pid > 0 && owner.pid == holder.pid && owner.startTime == holder.startTime)
+    }
 
     /// The connections follow inputs and outputs: those that stay keep what was set.
     mutating func join() {

@@ -1,3 +1,18 @@
+extension FormatSelection {
+    /// What to ask a device for so that it is set to just this.
+    ///
+    /// - Parameters:
+    ///   - id: the row of the format table, where one is meant.
+    ///   - formats: the device's format table.
+    public func request(id: String? = nil, in formats: [CaptureFormat]) -> FormatRequest {
+        // The id of a row of many sizes means its largest.
+        let rows = formats.filter { $0.sizes == nil && $0.isRow(of: self) }
+        if let row = rows.first(where: { $0.id == id }) { return .id(row.id) }
+        if variant != nil, let row = rows.first { return .id(row.id) }
+        return .size(pixelFormat: pixelFormat, dimensions)
+    }
+}
+
 extension CaptureFormat {
     /// True if the device takes exactly that size in this format.
     func has(_ size: Dimensions) -> Bool { sizes?.contains(size) ?? (dimensions == size) }

@@ -1,3 +1,4 @@
+import BusProtocol
 public import JSON
 
 /// What outlives a coordinator, as its successor finds it: the locks, the fence counter, and which changes over several devices
@@ -16,6 +17,9 @@ public struct KeptState: Hashable, Sendable {
     /// Ids of transactions that are to be kept on every device that has made them.
     public var decided: [String]
     public var sessions: [CaptureSession] = []
+    /// What stood among the sessions and is none: as far as it can be told apart, its id. The others are good all the same, as none depends
+    /// on another.
+    public private(set) var unreadableSessions: [String] = []
 
     public init(boot: String, epoch: String, fence: UInt64, locks: [Lock] = [], decided: [String] = []) {
         self.boot = boot
@@ -101,10 +105,11 @@ public struct KeptState: Hashable, Sendable {
         // Not there in files of versions that decided nothing.
         decided = json["decided"]?.array?.compactMap(\.string) ?? []
         for entry in json["sessions"]?.array ?? [] {
-            guard let session = CaptureSession(keptJSON: entry) else {
-                throw Unreadable(description: "one of its sessions is none")
+            if let session = CaptureSession(keptJSON: entry) {
+                sessions.append(session)
+            } else {
+                unreadableSessions.append(entry["id"]?.string.flatMap { DeviceID.isValid($0) ? $0 : nil } ?? "unknown")
             }
-            sessions.append(session)
         }
     }
 

@@ -48,11 +48,13 @@ public struct DeviceSettings: Hashable, Sendable {
     /// What `device.configure` takes, for a device of that id.
     ///
     /// - Parameters:
+    ///   - formats: the device's; nil: not known.
     ///   - controls: the device's, without values; nil: not known, so that its worker says what it doesn't have.
     ///   - mode: `nearest` leaves out what that device can't be told at all.
     ///   - path: where the change stands, for the adjustments: the device's id.
     public func change(
-        device: String, controls known: [CaptureControl]?, mode: ConfigurationMode, path: String
+        device: String, formats: [CaptureFormat]? = nil, controls known: [CaptureControl]?, mode: ConfigurationMode,
+        path: String
     ) -> (change: JSONValue, leftOut: [Adjustment]) {
         var leftOut: [Adjustment] = []
         var values: [String: JSONValue] = [:]
@@ -65,7 +67,8 @@ public struct DeviceSettings: Hashable, Sendable {
             }
         }
         let change = JSONValue.members([
-            "device": .string(device), "activeFormat": format?.json, "frameRate": frameDuration?.json,
+            "device": .string(device), "activeFormat": format?.request(in: formats ?? []).json,
+            "frameRate": frameDuration?.json,
             "controls": values.isEmpty ? .none : .some(.object(values)),
         ])
         return (change, leftOut)

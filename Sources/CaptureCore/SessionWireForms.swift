@@ -56,6 +56,7 @@ extension CaptureSession {
         var kept = members
         for name in ["state", "interruption"] { kept[name] = nil }
         kept["started"] = .bool(run.hasStarted)
+        kept["request"] = request.map(JSONValue.string)
         kept["owner"] = .object(
             (owner.json.object ?? [:]).merging(
                 owner.startTime.map { ["startTime": JSONValue($0)] } ?? [:]
@@ -75,7 +76,7 @@ extension CaptureSession {
         else { return nil }
         self.init(
             id: id, name: json["name"]?.string, owner: owner, isDetached: isDetached, since: since, preset: preset,
-            priority: priority)
+            priority: priority, request: json["request"]?.string)
         run = SessionRun(isWanted: isWanted, hasStarted: hasStarted)
         do throws(BusError) {
             for input in inputs { self.inputs.append(try SessionAction.input(input, "")) }

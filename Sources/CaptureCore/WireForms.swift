@@ -130,7 +130,9 @@ extension CaptureFormat {
             "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
             "sizes": sizes?.json ?? .null, "frameRates": .array(frameRates.map(rateJSON)),
         ]
-        return .object(members.merging(traits.members) { own, _ in own })
+        var all = members.merging(traits.members) { own, _ in own }
+        all["variant"] = variant.map(JSONValue.string)
+        return .object(all)
     }
 
     public init(json: JSONValue, path: String = "") throws(BusError) {
@@ -145,7 +147,7 @@ extension CaptureFormat {
         self.init(
             id: try reader.string("id"), pixelFormat: selection.pixelFormat, dimensions: selection.dimensions,
             sizes: sizes, frameRates: frameRates, title: try reader.string("title"),
-            traits: try FormatTraits(from: &reader))
+            traits: try FormatTraits(from: &reader), variant: selection.variant)
     }
 }
 

@@ -1,7 +1,5 @@
 import BusServer
 import CaptureCore
-import Glibc
-import JSON
 import LinuxIO
 import Logging
 
@@ -11,7 +9,7 @@ final class AuthorizationKeeper {
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
     /// They are others now.
     var onProblems: (() -> Void)?
-    private let writer: FileWriter?
+    private let file: KeptFile?
     private let bootID: String
     private let logger: Logger
 
@@ -29,34 +27,27 @@ final class AuthorizationKeeper {
         self.bootID = bootID
         self.logger = logger
         guard let directory else {
-            writer = nil
+            file = nil
             problems = [.permissionsNotKept("there is no place to keep it; name one with --state-dir.")]
             return
         }
         let path = "\(directory)/\(Self.name)"
-        do {
-            let bytes = try File.readOwn(path, limit: Self.maximumBytes)
-            try book.takeDecisions(try bytes.withUnsafeBytes { try JSONValue(parsing: $0) }, boot: bootID)
-        } catch let error as SystemError where error.code == ENOENT {
-            // Nobody has decided anything yet.
-        } catch let error as SystemError where ![EFBIG, EPERM, ELOOP, EINVAL, EACCES].contains(error.code) {
-            // It may be whole: it is left alone.
-            throw error
-        } catch {
-            let aside = path + ".damaged"
-            rename(path, aside)
+        let found = try KeptFile.read(path, limit: Self.maximumBytes, isOwn: true) {
+            try book.takeDecisions($0, boot: bootID)
+        }
+        if case .damaged(let aside, let why) = found {
             logger.error(
                 "what is decided about users can't be read and was moved aside: nobody is allowed anything by it",
-                metadata: ["moved_to": "\(aside)", "error": "\(error)"])
-            problems = [.permissionsLost(aside, "\(error)")]
+                metadata: ["moved_to": "\(aside)", "error": "\(why)"])
+            problems = [.permissionsLost(aside, why)]
         }
-        writer = try FileWriter(loop, path: path)
+        file = try KeptFile(loop, path: path)
     }
 
     /// Calls the body when the decisions are on the disk; false: they can't be.
     func save(_ book: AuthorizationBook, then body: @escaping (Bool) -> Void) {
-        guard let writer else { return body(false) }
-        writer.write(book.json(boot: bootID).serialized + [UInt8(ascii: "\n")]) { [weak self] error in
+        guard let file else { return body(false) }
+        file.write(book.json(boot: bootID)) { [weak self] error in
             self?.written(error)
             body(error == nil)
         }
@@ -71,5 +62,5 @@ final class AuthorizationKeeper {
     }
 
     /// Waits until all is written.
-    func close() { writer?.end() }
+    func close() { file?.close() }
 }

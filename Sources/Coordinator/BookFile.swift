@@ -1,8 +1,6 @@
 import BusProtocol
 import BusServer
 import CaptureCore
-import Glibc
-import JSON
 import LinuxIO
 import Logging
 
@@ -12,7 +10,7 @@ final class BookFile<Book: KeptBook> {
     /// That it was damaged and begun anew.
     private(set) var problem: Problem?
     private let logger: Logger
-    private var writer: FileWriter?
+    private var file: KeptFile?
     private let name: String
 
     private static var maximumBytes: Int { 64 << 20 }
@@ -28,22 +26,19 @@ final class BookFile<Book: KeptBook> {
         guard let directory else { return }
         let path = "\(directory)/\(name).json"
         do {
-            writer = try FileWriter(loop, path: path)
-            let bytes = try File.read(path, limit: Self.maximumBytes)
-            book = try Book(json: try bytes.withUnsafeBytes { try JSONValue(parsing: $0) })
-        } catch let error as SystemError where error.code == ENOENT {
-            // None was written yet.
-        } catch let error as SystemError where error.code != EFBIG {
+            switch try KeptFile.read(path, limit: Self.maximumBytes, { try Book(json: $0) }) {
+            case .nothing: break
+            case .content(let found): book = found
+            case .damaged(let aside, let why):
+                logger.error(
+                    "the \(name) can't be read and were moved aside",
+                    metadata: ["moved_to": "\(aside)", "error": "\(why)"])
+                problem = .bookLost(name, aside, why)
+            }
+            file = try KeptFile(loop, path: path)
+        } catch {
             logger.warning("the \(name) can't be kept", metadata: ["path": "\(path)", "error": "\(error)"])
             problem = .bookUnreadable(name, "\(error)")
-            writer = nil
-        } catch {
-            let aside = path + ".damaged"
-            rename(path, aside)
-            logger.error(
-                "the \(name) can't be read and were moved aside",
-                metadata: ["moved_to": "\(aside)", "error": "\(error)"])
-            problem = .bookLost(name, aside, "\(error)")
         }
     }
 
@@ -52,8 +47,8 @@ final class BookFile<Book: KeptBook> {
         var next = book
         try change(&next)
         book = next
-        guard let writer else { return body(false) }
-        writer.write(book.json.serialized + [UInt8(ascii: "\n")]) { [logger, name] error in
+        guard let file else { return body(false) }
+        file.write(book.json) { [logger, name] error in
             if let error { logger.error("the \(name) can't be written", metadata: ["error": "\(error)"]) }
             body(error == nil)
         }
@@ -63,5 +58,5 @@ final class BookFile<Book: KeptBook> {
     func amend(_ change: (inout Book) -> Void) { change(&book) }
 
     /// Waits until all is written.
-    func close() { writer?.end() }
+    func close() { file?.close() }
 }

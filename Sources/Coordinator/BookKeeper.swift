@@ -1,7 +1,5 @@
 import BusServer
 import CaptureCore
-import Glibc
-import JSON
 import LinuxIO
 import Logging
 
@@ -17,7 +15,7 @@ final class BookKeeper {
     let directory: String?
     private let loop: Loop
     private let logger: Logger
-    private let writer: FileWriter?
+    private let file: KeptFile?
     // Two coordinators with one book would each undo what the other remembers.
     private let lock: LockFile?
     private var timer: Loop.Token?
@@ -37,18 +35,18 @@ final class BookKeeper {
         self.logger = logger
         guard let directory else {
             logger.warning("there is no place to keep what is known of devices; name one with --state-dir")
-            (writer, lock, self.directory) = (nil, nil, nil)
+            (file, lock, self.directory) = (nil, nil, nil)
             problems = [.memoryNotKept("there is no place to keep them; name one with --state-dir.")]
             return
         }
         let path = "\(directory.path)/\(Self.name)"
-        let opened: (FileWriter, LockFile, DeviceBook)?
+        let opened: (KeptFile, LockFile, DeviceBook)?
         var lost: Problem?
         do throws(SystemError) {
             try directory.make()
             let lock = try LockFile("\(directory.path)/camerabusd.lock")
             let book = try Self.read(path, logger, &lost)
-            opened = (try FileWriter(loop, path: path), lock, book)
+            opened = (try KeptFile(loop, path: path), lock, book)
         } catch {
             if directory.isNamed { throw error }
             logger.warning(
@@ -57,29 +55,22 @@ final class BookKeeper {
             opened = nil
             problems = [.memoryNotKept("\(error). Name another place with --state-dir.")]
         }
-        (writer, lock, self.directory) = (opened?.0, opened?.1, opened == nil ? nil : directory.path)
+        (file, lock, self.directory) = (opened?.0, opened?.1, opened == nil ? nil : directory.path)
         if let lost { problems = [lost] }
         if let opened { book = opened.2 }
     }
 
-    // One that can't be read now may be whole: it is left alone, and nothing is written over it.
     private static func read(
         _ path: String, _ logger: Logger, _ lost: inout Problem?
     ) throws(SystemError) -> DeviceBook {
-        do {
-            let bytes = try File.read(path, limit: maximumBytes)
-            return try DeviceBook(json: try bytes.withUnsafeBytes { try JSONValue(parsing: $0) })
-        } catch let error as SystemError where error.code == ENOENT {
-            return DeviceBook()
-        } catch let error as SystemError where error.code != EFBIG {
-            throw error
-        } catch {
-            let aside = path + ".damaged"
-            rename(path, aside)
+        switch try KeptFile.read(path, limit: maximumBytes, { try DeviceBook(json: $0) }) {
+        case .nothing: return DeviceBook()
+        case .content(let book): return book
+        case .damaged(let aside, let why):
             logger.error(
                 "the device book can't be read and was moved aside: aliases and settings are forgotten",
-                metadata: ["moved_to": "\(aside)", "error": "\(error)"])
-            lost = .memoryLost(aside, "\(error)")
+                metadata: ["moved_to": "\(aside)", "error": "\(why)"])
+            lost = .memoryLost(aside, why)
             return DeviceBook()
         }
     }
@@ -91,7 +82,7 @@ final class BookKeeper {
     func change(_ body: (inout DeviceBook) -> Void) {
         let before = book
         body(&book)
-        guard book != before, writer != nil, timer == nil else { return }
+        guard book != before, file != nil, timer == nil else { return }
         timer = loop.schedule(afterMilliseconds: Self.delay) { [weak self] in self?.save { _ in } }
     }
 
@@ -99,8 +90,8 @@ final class BookKeeper {
     func save(_ body: @escaping (Bool) -> Void) {
         loop.cancel(timer)
         timer = nil
-        guard let writer else { return body(false) }
-        writer.write(book.json.serialized + [UInt8(ascii: "\n")]) { [weak self] error in
+        guard let file else { return body(false) }
+        file.write(book.json) { [weak self] error in
             if let error, let self, !hasFailed {
                 logger.error("the device book can't be written", metadata: ["error": "\(error)"])
             }
@@ -118,6 +109,6 @@ final class BookKeeper {
     /// Writes what is not written yet, and waits for it.
     func close() {
         if timer != nil { save { _ in } }
-        writer?.end()
+        file?.close()
     }
 }

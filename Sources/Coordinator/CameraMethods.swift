@@ -119,18 +119,9 @@ extension Coordinator {
                     }
                     return
                 }
-                let wish = LockDesk.Wish(
-                    devices: [worker.device.id], holder: self.holder(call.caller), isTransient: true)
-                self.locks.request(wish) { [weak self] result in
-                    switch result {
-                    case .failure(let error): respond(.failure(error))
-                    case .success(let grant):
-                        body(worker, grant.lock.fence) { result in
-                            // It may have ended before its call did; then there is nothing to give back.
-                            try? self?.locks.unlock(token: grant.token)
-                            respond(result)
-                        }
-                    }
+                let holder = self.holder(call.caller)
+                self.locks.withTransientLock(on: [worker.device.id], for: holder, then: respond) { fence, done in
+                    body(worker, fence, done)
                 }
             }
         }

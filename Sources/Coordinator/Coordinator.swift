@@ -49,6 +49,7 @@ public final class Coordinator {
     let started = MonotonicClock.now()
     let connections: ConnectionGuard
     let events: EventSocket
+    let holders: HolderWatch
     let locks: LockDesk
     let fleet: DeviceFleet
     let books: BookKeeper
@@ -74,7 +75,7 @@ public final class Coordinator {
     var isStopping = false
 
     private(set) lazy var sessions = SessionDesk(
-        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, logger: logger,
+        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, holders: holders, logger: logger,
         link: { [weak self] in self?.configuration.link(of: $0) },
         halt: { [weak self] in self?.halt($0) }, refusal: { [weak self] in self?.refusal($0) },
         carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
@@ -199,7 +200,8 @@ public final class Coordinator {
             permissionKeeper = try AuthorizationKeeper(
                 loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)
             permission = AuthorizationDesk(loop, events: events, authorizations, permissionKeeper, logger: logger)
-            locks = LockDesk(loop, events: events, keeper: keeper, logger: logger)
+            holders = HolderWatch(loop)
+            locks = LockDesk(loop, events: events, keeper: keeper, holders: holders, logger: logger)
             let program = try StartUp.workerProgram(options)
             fleet = DeviceFleet(
                 loop, workers,
@@ -208,7 +210,7 @@ public final class Coordinator {
             discovery = Discovery(loop, program: program, logger: logger)
             hotplug = HotplugWatch(loop, logger: logger)
             roster = DeviceRoster(books)
-            sources = SourceDesk(loop, path: directory.sourcesFile, logger: logger)
+            sources = SourceDesk(holders, path: directory.sourcesFile, logger: logger)
             profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
             rigs = RigDesk(
                 BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)

@@ -176,7 +176,9 @@ final class DeviceFleet {
         if workers[worker.device.id] == nil || workers[worker.device.id] === worker {
             File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id))
             File.remove(launch.runtimeDirectory.ringSocket(worker.device.id))
-            File.remove(launch.runtimeDirectory.sourceSocket(worker.device.id))
+            if case .client(let source) = worker.device.source {
+                File.remove(launch.runtimeDirectory.sourceSocket(of: source))
+            }
         }
         leaving.removeAll { $0 === worker }
         for waiting in workers.values { startIfFree(waiting) }

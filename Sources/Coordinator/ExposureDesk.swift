@@ -106,35 +106,20 @@ final class ExposureDesk {
         let present = locks.table.lock(on: device)
         // Whoever asked for it and has the lock by now is not somebody else, nor is whoever asked under a lock that was handed on.
         if let present, present.holder == wish.caller || present.fence == wish.fence {
-            return lock(device, present.fence) {}
+            return set(device, present.fence) { [weak self] in self?.told(device, $0) }
         }
-        var own = LockDesk.Wish(devices: [device], holder: Self.own, isTransient: true)
-        if present?.isTransient ?? false { own.wait = Self.callWait }
-        locks.request(own) { [weak self] result in
-            guard let self else { return }
-            switch result {
-            case .failure(let error): failed(device, error)
-            case .success(let grant):
-                lock(device, grant.lock.fence) { [weak self] in try? self?.locks.unlock(token: grant.token) }
-            }
+        let wait = present?.isTransient ?? false ? Self.callWait : 0
+        let told: Responder = { [weak self] in self?.told(device, $0) }
+        locks.withTransientLock(on: [device], for: .ourselves, wait: wait, then: told) { [weak self] fence, done in
+            self?.set(device, fence, done)
         }
     }
 
-    private func lock(_ device: String, _ fence: UInt64, then body: @escaping () -> Void) {
-        set(device, fence) { [weak self] result in
-            body()
-            if case .failure(let error) = result { self?.failed(device, error) }
-        }
+    private func told(_ device: String, _ result: Result<JSONValue, BusError>) {
+        if case .failure(let error) = result { failed(device, error) }
     }
 
     private func failed(_ device: String, _ error: BusError) {
         tell(device, ["reason": .string(error.reason.rawValue), "holder": error.data["holder"] ?? .null])
-    }
-
-    private static var own: LockHolder {
-        let pid = CurrentProcess.pid
-        return LockHolder(
-            uid: CurrentProcess.uid, gid: CurrentProcess.gid, pid: pid, startTime: ProcessTable.startTime(of: pid),
-            name: "camerabusd")
     }
 }

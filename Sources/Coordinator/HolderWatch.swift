@@ -2,7 +2,7 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// Watches processes that hold or wait for something, and tells once when one has ended (`pidfd_open`).
+/// Watches processes that hold or wait for something, and tells all who want to know once when one has ended (`pidfd_open`).
 final class HolderWatch {
     private struct Watched {
         let process: ProcessDescriptor
@@ -13,10 +13,12 @@ final class HolderWatch {
 
     private let loop: Loop
     private var watched: [Int32: Watched] = [:]
-    /// Called with the pid and start time of a process that has ended.
-    var onEnd: ((Int32, UInt64) -> Void)?
+    private var listeners: [(Int32, UInt64) -> Void] = []
 
     init(_ loop: Loop) { self.loop = loop }
+
+    /// Has the body called with the pid and start time of each process that ends, whoever has it watched.
+    func whenEnded(_ body: @escaping (_ pid: Int32, _ startTime: UInt64) -> Void) { listeners.append(body) }
 
     /// Watches a process once more.
     ///
@@ -52,6 +54,6 @@ final class HolderWatch {
     private func ended(_ pid: Int32) {
         guard let entry = watched.removeValue(forKey: pid) else { return }
         loop.cancel(entry.token)
-        onEnd?(pid, entry.startTime)
+        for listener in listeners { listener(pid, entry.startTime) }
     }
 }

@@ -65,14 +65,14 @@ final class LockDesk {
     static let leaseOfUnknownProcess: Int64 = 10_000_000_000
 
     /// Takes over the locks of the coordinator before this one.
-    init(_ loop: Loop, events: EventSocket, keeper: StateKeeper, logger: Logger) {
+    init(_ loop: Loop, events: EventSocket, keeper: StateKeeper, holders: HolderWatch, logger: Logger) {
         self.loop = loop
         self.events = events
         self.keeper = keeper
         self.logger = logger
         table = LockTable(fence: keeper.found.fence)
-        holders = HolderWatch(loop)
-        holders.onEnd = { [weak self] pid, startTime in
+        self.holders = holders
+        holders.whenEnded { [weak self] pid, startTime in
             self?.holderEnded(pid: pid, startTime: startTime, cause: .holderExited)
         }
         inherit()

@@ -101,32 +101,21 @@ extension Coordinator {
     func carryOut(
         _ batch: ConfigurationDesk.Batch, token: String?, _ call: Call, _ respond: @escaping Responder
     ) {
-        guard let token else { return carryOutUnderOwnLock(call, batch, respond) }
+        guard let token else {
+            let devices = batch.changes.map(\.device)
+            return locks.withTransientLock(on: devices, for: holder(call.caller), then: respond) {
+                [weak self] fence, done in
+                var batch = batch
+                batch.fence = fence
+                self?.carryOut(batch, done)
+            }
+        }
         do throws(BusError) {
             var batch = batch
             batch.fence = try locks.authorize(token: token, devices: batch.changes.map(\.device)).fence
             carryOut(batch, respond)
         } catch {
             respond(.failure(error))
-        }
-    }
-
-    private func carryOutUnderOwnLock(_ call: Call, _ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
-        let wish = LockDesk.Wish(
-            devices: batch.changes.map(\.device), holder: holder(call.caller), isTransient: true)
-        locks.request(wish) { [weak self] result in
-            guard let self else { return }
-            switch result {
-            case .failure(let error): respond(.failure(error))
-            case .success(let grant):
-                var batch = batch
-                batch.fence = grant.lock.fence
-                carryOut(batch) { [weak self] result in
-                    // The lock may have ended before its call did; then there is nothing to give back.
-                    try? self?.locks.unlock(token: grant.token)
-                    respond(result)
-                }
-            }
         }
     }
 

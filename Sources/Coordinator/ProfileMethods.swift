@@ -67,9 +67,10 @@ extension Coordinator {
                         var settings = DeviceSettings(
                             uniqueID: identity.uniqueID, name: identity.localizedName, driver: identity.driver)
                         settings.controls = DeviceSettings.settable(answer["controls"]?.array ?? [])
-                        let known = { (name: String) in worker.status[name].flatMap { $0.isNull ? nil : $0 } }
-                        settings.format = known("activeFormat").flatMap { try? FormatSelection(json: $0) }
-                        settings.frameDuration = known("frameDuration").flatMap { try? FrameDuration(json: $0) }
+                        let setting = worker.setting
+                        settings.format = setting?.format
+                        settings.format?.variant = worker.formats?.first { $0.id == setting?.formatID }?.variant
+                        settings.frameDuration = setting?.frameDuration
                         return settings
                     })
             }
@@ -86,7 +87,8 @@ extension Coordinator {
             for (worker, settings) in try targets(of: profile, call) {
                 let device = worker.device.id
                 let (change, missed) = settings.change(
-                    device: device, controls: batch.mode == .nearest ? Self.controls(of: worker) : nil,
+                    device: device, formats: worker.formats,
+                    controls: batch.mode == .nearest ? Self.controls(of: worker) : nil,
                     mode: batch.mode, path: device)
                 batch.changes.append((device, change, device))
                 leftOut += missed

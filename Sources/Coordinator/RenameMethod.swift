@@ -22,16 +22,9 @@ extension Coordinator {
             } catch {
                 return respond(.failure(error))
             }
-            let wish = LockDesk.Wish(devices: [worker.device.id], holder: holder(call.caller), isTransient: true)
-            locks.request(wish) { [weak self] result in
-                switch result {
-                case .failure(let error): respond(.failure(error))
-                case .success(let grant):
-                    self?.rename(uniqueID, to: alias) { [weak self] result in
-                        try? self?.locks.unlock(token: grant.token)
-                        respond(result)
-                    }
-                }
+            locks.withTransientLock(on: [worker.device.id], for: holder(call.caller), then: respond) {
+                [weak self] _, done in
+                self?.rename(uniqueID, to: alias, done)
             }
         }
     }

@@ -40,7 +40,8 @@ extension SessionDesk {
             descriptions: worker.descriptions, isRunning: worker.isRunning, isConnected: worker.isConnected,
             isStreaming: worker.status["isStreaming"]?.bool ?? false, error: worker.status["error"] ?? .null,
             activeFormat: worker.status["activeFormat"] ?? .null,
-            frameDuration: worker.status["frameDuration"] ?? .null, lock: held(device)?.id)
+            frameDuration: worker.status["frameDuration"] ?? .null,
+            subscribers: worker.status["subscribers"] ?? .null, lock: held(device)?.id)
     }
 
     /// A client's lock. One that lasts for a call is waited for.
@@ -60,14 +61,16 @@ extension SessionDesk {
     /// A session that wants the device, as it is or as it is to be with another camera.
     struct Claim {
         let entry: Entry
-        let isTrial: Bool
-        var session: CaptureSession { (isTrial ? entry.trial?.session : nil) ?? entry.session }
+        var isTrial = false
+        /// As it is to be; nil: as it is.
+        var candidate: CaptureSession?
+        var session: CaptureSession { candidate ?? (isTrial ? entry.trial?.session : nil) ?? entry.session }
     }
 
     func claims(on device: String) -> [Claim] {
         entries.values.filter(\.session.run.isActive).compactMap { entry in
             if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
-            return entry.session.input(device) == nil ? nil : Claim(entry: entry, isTrial: false)
+            return entry.session.input(device) == nil ? nil : Claim(entry: entry)
         }.sorted { $0.entry.session.id < $1.entry.session.id }
     }
 
@@ -150,7 +153,7 @@ extension SessionDesk {
             let message = "\(device) is not plugged in; the session goes on by itself when it is back."
             return deny(claims, device, SessionInterruption(.deviceDisconnected, device: device, message: message))
         }
-        guard worker.isRunning, let formats = stage.formats(worker) else {
+        guard worker.isRunning, let formats = worker.formats else {
             tell(device, isRunning: true)
             let error = worker.error
             for claim in claims {
@@ -200,7 +203,10 @@ extension SessionDesk {
         var served: [(Claim, Delivery)] = []
         for claim in claims {
             switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {
-            case .satisfied(let delivery): served.append((claim, delivery))
+            case .satisfied(let delivery):
+                served.append((claim, delivery))
+                let deliveries = claim.session.deliveries(of: device, delivery, position: position(device))
+                claim.entry.renditions[device] = Set(deliveries.compactMap(\.rendition))
             case .interrupted(let reason, let by):
                 put(claim, device, .denied(interruption(device, reason, by, decision)))
             case .unsupported(let why):
@@ -243,16 +249,27 @@ extension SessionDesk {
     }
 
     /// - Parameter less: what the device is to be set to and nothing else, as there was no room for more.
+    func decision(
+        _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
+        less: StreamSetting? = nil
+    ) -> ArbiterDecision {
+        let alone = decision(device, worker, formats, claims, lock, less: less, subscribers: [])
+        let subscribers = plainSubscribers(of: worker, beside: claims, alone)
+        guard !subscribers.isEmpty else { return alone }
+        return decision(device, worker, formats, claims, lock, less: less, subscribers: subscribers)
+    }
+
     private func decision(
         _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
-        less: StreamSetting?
+        less: StreamSetting?, subscribers: [CaptureDemand]
     ) -> ArbiterDecision {
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
         let current = isStreaming ? worker.setting : less ?? worker.setting
         func decide(_ claims: [Claim], _ current: StreamSetting?, _ lock: CaptureParty?) -> ArbiterDecision {
             var decision = Arbiter.decide(
                 device: device, formats: less.map(formats.only) ?? formats, current: current, isStreaming: isStreaming,
-                demands: claims.compactMap { $0.session.demand(on: device, formats: formats) }, lock: lock)
+                demands: claims.compactMap { $0.session.demand(on: device, formats: formats) } + subscribers,
+                lock: lock)
             if less != nil { decision.isChange = !(decision.setting?.isSame(as: worker.setting) ?? true) }
             return decision
         }
@@ -296,34 +313,24 @@ extension SessionDesk {
     private func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?) {
         stage.isApplying = true
         let device = stage.device
+        let formats = fleet.workers[device]?.formats ?? []
         let change = JSONValue.members([
-            "device": .string(device), "activeFormat": wish.format.json, "frameRate": wish.frameDuration?.json,
+            "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
+            "frameRate": wish.frameDuration?.json,
         ])
         var batch = ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0)
         if let lock {
             batch.fence = lock.fence
             return carryOut(batch) { [weak self] in self?.applied(wish, stage, $0) }
         }
-        var request = LockDesk.Wish(devices: [device], holder: Self.ourselves)
-        request.wait = Self.lockPatience
-        request.isTransient = true
-        locks.request(request) { [weak self] granted in
-            guard let self else { return }
-            switch granted {
-            case .failure(let error): applied(wish, stage, .failure(error))
-            case .success(let grant):
-                batch.fence = grant.lock.fence
-                carryOut(batch) { [weak self] result in
-                    try? self?.locks.unlock(token: grant.token)
-                    self?.applied(wish, stage, result)
-                }
-            }
+        let applied: Responder = { [weak self] in self?.applied(wish, stage, $0) }
+        locks.withTransientLock(on: [device], for: .ourselves, wait: Self.lockPatience, then: applied) {
+            [carryOut, batch] fence, done in
+            var batch = batch
+            batch.fence = fence
+            carryOut(batch, done)
         }
     }
-
-    private static let ourselves = LockHolder(
-        uid: CurrentProcess.uid, gid: CurrentProcess.gid, pid: CurrentProcess.pid,
-        startTime: ProcessTable.startTime(of: CurrentProcess.pid), name: "camerabusd")
 
     private func applied(_ wish: StreamSetting, _ stage: SessionStage, _ result: Result<JSONValue, BusError>) {
         stage.isApplying = false

@@ -40,20 +40,16 @@ extension SessionDesk {
         return (resolved, explanation + bandwidthSentences(session))
     }
 
-    /// What would be decided for one of its devices if it were started.
+    /// What would be decided for one of its devices if it were started, or changed so.
     func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
-        guard let worker = fleet.workers[device], let formats = worker.formats,
-            let demand = session.demand(on: device, formats: formats)
+        guard let worker = fleet.workers[device], let formats = worker.formats, session.input(device) != nil,
+            let entry = entries[session.id]
         else { return nil }
-        let others = claims(on: device).filter { $0.session.id != session.id }
-        let party = held(device).map { CaptureParty(.lock, id: $0.id, name: $0.holder.name) }
-        return Arbiter.decide(
-            device: device, formats: formats, current: worker.setting,
-            isStreaming: worker.status["isStreaming"]?.bool ?? false,
-            demands: [demand] + others.compactMap { $0.session.demand(on: device, formats: formats) }, lock: party)
+        let others = claims(on: device).filter { $0.entry !== entry }
+        return decision(device, worker, formats, [Claim(entry: entry, candidate: session)] + others, held(device))
     }
 
-    private func position(_ device: String) -> DevicePosition {
+    func position(_ device: String) -> DevicePosition {
         fleet.workers[device]?.device.identity.position ?? .unspecified
     }
 }

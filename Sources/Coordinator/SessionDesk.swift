@@ -21,6 +21,8 @@ final class SessionDesk {
         var session: CaptureSession
         /// By device.
         var places: [String: Place] = [:]
+        /// What its outputs have of each device, or had when they last had something.
+        var renditions: [String: Set<Rendition>] = [:]
         /// With another camera, which is being tried: the session is not touched before that one serves it.
         var trial: Trial?
         /// The lock under which its client lets it set the device.
@@ -56,6 +58,8 @@ final class SessionDesk {
     let refusal: (CaptureSession) -> BusError?
     private let holders: HolderWatch
     private(set) var entries: [String: Entry] = [:]
+    /// Made by a coordinator before this one: whoever asked may not know of it.
+    private var inherited: Set<String> = []
     var stages: [String: SessionStage] = [:]
     /// What each worker was last told.
     var toldRunning: [String: Bool] = [:]
@@ -75,8 +79,9 @@ final class SessionDesk {
     private static let saveInterval: Int64 = 1000
 
     init(
-        _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet, logger: Logger,
-        link: @escaping (ManagedDevice) -> USBLink?, halt: @escaping (_ device: String) -> SystemPressureState?,
+        _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet,
+        holders: HolderWatch, logger: Logger, link: @escaping (ManagedDevice) -> USBLink?,
+        halt: @escaping (_ device: String) -> SystemPressureState?,
         refusal: @escaping (CaptureSession) -> BusError?,
         carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
     ) {
@@ -90,8 +95,8 @@ final class SessionDesk {
         self.halt = halt
         self.refusal = refusal
         self.carryOut = carryOut
-        holders = HolderWatch(loop)
-        holders.onEnd = { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
+        self.holders = holders
+        holders.whenEnded { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
         inherit()
     }
 
@@ -103,6 +108,7 @@ final class SessionDesk {
         for session in kept {
             let entry = Entry(session)
             entries[session.id] = entry
+            inherited.insert(session.id)
             publish(session.id)
             inheritWaiting(entry)
         }
@@ -119,6 +125,14 @@ final class SessionDesk {
     /// Processes whose sessions another coordinator gave them: they have to come back.
     var inheritedOwners: [LockHolder] {
         Array(Set(entries.values.map(\.session).filter { !$0.isDetached }.map(\.owner)))
+    }
+
+    /// The session that a coordinator before this one has made for the same request.
+    ///
+    /// - Parameter request: its digest; nil: it has no key.
+    func made(for request: String?, by holder: LockHolder) -> CaptureSession? {
+        guard let request else { return nil }
+        return inherited.compactMap { entries[$0]?.session }.first { $0.request == request && $0.isOf(holder) }
     }
 
     /// In the order in which they were made.
@@ -167,17 +181,25 @@ final class SessionDesk {
     }
 
     /// Changes a session, on the disk before that is said. What follows for its devices is under way when this returns.
-    func change(_ id: String, _ body: (inout CaptureSession) throws(BusError) -> Void) throws(BusError) {
+    ///
+    /// - Parameter isChecked: it is refused, if it runs, where its cameras would find no room on USB.
+    func change(
+        _ id: String, isChecked: Bool = false, _ body: (inout CaptureSession) throws(BusError) -> Void
+    ) throws(BusError) {
         let entry = try entry(id)
         let before = entry.session
-        try body(&entry.session)
-        guard entry.session != before else { return }
+        var session = before
+        try body(&session)
+        guard session != before else { return }
+        if isChecked, before.run.isActive { try checkBandwidth(session) }
+        entry.session = session
         guard save() else {
             entry.session = before
             throw Self.notWritten
         }
         let devices = Set(before.inputs.map(\.device)).union(entry.session.inputs.map(\.device))
         entry.places = entry.places.filter { entry.session.input($0.key) != nil }
+        entry.renditions = entry.renditions.filter { entry.session.input($0.key) != nil }
         update(entry, [])
         for device in devices.sorted() { review(device) }
         if entry.session.run.state == .waitingForAuthorization, refusal(entry.session) == nil { go(entry) }
@@ -204,6 +226,7 @@ final class SessionDesk {
         guard let entry = entries[id] else { return }
         entry.error = nil
         entry.places = [:]
+        entry.renditions = [:]
         endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
         update(entry, told)
     }
@@ -220,6 +243,7 @@ final class SessionDesk {
         update(entry, entry.session.run.stop())
         endTrial(entry, BusError(.cancelled, "The session was deleted while its camera was being switched."))
         entries[session.id] = nil
+        inherited.remove(session.id)
         release(session)
         for (timer, body) in entry.waiting {
             loop.cancel(timer)
@@ -292,6 +316,7 @@ final class SessionDesk {
         for (id, entry) in entries where entry.session.rename(names) {
             isChanged = true
             entry.places = Dictionary(entry.places.map { (names[$0.key] ?? $0.key, $0.value) }) { first, _ in first }
+            entry.renditions = Dictionary(entry.renditions.map { (names[$0.key] ?? $0.key, $0.value) }) { $1 }
             publish(id)
         }
         for device in names.keys {

@@ -16,9 +16,12 @@ extension Coordinator {
     private func createSession(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             try checkMaySession(call.caller)
+            let owner = holder(call.caller)
+            // Its reply was lost with the coordinator that made it.
+            if let made = sessions.made(for: call.digest, by: owner) { return respond(.success(try reply(made.id))) }
             var session = CaptureSession(
-                id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: holder(call.caller),
-                isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now())
+                id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: owner,
+                isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now(), request: call.digest)
             var actions: [(SessionAction, String)] = []
             if let preset = call.params["preset"] {
                 actions.append((.preset(try SessionAction.preset(preset, "preset")), "preset"))
@@ -52,15 +55,16 @@ extension Coordinator {
             try checkMaySession(call.caller)
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
-            try use(call.string("lock"), entry)
             var actions: [(action: SessionAction, path: String)] = []
             for (index, action) in (call.params["actions"]?.array ?? []).enumerated() {
                 let path = "actions[\(index)]"
                 actions.append((try SessionAction.parse(action, path: path), path))
             }
             let surroundings = surroundings
-            try sessions.change(entry.session.id) { session throws(BusError) in
-                try session.configure(actions, in: surroundings)
+            try using(call.string("lock"), entry) { () throws(BusError) in
+                try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
+                    try session.configure(actions, in: surroundings)
+                }
             }
             askFor(call.caller, entry.session)
             if call.string("lock") != nil { sessions.reviewAll(entry) }
@@ -76,6 +80,7 @@ extension Coordinator {
             let action = try SessionAction.parse(call.params["action"] ?? .null, path: "action")
             do throws(BusError) {
                 try session.configure([(action, "action")], in: surroundings)
+                if session.run.isActive { try sessions.checkBandwidth(session) }
                 respond(.success(["can": true, "why": .null, "reason": .null]))
             } catch {
                 // A request that makes no sense is no answer to whether it could be.
@@ -94,10 +99,11 @@ extension Coordinator {
             try checkMaySession(call.caller)
             let entry = try ownSession(call)
             askFor(call.caller, entry.session)
-            try use(call.string("lock"), entry)
-            try sessions.checkBandwidth(entry)
-            pressures.look()
-            try sessions.start(entry.session.id)
+            try using(call.string("lock"), entry) { () throws(BusError) in
+                if !entry.session.run.isActive { try sessions.checkBandwidth(entry.session) }
+                pressures.look()
+                try sessions.start(entry.session.id)
+            }
             if call.string("lock") != nil { sessions.reviewAll(entry) }
             replyWhenSettled(entry.session.id, respond)
         } catch {
@@ -141,7 +147,6 @@ extension Coordinator {
             try checkMaySession(call.caller)
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
-            try use(call.string("lock"), entry)
             let session = entry.session
             guard session.inputs.count == 1, let old = session.inputs.first?.device else {
                 throw BusError(
@@ -163,6 +168,9 @@ extension Coordinator {
                         members["dropped"] = .array(dropped)
                         return .object(members)
                     })
+            }
+            try using(call.string("lock"), entry) { () throws(BusError) in
+                if device != old, session.run.isActive { try sessions.checkBandwidth(candidate) }
             }
             guard device != old else { return answer(nil) }
             guard session.run.isActive else {
@@ -226,10 +234,18 @@ extension Coordinator {
         return entry
     }
 
-    /// From here on the session may set devices under that lock.
-    private func use(_ token: String?, _ entry: SessionDesk.Entry) throws(BusError) {
-        guard let token else { return }
-        entry.lockID = try locks.authorize(token: token, devices: []).id
+    /// From here on the session may set devices under that lock; what is refused leaves it without.
+    private func using(
+        _ token: String?, _ entry: SessionDesk.Entry, _ body: () throws(BusError) -> Void
+    ) throws(BusError) {
+        let before = entry.lockID
+        if let token { entry.lockID = try locks.authorize(token: token, devices: []).id }
+        do throws(BusError) {
+            try body()
+        } catch {
+            entry.lockID = before
+            throw error
+        }
     }
 
     private func replyWhenSettled(_ id: String, _ respond: @escaping Responder) {

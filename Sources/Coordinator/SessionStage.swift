@@ -21,6 +21,7 @@ final class SessionStage {
         var error: JSONValue
         var activeFormat: JSONValue
         var frameDuration: JSONValue
+        var subscribers: JSONValue
         var lock: String?
     }
 
@@ -43,7 +44,6 @@ final class SessionStage {
     var obstacle: BusError?
     var retry: Loop.Token?
     private var failures = 0
-    private var table: (number: Int, formats: [CaptureFormat])?
 
     private static let longestBackOff: Int64 = 10_000
 
@@ -65,20 +65,22 @@ final class SessionStage {
         let less = given.map { BandwidthBudget.explanation(of: device, asked: $0.asked, given: $0.given) }
         return (decision?.explanation ?? []) + (less.map { [$0] } ?? [])
     }
-
-    /// The device's formats; nil: it has not been described yet.
-    func formats(_ worker: Worker) -> [CaptureFormat]? {
-        if let table, table.number == worker.descriptions { return table.formats }
-        guard let formats = worker.formats else { return nil }
-        table = (worker.descriptions, formats)
-        return formats
-    }
 }
 
 extension Worker {
-    /// The device's format table as it was last described; nil: it was not.
-    var formats: [CaptureFormat]? {
+    /// The format table of a description.
+    static func formats(of description: JSONValue?) -> [CaptureFormat]? {
         description?["formats"]?.array.map { rows in rows.compactMap { try? CaptureFormat(json: $0) } }
+    }
+
+    /// How many want each of the renditions that are made of its pictures.
+    var subscribers: [Rendition: Int] {
+        var counts: [Rendition: Int] = [:]
+        for (text, count) in status["subscribers"]?.object ?? [:] {
+            guard let rendition = try? Rendition(parsing: text), let count = count.integer, count > 0 else { continue }
+            counts[rendition] = Int(clamping: count)
+        }
+        return counts
     }
 
     /// How the device is set; nil: not known.

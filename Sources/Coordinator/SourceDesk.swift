@@ -1,7 +1,6 @@
 import BusProtocol
 import BusServer
 import CaptureCore
-import Glibc
 import JSON
 import LinuxIO
 import Logging
@@ -24,11 +23,11 @@ final class SourceDesk {
     /// Takes over the sources of the coordinator before this one, as far as their processes live.
     ///
     /// - Parameter path: of the file that they are kept in.
-    init(_ loop: Loop, path: String, logger: Logger) {
+    init(_ holders: HolderWatch, path: String, logger: Logger) {
         self.path = path
         self.logger = logger
-        holders = HolderWatch(loop)
-        holders.onEnd = { [weak self] pid, startTime in self?.ended(pid: pid, startTime: startTime) }
+        self.holders = holders
+        holders.whenEnded { [weak self] pid, startTime in self?.ended(pid: pid, startTime: startTime) }
         let kept = Self.kept(path, logger)
         for source in kept.compactMap(ClientSource.init(json:)) where watch(source) {
             sources[source.uniqueID] = source
@@ -38,15 +37,19 @@ final class SourceDesk {
 
     private static func kept(_ path: String, _ logger: Logger) -> [JSONValue] {
         do {
-            let kept = try JSONValue(parsing: try File.readOwn(path, limit: 1 << 20))
-            return kept["sources"]?.array ?? []
-        } catch {
-            // There is none at the first start.
-            if (error as? SystemError)?.code != ENOENT {
-                logger.error(
-                    "which devices clients had made can't be read, and is forgotten", metadata: ["error": "\(error)"])
+            switch try KeptFile.read(path, limit: 1 << 20, isOwn: true, { $0["sources"]?.array ?? [] }) {
+            case .nothing: return []
+            case .content(let sources): return sources
+            case .damaged(_, let why): tell(why)
             }
-            return []
+        } catch {
+            tell("\(error)")
+        }
+        return []
+
+        func tell(_ why: String) {
+            logger.error(
+                "which devices clients had made can't be read, and is forgotten", metadata: ["error": "\(why)"])
         }
     }
 
@@ -106,7 +109,7 @@ final class SourceDesk {
             "sources": .array(sources.keys.sorted().compactMap { sources[$0]?.json })
         ]
         do {
-            try File.replace(path, with: json.serialized + [UInt8(ascii: "\n")], mode: 0o600)
+            try KeptFile.write(json, to: path)
         } catch {
             logger.error("clients' sources will not outlive the coordinator", metadata: ["error": "\(error)"])
         }

@@ -24,7 +24,7 @@ extension Coordinator {
                 .failure(
                     .invalidParams("name", "no device id can be made of '\(source.name)': another device has it")))
         }
-        let path = directory.sourceSocket(worker.device.id)
+        let path = directory.sourceSocket(of: source)
         worker.whenReady(withinMilliseconds: Self.patience) { [weak self] in
             guard let self else { return }
             // Its process may have ended, or deleted it, meanwhile.

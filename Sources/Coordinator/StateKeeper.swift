@@ -37,7 +37,13 @@ final class StateKeeper {
         case .nothing(hasTraces: true):
             logger.warning("the state file is gone; fences go on from the clock")
             found = KeptState(boot: file.bootID, epoch: "", fence: Self.fenceBeyondCounting)
-        case .kept(let state): found = state
+        case .kept(let state):
+            found = state
+            if !state.unreadableSessions.isEmpty {
+                logger.error(
+                    "sessions in the state file could not be read, and are lost",
+                    metadata: ["sessions": "\(state.unreadableSessions.joined(separator: ", "))"])
+            }
         case .damaged(let why, let fence):
             logger.error(
                 "the state file could not be used and lies aside; all locks are lost, and fences go on from the clock",

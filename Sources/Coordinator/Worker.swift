@@ -57,7 +57,14 @@ final class Worker {
     private(set) var state = State.starting
     private(set) var restarts = 0
     /// {formats, controls} as last described; nil before.
-    private(set) var description: JSONValue? { didSet { descriptions += 1 } }
+    private(set) var description: JSONValue? {
+        didSet {
+            descriptions += 1
+            formats = Self.formats(of: description)
+        }
+    }
+    /// The format table as last described; nil before.
+    private(set) var formats: [CaptureFormat]?
     /// How often it has described its device.
     private(set) var descriptions = 0
     private(set) var status: [String: JSONValue] = [:]
@@ -131,6 +138,8 @@ final class Worker {
         self.committed = former?.committed ?? committed
         guard let former else { return }
         description = former.description
+        // Observers are not called from here.
+        formats = former.formats
         status = former.status
         forgetPresence()
     }
@@ -228,7 +237,7 @@ final class Worker {
         case .replay(let replay): arguments += ["--replay", replay.json.description]
         case .client(let source):
             arguments += [
-                "--client", source.json.description, "--push", launch.runtimeDirectory.sourceSocket(device.id),
+                "--client", source.json.description, "--push", launch.runtimeDirectory.sourceSocket(of: source),
             ]
         }
         if case .virtual = device.source,
@@ -292,7 +301,7 @@ final class Worker {
 
     private func forgetPresence() {
         for name in ["isOpen", "isStreaming"] { status[name] = false }
-        for name in ["stream", "memory", "busySince", "asOf", "kernelPriority", "systemPressureState"] {
+        for name in ["stream", "memory", "busySince", "asOf", "kernelPriority", "systemPressureState", "subscribers"] {
             status[name] = .null
         }
     }

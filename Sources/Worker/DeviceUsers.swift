@@ -132,6 +132,39 @@ final class DeviceUsers {
         return references.merging(rings, uniquingKeysWith: max).values.reduce(count, +)
     }
 
+    /// How many read each rendition of the device, counted likewise; of others than these nothing is told.
+    static func readers(
+        of renditions: Set<Rendition>, _ subscriptions: [(peer: ConnectionGuard.Peer, topics: Set<[UInt8]>)],
+        readers: [(peer: ConnectionGuard.Peer, rendition: String)], device: String
+    ) -> [Rendition: Int] {
+        struct Reader: Hashable {
+            let peer: ConnectionGuard.Peer
+            let rendition: Rendition
+        }
+        var counts: [Rendition: Int] = [:]
+        var (references, rings): ([Reader: Int], [Reader: Int]) = ([:], [:])
+        for (peer, topics) in subscriptions {
+            for topic in topics {
+                guard case .media(let media) = Topic.parse(topic), media.device == device,
+                    let rendition = try? media.rendition(), renditions.contains(rendition)
+                else { continue }
+                if media.kind == .buffer {
+                    references[Reader(peer: peer, rendition: rendition), default: 0] += 1
+                } else {
+                    counts[rendition, default: 0] += 1
+                }
+            }
+        }
+        for (peer, text) in readers {
+            guard let rendition = try? Rendition(parsing: text), renditions.contains(rendition) else { continue }
+            rings[Reader(peer: peer, rendition: rendition), default: 0] += 1
+        }
+        for (reader, count) in references.merging(rings, uniquingKeysWith: max) {
+            counts[reader.rendition, default: 0] += count
+        }
+        return counts
+    }
+
     /// The processes among the connections that want frames of the device, in the order of their pids.
     ///
     /// - Parameters:

@@ -23,6 +23,8 @@ struct DeviceStatus {
     var notRestored: [NotRestored] = []
     /// What the device itself says of the pressure that it is under.
     var pressure = SystemPressureState.nominal
+    /// How many want each of the renditions that are made.
+    var subscribers: [Rendition: Int] = [:]
 
     /// What is not known, or not now, is null.
     var json: JSONValue {
@@ -41,6 +43,8 @@ struct DeviceStatus {
             "committed": committed?.json ?? .null, "fence": JSONValue(fence),
             "kernelPriority": (priority?.rawValue).map(JSONValue.string) ?? .null,
             "notRestored": .array(notRestored.map(\.json)), "systemPressureState": pressure.json,
+            "subscribers": .object(
+                Dictionary(subscribers.map { ($0.description, JSONValue($1)) }) { first, _ in first }),
         ]
     }
 }

@@ -38,6 +38,8 @@ public final class Worker {
     private var lastWords: BusError?
     /// Whether its readers were told that it is halted.
     private var wasHalted = false
+    /// nil: to be counted anew.
+    private var subscribers: [Rendition: Int]?
     private var toldDescription: DeviceDescription?
     private var lockReminder: Loop.Token?
 
@@ -188,6 +190,7 @@ public final class Worker {
         socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
         socket.onFurtherSubscriber = { [weak self] topic in
             guard let self else { return }
+            forgetSubscribers()
             if let refused = table.refusal(of: topic) {
                 errors.tell(refused.topic, refused.error)
             } else {
@@ -294,6 +297,7 @@ public final class Worker {
 
     private func changeWanted() {
         frames.setWanted(table.wanted)
+        forgetSubscribers()
         wish()
         tellFailures()
     }
@@ -302,6 +306,22 @@ public final class Worker {
     private var obstacle: BusError? {
         if desk.isHalted { return desk.halt }
         return director.stream == nil ? director.error : nil
+    }
+
+    // That one of several who want the same has left is seen a second later.
+    private func forgetSubscribers() {
+        subscribers = nil
+        status?.touch()
+    }
+
+    // Read with every status, that is with every order.
+    private func countSubscribers() -> [Rendition: Int] {
+        if let subscribers { return subscribers }
+        let counts = DeviceUsers.readers(
+            of: Set(table.wanted.map(\.rendition)), socket.subscriptions, readers: rings.readers,
+            device: options.device)
+        subscribers = counts
+        return counts
     }
 
     private var failures: [ErrorTeller.Refusal] { frames.failures(obstacle) }
@@ -368,7 +388,7 @@ public final class Worker {
             error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence, priority: director.knowledge.priority,
-            notRestored: director.knowledge.notRestored, pressure: faults.pressure)
+            notRestored: director.knowledge.notRestored, pressure: faults.pressure, subscribers: countSubscribers())
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
@@ -402,7 +422,7 @@ public final class Worker {
         rings.failures(ringFailures)
         rings.retry()
         link.send(.alive(counters))
-        status?.touch()
+        forgetSubscribers()
     }
 
     private var counters: JSONValue {

@@ -105,6 +105,24 @@ import Testing
         #expect(bus.requests.last?.params == ["lock": "t0ken"])
     }
 
+    @Test func `a session is asked for under a key, and one that comes too late is deleted`() async throws {
+        let asked = AsyncStream.makeStream(of: (@Sendable (FakeBus.Reply) -> Void).self)
+        let bus = try FakeBus { request, respond in
+            if request.method == "session.create" { asked.continuation.yield(respond) }
+            return request.method == "session.create"
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let task = Task { try await client.createSession(["name": "door"], timeout: .seconds(600)) }
+        var iterator = asked.stream.makeAsyncIterator()
+        let respond = try #require(await iterator.next())
+        #expect(bus.requests.first { $0.method == "session.create" }?.key != nil)
+        task.cancel()
+        await #expect(throws: ClientError.cancelled) { try await task.value }
+        respond(.result(["session": "s1", "state": ["state": "stopped"]]))
+        try await eventually { bus.requests.last?.method == "session.delete" }
+        #expect(bus.requests.last?.params == ["session": "s1"])
+    }
+
     @Test func `changes carry the lock`() async throws {
         let bus = try FakeBus { request, respond in
             if request.method.hasPrefix("device.") { respond(.result(["verdict": "valid"])) }

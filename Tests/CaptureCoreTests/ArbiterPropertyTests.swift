@@ -151,6 +151,11 @@ private struct Situation {
         if !decision.explanation.allSatisfy({ $0.hasSuffix(".") }) { return "no sentences: \(decision.explanation)" }
         let isSession = { (verdict: ArbiterDecision.Verdict) in verdict.demand.party.kind == .session }
         if decision.isChange, !decision.verdicts.contains(where: isSession) { return "changed for a subscriber" }
+        let alone = decide(demands.filter { $0.party.kind == .session })
+        for verdict in decision.verdicts where isSession(verdict) {
+            let other = alone.verdicts.first { $0.demand == verdict.demand }
+            if other?.isSatisfied != verdict.isSatisfied { return "\(verdict.demand.party.id) minds a subscriber" }
+        }
         guard let setting = decision.setting else {
             return decision.verdicts.contains(where: \.isSatisfied) ? "served by nothing" : nil
         }

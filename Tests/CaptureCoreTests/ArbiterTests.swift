@@ -248,6 +248,48 @@ import Testing
         #expect(narrow.explanation[1].contains("one, which has a session, has the format 640x480 MJPG"))
     }
 
+    @Test func plainSubscribersAreNamedAndCounted() throws {
+        let follows = CaptureDemand(subscribers: 2, of: Rendition(.native))
+        let one = session("one", .size(vga, rate: duration(1, 30)))
+        let change = decide([follows, one], current: setting("f1", rate: 10))
+        #expect(change.isChange && change.setting == setting("f0", rate: 30))
+        #expect(
+            change.explanation == [
+                "front streams 640x480 YUYV at 30/s, for one.",
+                "2 plain subscribers of native follow, whatever front is set to.",
+            ])
+        // Where there is a choice they are minded, and where there is none they wait.
+        let wide = CaptureDemand(subscribers: 3, of: try Rendition(parsing: "jpeg:1280x720"))
+        let both = decide([wide, one], current: setting("f0", rate: 15))
+        #expect(both.setting?.format.dimensions == hd)
+        #expect(both.explanation[0].contains("which serves all 4: one gets it scaled to 640x480"))
+        #expect(both.explanation[0].contains("3 plain subscribers of jpeg:1280x720 as it is"))
+        let single = CaptureDemand(subscribers: 1, of: try Rendition(parsing: "jpeg:1280x720"))
+        let narrow = decide([single, session("one", wish("f2"))], current: setting("f1", rate: 10))
+        #expect(
+            narrow.explanation[1]
+                == "a plain subscriber of jpeg:1280x720 waits: it wants jpeg:1280x720, and one, which has a session, has the format 640x480 MJPG."
+        )
+        let alone = decide([wide], current: setting("f0", rate: 30))
+        #expect(alone.explanation[1].hasPrefix("3 plain subscribers of jpeg:1280x720 get nothing: "))
+    }
+
+    @Test func aRowIsItsId() {
+        let rows = [format("f0", .nv12, 640, 480, 30), format("f1", .nv12, 640, 480, 60, 30)]
+        func decide(_ id: String, current: String) -> ArbiterDecision {
+            let selection = FormatSelection(pixelFormat: .nv12, dimensions: vga)
+            let setting = StreamSetting(
+                formatID: current, format: selection, frameDuration: FrameDuration(framesPerSecond: 30))
+            return Arbiter.decide(
+                device: "front", formats: rows, current: setting,
+                demands: [session("one", .format(selection, id: id))])
+        }
+        let other = decide("f1", current: "f0")
+        #expect(other.isChange && other.setting?.formatID == "f1")
+        let same = decide("f1", current: "f1")
+        #expect(!same.isChange && same.setting?.formatID == "f1")
+    }
+
     // MARK: Odd devices
 
     @Test func odd() {

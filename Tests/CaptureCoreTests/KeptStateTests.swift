@@ -38,8 +38,13 @@ import Testing
         #expect(kept.map(\.id) == ["a", "c"] && ended.map(\.id) == ["b"])
         #expect(state.survivingSessions(boot: "other") { _ in true }.kept.isEmpty)
         var damaged = state.json.object ?? [:]
-        damaged["sessions"] = [["id": "a"]]
-        #expect(throws: KeptState.Unreadable.self) { try KeptState(json: .object(damaged)) }
+        // One that is none costs nobody else.
+        let good = state.json["sessions"]?.array ?? []
+        damaged["sessions"] = .array([["id": "bad"], .null, ["id": "../x"]] + good)
+        let read = try KeptState(json: .object(damaged))
+        #expect(read.sessions == state.sessions)
+        #expect(read.unreadableSessions == ["bad", "unknown", "unknown"])
+        #expect(read.locks == state.locks && read.fence == state.fence)
     }
 
     @Test func `what is not just so is not read, and its fence is`() throws {

@@ -79,6 +79,26 @@ import Testing
         #expect(try CaptureControl(json: .object(control)) == SampleDevice.controls[0])
     }
 
+    @Test func rowsThatAreAlikeSayWhichTheyAre() throws {
+        #expect(SampleDevice.formats[0].json["variant"] == nil)
+        let size = Dimensions(width: 640, height: 480)
+        let rows = ["30", "60"].enumerated().map { index, variant in
+            CaptureFormat(
+                id: "f\(index)", pixelFormat: .nv12, dimensions: size, frameRates: [], variant: variant)
+        }
+        for row in rows { #expect(try CaptureFormat(json: row.json) == row) }
+        let one = FormatSelection(pixelFormat: .nv12, dimensions: size, variant: "60")
+        #expect(one.request(in: rows) == .id("f1"))
+        let any = FormatSelection(pixelFormat: .nv12, dimensions: size)
+        #expect(any.request(id: "f1", in: rows) == .id("f1"))
+        #expect(any.request(in: rows) == .size(pixelFormat: .nv12, size))
+        #expect(one.request(in: []) == .size(pixelFormat: .nv12, size))
+        let settings = DeviceSettings(uniqueID: "u", name: "n", driver: "d", format: one)
+        let (change, _) = settings.change(device: "cam0", formats: rows, controls: nil, mode: .exact, path: "cam0")
+        #expect(change["activeFormat"] == "f1")
+        #expect(DeviceSettings(json: settings.json) == settings)
+    }
+
     @Test func rangesThatAreUpsideDownAreErrors() {
         var format = SampleDevice.formats[5]
         format.frameRates = [FrameRateRange(minFrameDuration: duration(1, 5), maxFrameDuration: duration(1, 50))]

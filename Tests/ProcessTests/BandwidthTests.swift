@@ -67,6 +67,64 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a session that runs is not changed to what doesn't fit`() async throws {
+            let bus = try await BusHarness(virtual: nil, configuration: Self.hub)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            func run(_ device: String, _ preset: String, rate: Int64) throws -> JSONValue {
+                let inputs: JSONValue = [["device": .string(device), "frameRate": .integer(rate)]]
+                let made = try client.call("session.create", ["preset": .string(preset), "inputs": inputs])["session"]
+                try client.call("session.start", ["session": made ?? .null])
+                return made ?? .null
+            }
+            /// What is refused, and that nothing came of it.
+            func refusal(_ method: String, _ params: JSONValue, _ session: JSONValue) throws -> BusError? {
+                let before = try client.call("session.get", ["session": session])
+                var members = params.object ?? [:]
+                members["session"] = session
+                let error = try client.refusal(method, .object(members))
+                #expect(try client.call("session.get", ["session": session]) == before)
+                return error
+            }
+
+            let session = try run("cam0", "640x480", rate: 15)
+            let heavy: JSONValue = ["setInput": ["device": "cam0", "activeFormat": Self.heavy, "frameRate": 30]]
+            let error = try #require(
+                try refusal("session.configure", ["actions": [["priority": 3], heavy]], session))
+            #expect(error.reason == .limitExceeded && error.data["limit"] == "hardwareCost")
+            #expect(try #require(error.data["hardwareCost"]?.double) > 1)
+            #expect(error.data["plan"]?["changes"]?.array?.isEmpty == true, "the format is just what was asked")
+            let asked = try client.call("session.canAdd", ["session": session, "action": heavy])
+            #expect(asked["can"] == false && asked["reason"] == "limitExceeded")
+            #expect(asked["why"]?.string == error.message)
+            let second: JSONValue = ["addInput": ["device": "cam1", "activeFormat": Self.heavy, "frameRate": 30]]
+            #expect(try refusal("session.configure", ["actions": [second]], session)?.reason == .limitExceeded)
+            #expect(try client.call("session.canAdd", ["session": session, "action": second])["can"] == false)
+            let light: JSONValue = ["addInput": ["device": "cam1", "frameRate": 15]]
+            #expect(try client.call("session.canAdd", ["session": session, "action": light])["can"] == true)
+
+            // From a camera that hangs elsewhere.
+            let free = try run("cam2", "1280x720", rate: 30)
+            let no = try #require(try refusal("session.switchCamera", ["device": "cam1"], free))
+            #expect(no.reason == .limitExceeded && no.data["plan"]?["runs"] == true)
+            #expect(no.data["plan"]?["changes"]?.array?.first?["device"] == "cam1")
+            let reader = try FrameReader(bus, "cam2", "native")
+            #expect(try reader.next().header["width"] == 1280)
+
+            // What somebody else has made too much is no reason against a change that doesn't make it more.
+            let lock = try client.call("device.lock", ["devices": "cam1"])["lock"] ?? .null
+            let change: JSONValue = ["device": "cam1", "activeFormat": Self.heavy, "frameRate": 30]
+            try client.call("device.configure", ["lock": lock, "changes": [change]])
+            let viewer = try FrameReader(bus, "cam1", "native")
+            _ = try viewer.next()
+            try await bus.wait(for: "state/session/\(session.string ?? "")/") { ($0?["hardwareCost"]?.double ?? 0) > 1 }
+            let actions: JSONValue = [["addOutput": "preview"], ["priority": 2]]
+            let more = try client.call("session.configure", ["session": session, "actions": actions])
+            #expect(more["state"]?["priority"] == 2 && more["state"]?["state"] == "running")
+            try await bus.stop()
+        }
+
+        private static let heavy: JSONValue = ["pixelFormat": "YUYV", "width": 1280, "height": 720]
+
         @Test func `a camera that finds no room takes less, and says so`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -294,6 +294,21 @@ class OverARestart(BusTestCase):
         first, second = [request for request in self.bus.requests if request["method"] == "device.lock"]
         self.assertEqual((first["key"], first["params"]), (second["key"], second["params"]))
 
+    def test_a_session_is_asked_for_again_under_the_same_key(self) -> None:
+        self.bus.methods["session.create"] = lambda params: {"session": "s1", "state": {"state": "stopped"}, "resolved": [], "explanation": []}
+        self._die_in("session.create")
+        self.assertEqual(self.client.session("cam0", name="door").id, "s1")
+
+        async def make() -> str:
+            async with AsyncClient(self.bus.directory, timeout=5) as client:
+                self._die_in("session.create")
+                return (await client.session("cam0", name="door")).id
+
+        self.assertEqual(asyncio.run(make()), "s1")
+        asked = [(request["key"], request["params"]) for request in self.bus.requests if request["method"] == "session.create"]
+        self.assertEqual((asked[0], asked[2]), (asked[1], asked[3]))
+        self.assertNotEqual(asked[0][0], asked[2][0])
+
     def test_an_unlock_is_asked_again_and_lost_is_as_good_as_done(self) -> None:
         for after in (lambda params: None, lambda params: self.bus.locks.clear()):
             lock = self.client.lock("cam0")

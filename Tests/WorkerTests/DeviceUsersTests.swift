@@ -114,4 +114,36 @@ struct DeviceUsersTests {
         // Two by frame/, two rings of the one, two references of the other.
         #expect(count == 6)
     }
+
+    @Test("readers are counted by rendition, however it is spelled, and only of those that are made")
+    func renditions() throws {
+        let (one, other) = (
+            ConnectionGuard.Peer(uid: 5, pid: 7, startTime: 1), ConnectionGuard.Peer(uid: 5, pid: 8, startTime: 1)
+        )
+        let (native, jpeg) = (Rendition(.native), try Rendition(parsing: "jpeg@10"))
+        let counts = DeviceUsers.readers(
+            of: [native, jpeg],
+            [
+                (one, [Array("frame/cam0/jpeg@10/".utf8), Array("buffer/cam0/native/".utf8), Array("ack/1/".utf8)]),
+                (other, [Array("frame/cam0/jpeg@10.0;q=80/".utf8), Array("frame/cam0/gray/".utf8)]),
+                (other, [Array("frame/cam1/native/".utf8), Array("frame/cam0/nonsense/".utf8)]),
+            ], readers: [(one, "native"), (other, "native"), (other, "bgr")], device: "cam0")
+        #expect(counts == [native: 2, jpeg: 2])
+    }
+
+    @Test("how many want what is told with the state")
+    func counts() throws {
+        let worker = try WorkerFixture(bench)
+        var first: Subscriber? = try worker.subscriber("frame/cam0/native/")
+        _ = try first?.next { $0.topic == "frame/cam0/native/" }
+        let second = try worker.subscriber("frame/cam0/native/", "frame/cam0/jpeg@10.0;q=80/")
+        _ = try second.next { $0.topic == "frame/cam0/native/" }
+        try worker.coordinator.waitForStatus("both") {
+            $0["subscribers"] == ["native": 2, "jpeg@10": 1]
+        }
+        first = nil
+        try worker.coordinator.waitForStatus("one has left") {
+            $0["subscribers"] == ["native": 1, "jpeg@10": 1]
+        }
+    }
 }

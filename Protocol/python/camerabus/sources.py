@@ -18,9 +18,10 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, Generator, Self
 
+from .calls import _object
 from .core import AsyncOpened, Call, Core, Opened
-from .errors import CaptureError, ProtocolError
-from .steps import Runner, run
+from .errors import CaptureError, DeviceNotFound, ProtocolError
+from .steps import Runner, Steps, run
 from .values import Timestamp
 
 #: Pixel formats by the names of renditions; the protocol's own names (`BGR3`, `MJPG`) will do, too.
@@ -72,7 +73,7 @@ class SourceBase:
 
     @property
     def device(self) -> str:
-        """The device's id."""
+        """The device's id when it was made; it may have been renamed since."""
         return self._facts.device
 
     @property
@@ -137,8 +138,14 @@ class SourceBase:
             self._socket = None
         return not was_closed
 
-    def _delete(self) -> Call[Any]:
-        return Call("source.delete", {"device": self.device}, lambda result: result)
+    def _delete(self) -> Steps[None]:
+        try:
+            yield from self._core.ask(Call("source.delete", {"device": self.device}, _object))
+        except DeviceNotFound:  # under that name, perhaps
+            devices = yield from self._core.ask(Call("device.list", {}, _object, True))
+            for device in devices.get("devices", ()):
+                if device.get("uniqueID") == self.uniqueID:
+                    yield from self._core.ask(Call("source.delete", {"device": device.get("id", "")}, _object))
 
 
 class Source(SourceBase):
@@ -176,7 +183,7 @@ class Source(SourceBase):
         """Takes the device away."""
         if self._forget():
             try:
-                run(self._core.ask(self._delete()))
+                run(self._delete())
             except (CaptureError, ValueError):
                 pass  # it is gone with the bus, or by somebody else's hand
 
@@ -224,7 +231,7 @@ class AsyncSource(SourceBase):
     async def close(self) -> None:
         if self._forget():
             try:
-                await self._run(self._core.ask(self._delete()))
+                await self._run(self._delete())
             except (CaptureError, ValueError):
                 pass
 

@@ -298,6 +298,8 @@ class Format:
     minExposureDuration: float | None = None
     maxExposureDuration: float | None = None
     videoHDRSupported: bool | None = None
+    #: Which it is of several rows with one pixel format and size; None: there is no other.
+    variant: str | None = None
     raw: Mapping[str, Any] = _raw()
 
 

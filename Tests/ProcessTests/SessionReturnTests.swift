@@ -1,0 +1,128 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+extension ProcessTests {
+    /// Sessions that come back: from an unplugged camera, from the bus's death, from a lost reply.
+    @Suite(.timeLimit(.minutes(5))) struct SessionReturns {
+        private static let small: JSONValue = [
+            "inputs": [["device": "cam0", "frameRate": 15]], "preset": "640x480", "name": "small",
+        ]
+
+        private static func events(_ bus: BusHarness, _ session: String) throws -> RawClient {
+            let nonce = "ack/\(session)/"
+            let events = try RawClient(
+                .subscribe, path: bus.directory.eventsSocket, topics: ["event/session/\(session)/", nonce])
+            while try events.receive()[0].bytes.elementsEqual(nonce.utf8) == false {}
+            return events
+        }
+
+        private static func next(_ events: RawClient) throws -> JSONValue {
+            try JSONValue(parsing: try events.receive(within: 20)[1].bytes)
+        }
+
+        @Test func `a camera is unplugged and comes back under a session, and nobody does anything`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let session = try #require(try client.call("session.create", Self.small)["session"]?.string)
+            let started = try client.call("session.start", ["session": .string(session)])
+            let topic = try #require(started["resolved"]?.array?.first?["rendition"]?.string)
+            let reader = try FrameReader(bus, "cam0", topic)
+            let before = try reader.next()
+            let events = try Self.events(bus, session)
+
+            try client.call("fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 1500])
+            let interrupted = try Self.next(events)
+            #expect(interrupted["event"] == "wasInterrupted" && interrupted["reason"] == "deviceDisconnected")
+            #expect(interrupted["device"] == "cam0")
+            #expect(try Self.next(events)["event"] == "interruptionEnded")
+            var frame = try reader.next()
+            while frame.stream == before.stream { frame = try reader.next() }
+            #expect(frame.header["width"] == 640 && frame.header["height"] == 480)
+            let after = try client.call("session.get", ["session": .string(session)])
+            #expect(after["resolved"] == started["resolved"] && after["state"]?["state"] == "running")
+            try await bus.stop()
+        }
+
+        @Test func `who asks again under the same key gets the session that was made`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let first = try client.call("session.create", Self.small, key: "mine")["session"]
+            let plain = try client.call("session.create", Self.small)["session"]
+            #expect(try client.call("session.create", Self.small, key: "mine")["session"] == first)
+            try client.call("session.start", ["session": first ?? .null])
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let again = try client.call("session.create", Self.small, key: "mine")
+            #expect(again["session"] == first && again["state"]?["wanted"] == true)
+            let list = try client.call("session.list")["sessions"]?.array?.compactMap { $0["id"] }
+            #expect(list == [first, plain].compactMap { $0 })
+            // Another request under that key is another session, as is one of another process.
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let program = """
+                import camerabus, json, sys
+                with camerabus.Client() as client:
+                    print(client.call("session.create", json.loads(sys.argv[1]), key="mine")["session"])
+                """
+            let other = try await bus.run(
+                "python3", ["-c", program, Self.small.description], environment: ["PYTHONPATH": Programs.pythonPath])
+            #expect(other.ending == .exited(0) && !other.standardOutput.contains(first?.string ?? ""))
+            try await bus.stop()
+        }
+
+        @Test func `a session that can't be read costs the others nothing`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let good = try client.call("session.create", Self.small)["session"]
+            let bad = try client.call("session.create", Self.small)["session"]
+            let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            try await bus.killCoordinator()
+            let path = "\(bus.directory.path)/internal/state.json"
+            let kept = try JSONValue(parsing: try File.read(path, limit: 1 << 20))
+            var state = kept.object ?? [:]
+            state["sessions"] = .array(
+                (kept["sessions"]?.array ?? []).map { $0["id"] == bad ? ["id": bad ?? .null] : $0 })
+            try File.replace(path, with: JSONValue.object(state).serialized, mode: 0o600)
+            try await bus.startCoordinator()
+            let list = try client.call("session.list")["sessions"]?.array?.compactMap { $0["id"] }
+            #expect(list == [good].compactMap { $0 })
+            #expect(access(path + ".damaged", F_OK) != 0)
+            try client.call("device.unlock", ["lock": lock])
+            try await bus.stop()
+        }
+
+        @Test func `a session gets the row of the format table that it named, and a profile puts it back`() async throws
+        {
+            let bus = try await BusHarness(virtual: 1, arguments: ["--virtual-profile", "iphone6"])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let rows = try client.call("device.formats", ["device": "cam0"])["formats"]?.array ?? []
+            let large = rows.filter { $0["width"] == 1920 && $0["pixelFormat"] == rows.last?["pixelFormat"] }
+            try #require(large.count == 2)
+            func active() throws -> JSONValue? {
+                try client.call("device.get", ["device": "cam0"])["device"]?["activeFormat"]?["id"]
+            }
+            let session = try client.call("session.create", ["inputs": [["device": "cam0"]]])["session"] ?? .null
+            try client.call("session.start", ["session": session])
+            for row in large + large.reversed() {
+                let id = row["id"] ?? .null
+                let action: JSONValue = ["setInput": ["device": "cam0", "activeFormat": id, "frameRate": 30]]
+                let answer = try client.call("session.configure", ["session": session, "actions": [action]])
+                #expect(answer["state"]?["state"] == "running")
+                #expect(try active() == id)
+                try client.call("profile.save", ["name": .string("p-\(id.string ?? "")"), "devices": "cam0"])
+            }
+            try client.call("session.delete", ["session": session])
+            for row in large {
+                let id = row["id"] ?? .null
+                try client.call("profile.apply", ["name": .string("p-\(id.string ?? "")")])
+                #expect(try active() == id)
+            }
+            try await bus.stop()
+        }
+    }
+}
