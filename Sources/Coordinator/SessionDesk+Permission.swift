@@ -38,7 +38,7 @@ extension SessionDesk {
         guard entry.session.run.state == .waitingForAuthorization else { return }
         do throws(BusError) {
             // Others may have taken meanwhile what there was room for when it was started.
-            try checkBandwidth(entry)
+            try checkBandwidth(entry.session)
         } catch {
             return end(entry, error)
         }
