@@ -257,6 +257,7 @@ extension ProcessTests {
             let running = try bus.start(
                 "python3", ["-c", Self.writer], environment: ["PYTHONPATH": Programs.pythonPath])
             try await bus.wait(for: "state/device/theirs/") { $0?["connected"] == true }
+            _ = try FrameReader(bus, "theirs", "native").next()
             let client = try RawClient(path: bus.directory.commandSocket)
             try client.call("device.rename", ["device": "theirs", "name": "filter"])
             let frame = try FrameReader(bus, "filter", "native").next()
@@ -272,10 +273,10 @@ extension ProcessTests {
             let program = """
                 import camerabus
                 with camerabus.Client() as client, client.create_source("own", 64, 48, "gray") as source:
-                    client.call("device.rename", {"device": "own", "name": "filter"})
-                    assert "filter" in [device.id for device in client.devices()]
+                    client.call("device.rename", {"device": "own", "name": "third"})
+                    assert "third" in [device.id for device in client.devices()]
                     source.close()
-                    assert "filter" not in [device.id for device in client.devices()]
+                    assert "third" not in [device.id for device in client.devices()]
                 """
             let result = try await bus.run(
                 "python3", ["-c", program], environment: ["PYTHONPATH": Programs.pythonPath])
