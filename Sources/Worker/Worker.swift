@@ -24,6 +24,7 @@ public final class Worker {
     private let thread: DeviceThread<DeviceKeeper>
     private let frames: FrameDesk
     private let director: DeviceDirector
+    private let exposure: ExposureDriver
     private let link: CoordinatorLink
     private let desk: OrderDesk
     private let faults: FaultDesk
@@ -122,6 +123,7 @@ public final class Worker {
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
                 silenceLimitMilliseconds: options.silenceLimitMilliseconds,
                 logger: logger)
+            exposure = ExposureDriver(loop, thread, director, frames.meter, logger: logger)
             faults = FaultDesk(device: options.device, loop, thread, logger: logger)
             link = try CoordinatorLink(
                 context, loop, path: directory.workersSocket,
@@ -210,9 +212,11 @@ public final class Worker {
         }
         frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in
+            self?.exposure.update()
             self?.tellFailures()
             self?.status?.touch()
         }
+        exposure.onWish = { [weak self] in self?.wish() }
         director.onReported = { [weak self] in self?.desk.learn($0) }
         director.onOpened = { [weak self] in self?.tellDescription() }
         director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
@@ -242,7 +246,9 @@ public final class Worker {
     }
 
     private func wish() {
-        director.demand(isLocked: desk.lockFence != nil, wantsFrames: desk.isInSession || !table.wanted.isEmpty)
+        director.demand(
+            isLocked: desk.lockFence != nil,
+            wantsFrames: desk.isInSession || !table.wanted.isEmpty || exposure.wantsFrames)
     }
 
     // MARK: Doors
