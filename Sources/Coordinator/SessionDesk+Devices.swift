@@ -40,7 +40,8 @@ extension SessionDesk {
             descriptions: worker.descriptions, isRunning: worker.isRunning, isConnected: worker.isConnected,
             isStreaming: worker.status["isStreaming"]?.bool ?? false, error: worker.status["error"] ?? .null,
             activeFormat: worker.status["activeFormat"] ?? .null,
-            frameDuration: worker.status["frameDuration"] ?? .null, lock: held(device)?.id)
+            frameDuration: worker.status["frameDuration"] ?? .null, lock: held(device)?.id,
+            stabilization: worker.stabilization)
     }
 
     /// A client's lock. One that lasts for a call is waited for.
@@ -135,6 +136,7 @@ extension SessionDesk {
         guard !claims.isEmpty else {
             loop.cancel(stage.retry)
             stages[device] = nil
+            stabilize(stage, false, lock: nil)
             return tell(device, isRunning: false)
         }
         stages[device] = stage
@@ -223,6 +225,8 @@ extension SessionDesk {
         {
             return arbitrate(stage, worker, formats, claims)
         }
+        stabilize(
+            stage, served.contains { $0.0.session.prefersStabilization(of: device) }, lock: isOwnLock ? lock : nil)
         for (claim, delivery) in served {
             // A session begins with the first stream; what restarts later on doesn't end it.
             if case .served = place(claim, device) {
@@ -294,10 +298,17 @@ extension SessionDesk {
         let change = JSONValue.members([
             "device": .string(device), "activeFormat": wish.format.json, "frameRate": wish.frameDuration?.json,
         ])
+        carryOut(change, of: device, lock) { [weak self] in self?.applied(wish, stage, $0) }
+    }
+
+    /// Changes a device.
+    ///
+    /// - Parameter lock: the one that it is done under; nil: one for just this, for which it waits.
+    func carryOut(_ change: JSONValue, of device: String, _ lock: Lock?, then body: @escaping Responder) {
         var batch = ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0)
         if let lock {
             batch.fence = lock.fence
-            return carryOut(batch) { [weak self] in self?.applied(wish, stage, $0) }
+            return carryOut(batch, body)
         }
         var request = LockDesk.Wish(devices: [device], holder: Self.ourselves)
         request.wait = Self.lockPatience
@@ -305,12 +316,12 @@ extension SessionDesk {
         locks.request(request) { [weak self] granted in
             guard let self else { return }
             switch granted {
-            case .failure(let error): applied(wish, stage, .failure(error))
+            case .failure(let error): body(.failure(error))
             case .success(let grant):
                 batch.fence = grant.lock.fence
                 carryOut(batch) { [weak self] result in
                     try? self?.locks.unlock(token: grant.token)
-                    self?.applied(wish, stage, result)
+                    body(result)
                 }
             }
         }

@@ -9,7 +9,9 @@ extension SessionDesk {
         guard entry.session.run.isWanted else { return [] }
         return entry.session.inputs.flatMap { input -> [SessionDelivery] in
             guard case .served(let delivery)? = entry.places[input.device] else { return [] }
-            return entry.session.deliveries(of: input.device, delivery, position: position(input.device))
+            return entry.session.deliveries(
+                of: input.device, delivery, position: position(input.device), stabilization: stabilization(input.device)
+            )
         }
     }
 
@@ -31,7 +33,9 @@ extension SessionDesk {
             guard let decision = forecast(session, input.device) else { continue }
             explanation += decision.explanation
             if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
-                resolved += session.deliveries(of: input.device, delivery, position: position(input.device))
+                resolved += session.deliveries(
+                    of: input.device, delivery, position: position(input.device),
+                    stabilization: stabilization(input.device))
             }
         }
         return (resolved, explanation + bandwidthSentences(session))
@@ -48,6 +52,10 @@ extension SessionDesk {
             device: device, formats: formats, current: worker.setting,
             isStreaming: worker.status["isStreaming"]?.bool ?? false,
             demands: [demand] + others.compactMap { $0.session.demand(on: device, formats: formats) }, lock: party)
+    }
+
+    private func stabilization(_ device: String) -> VideoStabilizationMode {
+        VideoStabilizationMode(active: fleet.workers[device]?.stabilization)
     }
 
     private func position(_ device: String) -> DevicePosition {
