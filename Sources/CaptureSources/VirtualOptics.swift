@@ -175,13 +175,14 @@ struct VirtualOptics: Hashable {
 
     /// The values of the controls that are the camera's to set now.
     func told(_ body: (UInt32, Int64) -> Void) {
-        body(ID.focusStatus, lens.isSettling ? 1 : hasFocused ? 2 : 0)
-        body(ID.adjustingExposure, exposure.isSettling ? 1 : 0)
-        body(ID.adjustingWhiteBalance, balance.isSettling ? 1 : 0)
         body(ID.focus, Int64(lens.present.rounded()))
         body(ID.exposureTime, Int64((exposure.present * 10_000).rounded()))
         body(ID.exposureMicroseconds, Int64((exposure.present * 1_000_000).rounded()))
         body(ID.temperature, Int64((balance.present / 10).rounded()) * 10)
+        // That it has arrived comes after where that is.
+        body(ID.focusStatus, lens.isSettling ? 1 : hasFocused ? 2 : 0)
+        body(ID.adjustingExposure, exposure.isSettling ? 1 : 0)
+        body(ID.adjustingWhiteBalance, balance.isSettling ? 1 : 0)
     }
 }
 
