@@ -143,7 +143,8 @@ let package = Package(
             "WorkerTests",
             [
                 "BusClient", "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureSources",
-                "FrameRing", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker", logging,
+                "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker",
+                logging,
             ]),
         tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
     ]

@@ -28,8 +28,10 @@ extension MethodTable {
                 session, .required("actions", .array(of: .reference("SessionAction"), min: 1, max: 64)), lock,
             ]),
             result: .reference("SessionResult"), needs: .nothing, feature: .sessions,
-            errors: [.sessionNotFound, .deviceNotFound, .cannotAddInput, .cannotAddOutput, .presetUnsupported] + wishes
-                + settings + locks),
+            errors: [
+                .sessionNotFound, .deviceNotFound, .cannotAddInput, .cannotAddOutput, .presetUnsupported,
+                .controlUnsupported,
+            ] + wishes + settings + locks),
         Method(
             "session.canAdd", "Answers whether an action could be carried out, and why not.",
             params: .object([session, .required("action", .reference("SessionAction"))]),

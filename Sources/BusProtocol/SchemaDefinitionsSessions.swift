@@ -55,11 +55,14 @@ extension Schema {
                         .optional("input", .reference("DeviceID")), .optional("output", outputID),
                         .optional("videoOrientation", .reference("VideoOrientation")),
                         .optional("videoMirrored", .reference("VideoMirroring")), .optional("enabled", .boolean),
+                        .optional("preferredVideoStabilizationMode", .reference("VideoStabilizationMode")),
                     ]))
             ]),
         ]).described("One step of session.configure: what is to be done, and with what."),
         "VideoOrientation": .choice(["portrait", "portraitUpsideDown", "landscapeRight", "landscapeLeft"])
             .described("Which way up the picture is wanted; a device's own is landscapeRight."),
+        "VideoStabilizationMode": .choice(["off", "standard", "cinematic", "auto"])
+            .described("How much the picture is steadied; auto: what the device has for it, if anything."),
         "VideoMirroring": .anyOf([.boolean, .constant("auto")])
             .described("auto: while the camera looks to the front, decided anew with each camera."),
 
@@ -85,6 +88,10 @@ extension Schema {
                 .required("rendition", Schema.string().orNull), .required("width", .integer(min: 1)),
                 .required("height", .integer(min: 1)), .required("frameRate", Schema.number(min: 0).orNull),
                 .required("mirrored", .boolean),
+                .required(
+                    "activeVideoStabilizationMode",
+                    Schema.reference("VideoStabilizationMode").described("What is on at the device, whoever wanted it.")
+                ),
                 .required("why", Schema.string().orNull.described("What of the wish could not be had; null: all is.")),
             ], additional: true
         ).described("What an output gets from one of the inputs."),
@@ -133,6 +140,7 @@ extension Schema {
                                 .required("videoOrientation", .reference("VideoOrientation")),
                                 .required("videoMirrored", .reference("VideoMirroring")),
                                 .required("enabled", .boolean),
+                                .required("preferredVideoStabilizationMode", .reference("VideoStabilizationMode")),
                             ], additional: true))),
                 .required(
                     "state", .choice(["stopped", "starting", "running", "interrupted", "waitingForAuthorization"])),

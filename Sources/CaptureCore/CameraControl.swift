@@ -133,6 +133,9 @@ enum CameraControlID {
     static let autoTorch = own + 9
     static let autoDynamicRange = own + 10
     static let exposureMicroseconds = own + 11
+    static let exposureStart = own + 12
+    /// Not a driver's: the exposure is driven by what is metered around a point of the frames (``ExposureMetering``).
+    static let exposureMetering: UInt32 = 0x00CB_0002
     /// Not a driver's: a picture that is cropped by `VIDIOC_S_SELECTION` and scaled up again, in hundredths.
     static let cropZoom: UInt32 = 0x00CB_0001
 

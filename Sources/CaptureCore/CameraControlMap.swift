@@ -17,15 +17,24 @@ public struct CameraControlMap: Sendable {
     let traits: FormatTraits
     /// What `zoomValue` spans at most.
     let zoomLimit: Double
+    /// The exposure can be driven by what is metered in the frames of the active format.
+    let isMetered: Bool
 
     /// - Parameters:
     ///   - controls: the driver's, with their present flags.
     ///   - traits: those of the active format.
     ///   - zoomLimit: what `zoomValue` spans at most.
+    ///   - canMeter: pictures can be made of the active format, so that their light can be measured.
     public init(
-        controls: [CaptureControl], traits: FormatTraits = FormatTraits(), zoomLimit: Double = defaultMaxZoom
+        controls: [CaptureControl], traits: FormatTraits = FormatTraits(), zoomLimit: Double = defaultMaxZoom,
+        canMeter: Bool = true
     ) {
-        let usable = controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
+        var usable = controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
+        // A driver's own points are its own business.
+        isMetered = canMeter && usable.contains { $0.id == ID.exposureX && $0.category == ExposureMetering.category }
+        if !canMeter {
+            usable.removeAll { ExposureMetering.ofPoint.contains($0.id) && $0.category == ExposureMetering.category }
+        }
         byID = Dictionary(usable.map { ($0.id, $0) }) { first, _ in first }
         self.traits = traits
         self.zoomLimit = max(1, zoomLimit)
@@ -118,8 +127,10 @@ public struct CameraControlMap: Sendable {
             let canBeSet = has(ID.exposureTime) || has(ID.exposureMicroseconds) || has(ID.iso)
             let isFixed = canBeSet && !has(ID.autoExposure)
             var words: [String] = []
-            if isManual || hasLock(ID.exposureLock) { words.append("locked") }
-            if automaticExposure != nil { words.append("continuousAutoExposure") }
+            let canLock = isManual || hasLock(ID.exposureLock) || isMetered
+            if canLock { words.append("locked") }
+            if canLock, has(ID.exposureStart) { words.append("autoExpose") }
+            if automaticExposure != nil || isMetered { words.append("continuousAutoExposure") }
             if (isManual && canBeSet) || isFixed { words.append("custom") }
             return words
         case .whiteBalanceMode:
@@ -178,6 +189,13 @@ public struct CameraControlMap: Sendable {
         return nil
     }
 
+    /// The longest exposure that leaves a frame its time, in units of the control; nil: any.
+    public func longestExposure(within frame: FrameDuration?) -> Int64? {
+        guard let duration else { return nil }
+        let limits = [frame?.seconds, traits.maxExposureDuration].compactMap { $0 }
+        return limits.min().map { Int64(min(max($0, 0), 1_000_000) * duration.perSecond) }
+    }
+
     func span(_ id: UInt32) -> ClosedRange<Int64>? {
         guard has(id), let control = byID[id], control.minimum < control.maximum else { return nil }
         return control.minimum...control.maximum
@@ -231,7 +249,8 @@ public struct CameraControlMap: Sendable {
             case .lensPosition: [ID.focus]
             case .smoothAutoFocusEnabled: [ID.smoothFocus]
             case .adjustingFocus: [ID.focusStatus]
-            case .exposureMode: [ID.autoExposure, ID.autoISO, ID.lock3A]
+            case .exposureMode:
+                [ID.autoExposure, ID.autoISO, ID.lock3A, ID.exposureMetering, ID.exposureStart]
             case .exposurePointOfInterest: [ID.exposureX, ID.exposureY]
             case .exposureDuration: duration.map { [$0.control.id] } ?? []
             case .iso: [ID.iso]

@@ -116,12 +116,30 @@ struct CameraControlPlanner {
         if case .number(let bias)? = asked[.exposureTargetBias] {
             try setScaled(ID.bias, bias, for: .exposureTargetBias)
         }
+        // A point counts at once where the camera exposes by itself, whoever does it there.
+        if mode == nil, asked[.exposurePointOfInterest] != nil, map.isMetered,
+            now.exposureMode == "continuousAutoExposure"
+        {
+            mode = "continuousAutoExposure"
+            name = .exposurePointOfInterest
+        }
+        let isMetered = mode == "continuousAutoExposure" && wantsMetering
+        if mode != nil, map.has(ID.exposureMetering) { try set(ID.exposureMetering, isMetered ? 1 : 0, for: name) }
         switch mode {
         case "locked" where map.hasLock(ID.exposureLock): hold(ID.exposureLock, name)
         case "locked", "custom":
             words[CameraControlName.exposureMode.rawValue] = mode
             if map.has(ID.autoExposure) { try set(ID.autoExposure, ID.exposureManual, for: name) }
             if mode == "custom", map.has(ID.autoISO) { try set(ID.autoISO, 0, for: name) }
+            if map.hasLock(ID.exposureLock) { clear(ID.exposureLock, name) }
+        case "autoExpose":
+            // What it comes to stays, as it does for a driver's own search of the focus.
+            words[CameraControlName.exposureMode.rawValue] = "locked"
+            if map.has(ID.autoExposure) { try set(ID.autoExposure, ID.exposureManual, for: name) }
+            try set(ID.exposureStart, 1, for: name)
+            if map.hasLock(ID.exposureLock) { clear(ID.exposureLock, name) }
+        case "continuousAutoExposure" where isMetered:
+            if map.has(ID.autoExposure) { try set(ID.autoExposure, ID.exposureManual, for: name) }
             if map.hasLock(ID.exposureLock) { clear(ID.exposureLock, name) }
         case "continuousAutoExposure":
             let present = now[ID.autoExposure]
@@ -131,6 +149,15 @@ struct CameraControlPlanner {
             if map.hasLock(ID.exposureLock) { clear(ID.exposureLock, name) }
         default: break
         }
+    }
+
+    // The camera's own exposure looks at the whole picture; another point is metered.
+    private var wantsMetering: Bool {
+        guard map.isMetered else { return false }
+        if map.automaticExposure == nil { return true }
+        if case .point(let x, let y)? = asked[.exposurePointOfInterest] { return x != 0.5 || y != 0.5 }
+        let centre = ExposureMetering.centre
+        return (now[ID.exposureX] ?? centre, now[ID.exposureY] ?? centre) != (centre, centre)
     }
 
     private mutating func setWhiteBalance() throws(BusError) {

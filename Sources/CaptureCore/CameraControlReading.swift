@@ -26,6 +26,11 @@ extension CameraControlMap {
         return max(1, Double(value) / Double(zoom.minimum))
     }
 
+    /// Doublings of light that the picture is to be brighter; 0 where that can't be set.
+    public func exposureTargetBias(_ values: [String: ControlValue]) -> Double {
+        CameraControlReading(map: self, values: values).value(.exposureTargetBias)?.double ?? 0
+    }
+
     /// The value of the zoom's control that comes nearest to a factor.
     public func zoomSetting(_ factor: Double) -> (name: String, value: Int64)? {
         guard let zoom, factor.isFinite else { return nil }
@@ -82,7 +87,11 @@ struct CameraControlReading {
         case .videoHDREnabled: return flag(ID.wideDynamicRange)
         case .automaticallyAdjustsVideoHDREnabled: return flag(ID.autoDynamicRange)
         case .adjustingFocus: return self[ID.focusStatus].map { .bool($0 & ID.focusBusy != 0) }
-        case .adjustingExposure: return flag(ID.adjustingExposure)
+        case .adjustingExposure:
+            // What a camera does by itself is not to be seen from here.
+            let isOwn = self[ID.autoExposure].map { $0 == ID.exposureAuto || $0 == ID.aperturePriority } ?? false
+            let isOurs = map.byID[ID.adjustingExposure]?.category == ExposureMetering.category
+            return isOurs && isOwn ? nil : flag(ID.adjustingExposure)
         case .adjustingWhiteBalance: return flag(ID.adjustingWhiteBalance)
         case .exposureDuration:
             guard let (control, perSecond) = map.duration, let value = values[control.name]?.number else { return nil }
@@ -124,6 +133,9 @@ struct CameraControlReading {
         switch self[ID.autoExposure] {
         case ID.exposureAuto?, ID.aperturePriority?: return "continuousAutoExposure"
         default:
+            if map.isMetered, self[ID.exposureMetering] ?? 0 != 0 { return "continuousAutoExposure" }
+            let isExposing = self[ID.adjustingExposure] ?? 0 != 0
+            if isExposing, map.words(.exposureMode).contains("autoExpose") { return "autoExpose" }
             // The same to the camera: whether somebody has set the exposure, or keeps the one that it had.
             let words = map.words(.exposureMode)
             let word = self.words[CameraControlName.exposureMode.rawValue]

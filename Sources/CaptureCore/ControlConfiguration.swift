@@ -32,7 +32,7 @@ extension ConfigurationPlanner {
     private static func rank(_ id: UInt32) -> Int {
         switch id {
         case CameraControlID.focusX, CameraControlID.focusY, CameraControlID.exposureX, CameraControlID.exposureY: 0
-        case CameraControlID.focusStart, CameraControlID.doWhiteBalance: 3
+        case CameraControlID.focusStart, CameraControlID.doWhiteBalance, CameraControlID.exposureStart: 3
         default: ControlGate.isController(id) ? 1 : 2
         }
     }

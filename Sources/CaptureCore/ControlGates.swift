@@ -39,6 +39,10 @@ public struct ControlGate: Sendable {
         ControlGate(controller: camera + 20, controlled: [user + 14, user + 15, user + 26], open: [0]),
         // A virtual camera's finer exposure time, and its automatic WIDE_DYNAMIC_RANGE
         ControlGate(controller: exposureAuto, controlled: [CameraControlID.exposureMicroseconds], open: [1, 2]),
+        // This program's metering: EXPOSURE_ABSOLUTE, GAIN, ANALOGUE_GAIN
+        ControlGate(
+            controller: CameraControlID.exposureMetering, controlled: [camera + 2, user + 19, imageSource + 3],
+            open: [0]),
         ControlGate(
             controller: CameraControlID.autoDynamicRange, controlled: [CameraControlID.wideDynamicRange], open: [0]),
         // ISO_SENSITIVITY_AUTO is manual 0: ISO_SENSITIVITY

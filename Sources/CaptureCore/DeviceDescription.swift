@@ -60,9 +60,10 @@ public struct DeviceDescription: Hashable, Sendable {
 
     /// The camera controls that it has in a format of its table; nil: in one that is in no table.
     public func cameraControls(formatID: String?) -> CameraControlMap {
-        CameraControlMap(
-            controls: controls, traits: formats.first { $0.id == formatID }?.traits ?? FormatTraits(),
-            zoomLimit: zoomLimit)
+        let format = formats.first { $0.id == formatID }
+        return CameraControlMap(
+            controls: controls, traits: format?.traits ?? FormatTraits(), zoomLimit: zoomLimit,
+            canMeter: format.map { $0.pixelFormat.nearestEncoding != nil } ?? true)
     }
 }
 

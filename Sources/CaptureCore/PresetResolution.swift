@@ -42,7 +42,8 @@ extension SessionPreset {
     ///
     /// A size that the device has is taken before one that is scaled to it, one of the same aspect before one that is
     /// stretched, then the smallest. Among formats of one size those are taken that come nearest to 30 frames a second; of
-    /// these uncompressed colour before compressed. Formats that lack colour serve cameras that have no others.
+    /// these uncompressed colour before compressed. `photo` looks at the still pictures that a format can give
+    /// (`highResolutionStillImageDimensions`) before the pictures that it streams. Formats that lack colour serve cameras that have no others.
     public func resolve(for formats: [CaptureFormat]) -> PresetResolution? {
         let best = formats.map(\.pixelFormat.rank).min()
         let usable = formats.enumerated().filter { $0.element.pixelFormat.rank == best }
@@ -52,7 +53,7 @@ extension SessionPreset {
         case .inputPriority:
             chosen = nil
         case .photo:
-            chosen = usable.least { [-$0.area] }
+            chosen = usable.least { [-$0.stillArea, -$0.area] }
         case .high:
             chosen = usable.filter(\.isFluid).least { [-$0.area] } ?? usable.least { [-$0.pixelsPerSecond] }
         case .medium:
@@ -123,6 +124,11 @@ private struct PresetCandidate {
 
     var isFluid: Bool { rate >= Self.fluidRate }
     var area: Double { Double(size.width) * Double(size.height) }
+    /// Of the largest still picture that can be had with it.
+    var stillArea: Double {
+        let still = format.traits.highResolutionStillImageDimensions ?? size
+        return max(area, Double(still.width) * Double(still.height))
+    }
     var pixelsPerSecond: Double { area * min(rate, 30) }
 
     /// The same at its smallest size that can be scaled down to that one; nil if there is none.

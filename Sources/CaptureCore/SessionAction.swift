@@ -39,7 +39,7 @@ public enum SessionAction: Hashable, Sendable {
     /// nil: all connections of the output, or of the input.
     case connection(
         input: String?, output: String?, videoOrientation: VideoOrientation?, videoMirrored: VideoMirroring?,
-        isEnabled: Bool?)
+        isEnabled: Bool?, preferredVideoStabilizationMode: VideoStabilizationMode? = nil)
 
     /// Reads an action; unknown members are refused by name.
     ///
@@ -202,12 +202,16 @@ public enum SessionAction: Hashable, Sendable {
             }
             isEnabled = bool
         }
+        let stabilization: VideoStabilizationMode? =
+            reader.known("preferredVideoStabilizationMode") == nil
+            ? nil : try reader.word("preferredVideoStabilizationMode")
         try reader.refuseOthers()
         guard input != nil || output != nil else {
             throw .invalidParams(path, "needs an output, an input or both")
         }
         return .connection(
-            input: input, output: output, videoOrientation: orientation, videoMirrored: mirrored, isEnabled: isEnabled)
+            input: input, output: output, videoOrientation: orientation, videoMirrored: mirrored, isEnabled: isEnabled,
+            preferredVideoStabilizationMode: stabilization)
     }
 }
 

@@ -59,8 +59,9 @@ extension CaptureSession {
             outputs[index] = try outputs[index].with(options, path: "\(path).setOutput")
         case .preset(let preset): try set(preset, surroundings)
         case .priority(let priority): self.priority = priority
-        case .connection(let input, let output, let orientation, let mirrored, let isEnabled):
+        case .connection(let input, let output, let orientation, let mirrored, let isEnabled, let stabilization):
             try set(input, output, orientation, mirrored, isEnabled, "\(path).connection")
+            if let stabilization { try set(stabilization, input, output, surroundings) }
         }
     }
 
@@ -172,6 +173,18 @@ extension CaptureSession {
             connections[index].videoOrientation = orientation ?? connections[index].videoOrientation
             connections[index].videoMirrored = mirrored ?? connections[index].videoMirrored
             connections[index].isEnabled = isEnabled ?? connections[index].isEnabled
+        }
+    }
+
+    private mutating func set(
+        _ stabilization: VideoStabilizationMode, _ input: String?, _ output: String?, _ surroundings: Surroundings
+    ) throws(BusError) {
+        for index in connections.indices {
+            guard input == nil || connections[index].input == input,
+                output == nil || connections[index].output == output
+            else { continue }
+            try check(stabilization, of: connections[index].input, in: surroundings)
+            connections[index].preferredVideoStabilizationMode = stabilization
         }
     }
 

@@ -14,8 +14,10 @@ public struct SessionDelivery: Hashable, Sendable {
     public var isMirrored: Bool
     /// What of the output's wish could not be had; nil: all of it is.
     public var why: String?
+    /// What is on at the device: off or standard.
+    public var activeVideoStabilizationMode = VideoStabilizationMode.off
 
-    /// {output, type, device, topic, rendition, width, height, frameRate, mirrored, why}
+    /// {output, type, device, topic, rendition, width, height, frameRate, mirrored, activeVideoStabilizationMode, why}
     public var json: JSONValue {
         let topic = rendition.map { Topic.frame(connection.input, $0.description).text }
         return [
@@ -24,6 +26,7 @@ public struct SessionDelivery: Hashable, Sendable {
             "rendition": (rendition?.description).map(JSONValue.string) ?? .null,
             "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
             "frameRate": frameRate.map(Self.rate) ?? .null, "mirrored": .bool(isMirrored),
+            "activeVideoStabilizationMode": .string(activeVideoStabilizationMode.rawValue),
             "why": why.map(JSONValue.string) ?? .null,
         ]
     }
@@ -67,9 +70,14 @@ extension CaptureSession {
     /// - Parameters:
     ///   - delivery: what the arbiter gives the session.
     ///   - position: where the device looks, for connections that mirror by themselves.
-    public func deliveries(of device: String, _ delivery: Delivery, position: DevicePosition) -> [SessionDelivery] {
+    ///   - stabilization: what is on at the device.
+    public func deliveries(
+        of device: String, _ delivery: Delivery, position: DevicePosition, stabilization: VideoStabilizationMode = .off
+    ) -> [SessionDelivery] {
         connections.filter { $0.input == device }.compactMap { connection in
-            output(connection.output).map { $0.delivery(connection, delivery, position) }
+            guard var resolved = output(connection.output)?.delivery(connection, delivery, position) else { return nil }
+            resolved.activeVideoStabilizationMode = stabilization
+            return resolved
         }
     }
 }

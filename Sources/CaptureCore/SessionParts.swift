@@ -93,16 +93,20 @@ public struct SessionConnection: Hashable, Sendable {
     public var videoMirrored: VideoMirroring
     /// False: the output gets nothing from this input.
     public var isEnabled: Bool
+    /// What is on is the device's business, which others may have too.
+    public var preferredVideoStabilizationMode: VideoStabilizationMode
 
     public init(
         input: String, output: String, videoOrientation: VideoOrientation = .landscapeRight,
-        videoMirrored: VideoMirroring = .off, isEnabled: Bool = true
+        videoMirrored: VideoMirroring = .off, isEnabled: Bool = true,
+        preferredVideoStabilizationMode: VideoStabilizationMode = .off
     ) {
         self.input = input
         self.output = output
         self.videoOrientation = videoOrientation
         self.videoMirrored = videoMirrored
         self.isEnabled = isEnabled
+        self.preferredVideoStabilizationMode = preferredVideoStabilizationMode
     }
 }
 
@@ -113,8 +117,14 @@ public struct SessionDevice: Hashable, Sendable {
     public var position: DevicePosition
     /// nil: it has not been looked at yet; what can't be checked is taken.
     public var formats: [CaptureFormat]?
+    /// The words that its control `videoStabilizationMode` takes; empty: it has none.
+    public var stabilizationWords: [String]
 
-    public init(id: String, mediaType: MediaType = .video, position: DevicePosition, formats: [CaptureFormat]?) {
+    public init(
+        id: String, mediaType: MediaType = .video, position: DevicePosition, formats: [CaptureFormat]?,
+        stabilizationWords: [String] = []
+    ) {
+        self.stabilizationWords = stabilizationWords
         self.id = id
         self.mediaType = mediaType
         self.position = position

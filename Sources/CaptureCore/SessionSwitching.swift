@@ -52,6 +52,14 @@ extension CaptureSession {
             let output = session.connections[index].output
             guard var connection = connections.first(where: { $0.output == output }) else { continue }
             connection.input = device
+            let stabilization = connection.preferredVideoStabilizationMode
+            do throws(BusError) { try session.check(stabilization, of: device, in: surroundings) } catch {
+                connection.preferredVideoStabilizationMode = .off
+                dropped.append([
+                    "path": .string("\(output).preferredVideoStabilizationMode"),
+                    "value": .string(stabilization.rawValue), "why": .string(error.message),
+                ])
+            }
             session.connections[index] = connection
         }
         if let formats = surroundings.device(device)?.formats {

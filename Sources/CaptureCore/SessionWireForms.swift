@@ -28,12 +28,13 @@ extension SessionOutput {
 }
 
 extension SessionConnection {
-    /// {input, output, videoOrientation, videoMirrored, enabled}
+    /// {input, output, videoOrientation, videoMirrored, enabled, preferredVideoStabilizationMode}
     var json: JSONValue {
         [
             "input": .string(input), "output": .string(output),
             "videoOrientation": .string(videoOrientation.rawValue), "videoMirrored": videoMirrored.json,
             "enabled": .bool(isEnabled),
+            "preferredVideoStabilizationMode": .string(preferredVideoStabilizationMode.rawValue),
         ]
     }
 }
@@ -111,5 +112,9 @@ extension SessionConnection {
             videoOrientation: try reader.word("videoOrientation"),
             videoMirrored: try VideoMirroring(json: try reader.required("videoMirrored"), path: "videoMirrored"),
             isEnabled: try reader.required("enabled").bool ?? true)
+        // Those before this version have none.
+        if reader.known("preferredVideoStabilizationMode") != nil {
+            preferredVideoStabilizationMode = try reader.word("preferredVideoStabilizationMode")
+        }
     }
 }

@@ -22,11 +22,13 @@ public final class V4L2Camera: VideoSource {
         var controls: V4L2ControlTable
         /// nil: it zooms by itself, or not at all.
         var cropZoom: V4L2CropZoom?
+        /// nil: its points, if it has any, are its own controls.
+        var region: V4L2RegionOfInterest?
         var priority = V4L2Priority.interactive
 
         /// The driver's, and this program's own.
         var allControls: [CaptureControl] {
-            controls.controls + (cropZoom == nil ? [] : [V4L2CropZoom.control])
+            controls.controls + (cropZoom == nil ? [] : [V4L2CropZoom.control]) + (region?.controls ?? [])
         }
     }
 
@@ -75,6 +77,7 @@ public final class V4L2Camera: VideoSource {
         return Opened(
             node: node, type: type, controls: controls,
             cropZoom: try V4L2CropZoom(node, type, controls: controls.controls),
+            region: try V4L2RegionOfInterest(node, controls: controls.controls),
             priority: opened?.priority ?? .interactive)
     }
 
@@ -167,6 +170,7 @@ public final class V4L2Camera: VideoSource {
             if let zoom = try device.cropZoom?.value(device.node, device.type) {
                 values[V4L2CropZoom.name] = .integer(zoom)
             }
+            if let points = try device.region?.values(device.node) { values.merge(points) { driver, _ in driver } }
             return values
         }
     }
@@ -175,6 +179,12 @@ public final class V4L2Camera: VideoSource {
         let operation = "VIDIOC_S_EXT_CTRLS"
         let device = try device(operation)
         if name == V4L2CropZoom.name, let zoom = device.cropZoom { return try setCropZoom(zoom, value, device) }
+        if let region = device.region {
+            let isPoint = try naming(.control(name)) { () throws(V4L2Error) in
+                try region.set(name, to: value, device.node)
+            }
+            if isPoint { return }
+        }
         guard let known = device.controls[name] else {
             throw SourceError(
                 .refused, operation: operation, errno: EINVAL, message: "\(path): there is no control \(name)",

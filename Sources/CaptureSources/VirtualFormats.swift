@@ -91,7 +91,7 @@ struct VirtualFormats {
             var traits = FormatTraits()
             traits.highResolutionStillImageDimensions = Self.sizes.last
             traits.videoFieldOfView = 60
-            traits.supportedVideoStabilizationModes = ["off", "standard"]
+            traits.supportedVideoStabilizationModes = ["off", "standard", "auto"]
             traits.videoMaxZoomFactor = 4
             traits.videoZoomFactorUpscaleThreshold = 1
             traits.autoFocusSystem = .contrastDetection

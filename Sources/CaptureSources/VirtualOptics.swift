@@ -95,7 +95,7 @@ struct VirtualOptics: Hashable {
     mutating func follow(_ controls: VirtualControls, set: UInt32?) {
         let locks = controls[ID.lock3A]
         followFocus(controls, isHeld: locks & Self.focusLock != 0, set)
-        followExposure(controls, isHeld: locks & Self.exposureLock != 0)
+        followExposure(controls, isHeld: locks & Self.exposureLock != 0, set)
         if locks & Self.balanceLock != 0 {
             balance.hold()
         } else if controls[ID.autoWhiteBalance] != 0 || set == ID.doWhiteBalance {
@@ -134,10 +134,14 @@ struct VirtualOptics: Hashable {
         if isAutomatic || isScan { focusedAt = point }
     }
 
-    private mutating func followExposure(_ controls: VirtualControls, isHeld: Bool) {
+    private mutating func followExposure(_ controls: VirtualControls, isHeld: Bool, _ set: UInt32?) {
         if isHeld { return exposure.hold() }
-        if controls[ID.autoExposure] == VirtualControlTable.manualExposure {
-            return exposure.set(Self.seconds(controls))
+        let isAsked = set == ID.exposureStart
+        if controls[ID.autoExposure] == VirtualControlTable.manualExposure, !isAsked {
+            let isManual = set == ID.autoExposure || set == ID.exposureTime || set == ID.exposureMicroseconds
+            // A search that is under way ends with what it finds, unless another value is set.
+            if isManual || !exposure.isSettling { exposure.set(Self.seconds(controls)) }
+            return
         }
         let ev = Double(controls.number(ID.bias)) / 1000
         let point = Point(x: controls[ID.exposureX], y: controls[ID.exposureY])
@@ -145,7 +149,7 @@ struct VirtualOptics: Hashable {
         meteredAt = point
         let level = Self.level(controls, x: Double(point.x) / 10_000, y: Double(point.y) / 10_000)
         let wanted = VirtualControlTable.neutralExposure * exp2(ev) * level
-        exposure.aim(wanted, steps: Self.exposureFrames, anew: isMoved)
+        exposure.aim(wanted, steps: Self.exposureFrames, anew: isMoved || isAsked)
     }
 
     // What is metered at the middle is the whole picture; elsewhere, what is there.
@@ -171,13 +175,14 @@ struct VirtualOptics: Hashable {
 
     /// The values of the controls that are the camera's to set now.
     func told(_ body: (UInt32, Int64) -> Void) {
-        body(ID.focusStatus, lens.isSettling ? 1 : hasFocused ? 2 : 0)
-        body(ID.adjustingExposure, exposure.isSettling ? 1 : 0)
-        body(ID.adjustingWhiteBalance, balance.isSettling ? 1 : 0)
         body(ID.focus, Int64(lens.present.rounded()))
         body(ID.exposureTime, Int64((exposure.present * 10_000).rounded()))
         body(ID.exposureMicroseconds, Int64((exposure.present * 1_000_000).rounded()))
         body(ID.temperature, Int64((balance.present / 10).rounded()) * 10)
+        // That it has arrived comes after where that is.
+        body(ID.focusStatus, lens.isSettling ? 1 : hasFocused ? 2 : 0)
+        body(ID.adjustingExposure, exposure.isSettling ? 1 : 0)
+        body(ID.adjustingWhiteBalance, balance.isSettling ? 1 : 0)
     }
 }
 
@@ -208,6 +213,11 @@ extension VirtualControls {
 
     // What a search has found stays.
     private func isLeft(_ id: UInt32) -> Bool {
-        id == VirtualOptics.ID.focus || id == VirtualOptics.ID.temperature
+        switch id {
+        case VirtualOptics.ID.focus, VirtualOptics.ID.temperature, VirtualOptics.ID.exposureTime,
+            VirtualOptics.ID.exposureMicroseconds:
+            true
+        default: false
+        }
     }
 }

@@ -41,7 +41,8 @@ extension SessionDesk {
             isStreaming: worker.status["isStreaming"]?.bool ?? false, error: worker.status["error"] ?? .null,
             activeFormat: worker.status["activeFormat"] ?? .null,
             frameDuration: worker.status["frameDuration"] ?? .null,
-            subscribers: worker.status["subscribers"] ?? .null, lock: held(device)?.id)
+            subscribers: worker.status["subscribers"] ?? .null, lock: held(device)?.id,
+            stabilization: worker.stabilization)
     }
 
     /// A client's lock. One that lasts for a call is waited for.
@@ -138,6 +139,7 @@ extension SessionDesk {
         guard !claims.isEmpty else {
             loop.cancel(stage.retry)
             stages[device] = nil
+            stabilize(stage, false, lock: nil)
             return tell(device, isRunning: false)
         }
         stages[device] = stage
@@ -234,6 +236,8 @@ extension SessionDesk {
         {
             return arbitrate(stage, worker, formats, claims)
         }
+        stabilize(
+            stage, served.contains { $0.0.session.prefersStabilization(of: device) }, lock: isOwnLock ? lock : nil)
         for (claim, delivery) in served {
             // A session begins with the first stream; what restarts later on doesn't end it.
             if case .served = place(claim, device) {
@@ -318,13 +322,19 @@ extension SessionDesk {
             "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
             "frameRate": wish.frameDuration?.json,
         ])
+        carryOut(change, of: device, lock) { [weak self] in self?.applied(wish, stage, $0) }
+    }
+
+    /// Changes a device.
+    ///
+    /// - Parameter lock: the one that it is done under; nil: one for just this, for which it waits.
+    func carryOut(_ change: JSONValue, of device: String, _ lock: Lock?, then body: @escaping Responder) {
         var batch = ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0)
         if let lock {
             batch.fence = lock.fence
-            return carryOut(batch) { [weak self] in self?.applied(wish, stage, $0) }
+            return carryOut(batch, body)
         }
-        let applied: Responder = { [weak self] in self?.applied(wish, stage, $0) }
-        locks.withTransientLock(on: [device], for: .ourselves, wait: Self.lockPatience, then: applied) {
+        locks.withTransientLock(on: [device], for: .ourselves, wait: Self.lockPatience, then: body) {
             [carryOut, batch] fence, done in
             var batch = batch
             batch.fence = fence

@@ -9,7 +9,9 @@ extension SessionDesk {
         guard entry.session.run.isWanted else { return [] }
         return entry.session.inputs.flatMap { input -> [SessionDelivery] in
             guard case .served(let delivery)? = entry.places[input.device] else { return [] }
-            return entry.session.deliveries(of: input.device, delivery, position: position(input.device))
+            return entry.session.deliveries(
+                of: input.device, delivery, position: position(input.device), stabilization: stabilization(input.device)
+            )
         }
     }
 
@@ -34,7 +36,9 @@ extension SessionDesk {
             guard let decision = forecast(session, input.device) else { continue }
             explanation += decision.explanation
             if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
-                resolved += session.deliveries(of: input.device, delivery, position: position(input.device))
+                resolved += session.deliveries(
+                    of: input.device, delivery, position: position(input.device),
+                    stabilization: stabilization(input.device))
             }
         }
         return (resolved, explanation + bandwidthSentences(session))
@@ -47,6 +51,10 @@ extension SessionDesk {
         else { return nil }
         let others = claims(on: device).filter { $0.entry !== entry }
         return decision(device, worker, formats, [Claim(entry: entry, candidate: session)] + others, held(device))
+    }
+
+    private func stabilization(_ device: String) -> VideoStabilizationMode {
+        VideoStabilizationMode(active: fleet.workers[device]?.stabilization)
     }
 
     func position(_ device: String) -> DevicePosition {

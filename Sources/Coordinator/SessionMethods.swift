@@ -217,8 +217,10 @@ extension Coordinator {
         CaptureSession.Surroundings(known: fleet.deviceIDs) { [fleet] id in
             fleet.workers[id].map { worker in
                 let identity = worker.device.identity
+                let words = worker.status["supports"]?["videoStabilizationMode"]?.array ?? []
                 return SessionDevice(
-                    id: id, mediaType: identity.mediaType, position: identity.position, formats: worker.formats)
+                    id: id, mediaType: identity.mediaType, position: identity.position, formats: worker.formats,
+                    stabilizationWords: words.compactMap(\.string))
             }
         }
     }

@@ -23,6 +23,7 @@ final class SessionStage {
         var frameDuration: JSONValue
         var subscribers: JSONValue
         var lock: String?
+        var stabilization: String?
     }
 
     /// Less than what was decided.
@@ -40,6 +41,8 @@ final class SessionStage {
     var applied: Applied?
     /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
     var given: Less?
+    /// Its stabilization was turned on for sessions, and not off since.
+    var stabilizes = false
     /// Why the device could not be set, until the next try.
     var obstacle: BusError?
     var retry: Loop.Token?
@@ -90,6 +93,9 @@ extension Worker {
             formatID: active["id"]?.string, format: format,
             frameDuration: status["frameDuration"].flatMap { try? FrameDuration(json: $0) })
     }
+
+    /// What its control `videoStabilizationMode` is; nil: it has none, or it isn't known.
+    var stabilization: String? { status["controls"]?["videoStabilizationMode"]?.string }
 
     /// What is wrong with the device, as its worker says; nil: nothing.
     var error: BusError? {

@@ -102,7 +102,8 @@ extension DeviceKeeper {
                 ?? CommittedConfiguration(
                     generation: generation, format: now.configuration.format,
                     frameDuration: now.configuration.frameDuration, controls: [])
-            let changed = known.changed(by: change.plan, generation: generation, to: now)
+            let changed = withExposure(
+                known.changed(by: change.plan, generation: generation, to: now), change.plan, now)
             committed = changed
             now.configuration.words = changed.words
             snapshot = now

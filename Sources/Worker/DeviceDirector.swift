@@ -109,6 +109,19 @@ final class DeviceDirector {
         onChange?()
     }
 
+    /// The exposure is on its way, and has come so far.
+    func exposed(_ values: [String: ControlValue]) {
+        knowledge.moved(values, at: MonotonicClock.now())
+        onChange?()
+    }
+
+    /// The exposure has come to its end, and the device was read since.
+    func exposureEnded(_ report: DeviceKeeper.Report) {
+        take(report)
+        onReported?(report)
+        onChange?()
+    }
+
     /// The order is done.
     ///
     /// - Parameter configured: the controls that it was to set.

@@ -36,6 +36,8 @@ final class DeviceKeeper {
     var rampingZoom: String?
     /// What `zoomValue` spans at most.
     let zoomLimit: Double
+    /// How the exposure is metered, where it can be.
+    let metering = MeteringState()
 
     private var isOpen = false
     private var isStreaming = false
@@ -55,7 +57,7 @@ final class DeviceKeeper {
         zoomLimit: Double = CameraControlMap.defaultMaxZoom
     ) {
         self.zoomLimit = zoomLimit
-        self.source = source
+        self.source = MeteredSource(source, metering)
         self.device = device
         self.committed = committed
         generation = committed?.generation ?? 0
@@ -82,6 +84,10 @@ final class DeviceKeeper {
         description = try source.open()
         description?.zoomLimit = zoomLimit
         rampingZoom = nil
+        // Nobody waits any more for what was under way.
+        metering.isAdjusting = false
+        metering.isPuttingBack = true
+        defer { metering.isPuttingBack = false }
         do {
             isOpen = true
             defence = ControlDefence()
@@ -173,9 +179,12 @@ final class DeviceKeeper {
         guard isOpen, isLocked, committed != nil else { return }
         var spared = defence.exhausted(at: MonotonicClock.now())
         if let rampingZoom { spared.insert(rampingZoom) }
+        spared.formUnion(drivenControls)
         let attempted = try restore(.controls, sparing: spared)
         // On its way to what was committed.
-        if let rampingZoom { forget { $0.path == NotRestored.path(ofControl: rampingZoom) } }
+        for name in drivenControls.union(rampingZoom.map { [$0] } ?? []) {
+            forget { $0.path == NotRestored.path(ofControl: name) }
+        }
         defence.count(attempted, at: MonotonicClock.now())
     }
 
@@ -193,8 +202,9 @@ final class DeviceKeeper {
             formatID: description.formatID(of: format), format: format, frameDuration: try source.frameDuration(),
             controls: try source.controlValues(), words: committed?.words ?? [:])
         configuration.isRampingZoom = rampingZoom != nil
-        let snapshot = DeviceSnapshot(
+        var snapshot = DeviceSnapshot(
             description: description, configuration: configuration, began: began, asOf: MonotonicClock.now())
+        snapshot.meteringRevision = metering.revision
         self.snapshot = snapshot
         forget { $0.isSettled(snapshot) }
         return snapshot

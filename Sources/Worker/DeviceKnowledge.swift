@@ -74,6 +74,17 @@ final class DeviceKnowledge {
         if !news.isEmpty { onNews?(news, .configured) }
     }
 
+    /// Controls that are moved from here, as a camera moves its own, have come so far.
+    func moved(_ values: [String: ControlValue], at time: Int64) {
+        guard let old = snapshot else { return }
+        var new = old
+        new.configuration.controls.merge(values) { $1 }
+        new.asOf = time
+        snapshot = new
+        let news = ControlNews(from: old, to: new)
+        if !news.isEmpty { onNews?(news, .external) }
+    }
+
     /// The ramp has ended: what was not told of it is told with what is read next.
     func endZoom(_ name: String) {
         guard let told = zoomTold else { return }

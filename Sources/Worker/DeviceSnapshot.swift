@@ -11,6 +11,8 @@ struct DeviceSnapshot: Hashable, Sendable {
     var began: Int64
     /// When its controls were read: monotonic nanoseconds.
     var asOf: Int64
+    /// ``MeteringState/revision`` then.
+    var meteringRevision: UInt64 = 0
 
     /// The camera controls that the device has now.
     var cameraControls: CameraControlMap { description.cameraControls(formatID: configuration.formatID) }

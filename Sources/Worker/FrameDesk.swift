@@ -13,6 +13,8 @@ final class FrameDesk {
     private let socket: MediaSocket
     private let pool: RenditionPool
     private let lender: PayloadLender
+    /// Measures frames for the exposure.
+    let meter: FrameMeter
     private var outputs: [RenditionOutput] = []
     private var run: StreamRun?
     /// Its frames have all come, and only those that are lent are still waited for.
@@ -51,6 +53,7 @@ final class FrameDesk {
         self.socket = socket
         self.pool = pool
         self.lender = lender
+        meter = FrameMeter(pool)
         pool.onFinished = { [weak self] work in self?.finished(work) }
     }
 
@@ -103,6 +106,7 @@ final class FrameDesk {
             endRing(output)
             output.end()
         }
+        meter.end(run)
         if let running { lender.end(running.ring.writer) }
         isOver = true
         native.removeAll()
@@ -152,6 +156,7 @@ final class FrameDesk {
         }
         native.removeAll()
         completed.removeAll()
+        meter.take(frame, of: running)
         if frame.facts.isKeyframe == false, outputs.contains(where: \.isWaiting) { run?.requestKeyframe() }
     }
 
@@ -388,6 +393,7 @@ final class FrameDesk {
     }
 
     private func finished(_ work: RenditionWork) {
+        if meter.finished(work, of: run) { return }
         let output = outputs.first { $0.work === work }
         let job = work.job
         if let job, let output {

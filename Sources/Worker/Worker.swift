@@ -24,6 +24,7 @@ public final class Worker {
     private let thread: DeviceThread<DeviceKeeper>
     private let frames: FrameDesk
     private let director: DeviceDirector
+    private let exposure: ExposureDriver
     private let link: CoordinatorLink
     private let desk: OrderDesk
     private let faults: FaultDesk
@@ -126,6 +127,7 @@ public final class Worker {
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
                 silenceLimitMilliseconds: options.silenceLimitMilliseconds,
                 logger: logger)
+            exposure = ExposureDriver(loop, thread, director, frames.meter, logger: logger)
             faults = FaultDesk(device: options.device, loop, thread, logger: logger)
             link = try CoordinatorLink(
                 context, loop, path: directory.workersSocket,
@@ -218,9 +220,11 @@ public final class Worker {
         }
         frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in
+            self?.exposure.update()
             self?.tellFailures()
             self?.status?.touch()
         }
+        exposure.onWish = { [weak self] in self?.wish() }
         director.onReported = { [weak self] in self?.desk.learn($0) }
         director.onOpened = { [weak self] in self?.tellDescription() }
         director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
@@ -251,7 +255,7 @@ public final class Worker {
     }
 
     private func wish() {
-        let wantsFrames = desk.isInSession || !table.wanted.isEmpty
+        let wantsFrames = desk.isInSession || !table.wanted.isEmpty || exposure.wantsFrames
         director.demand(isLocked: desk.lockFence != nil, wantsFrames: wantsFrames && !desk.isHalted)
         if desk.isHalted != wasHalted {
             wasHalted = desk.isHalted

@@ -55,6 +55,18 @@ import Testing
         #expect(SessionPreset.allCases.allSatisfy { !$0.isSupported(by: []) })
     }
 
+    @Test func thePhotoPresetLooksAtStillPictures() {
+        var formats = Array(SampleDevice.formats.prefix(2))
+        #expect(SessionPreset.photo.resolve(for: formats)?.formatID == "f1")
+        formats[0].traits.highResolutionStillImageDimensions = Dimensions(width: 3264, height: 1836)
+        let photo = SessionPreset.photo.resolve(for: formats)
+        #expect(photo?.formatID == "f0" && photo?.dimensions == Dimensions(width: 640, height: 480))
+        // Of the same still pictures the larger ones that stream.
+        formats[1].traits.highResolutionStillImageDimensions = Dimensions(width: 3264, height: 1836)
+        #expect(SessionPreset.photo.resolve(for: formats)?.formatID == "f1")
+        #expect(SessionPreset.high.resolve(for: formats)?.formatID == "f0")
+    }
+
     @Test func slowCamerasHaveTheMostPixelsASecond() {
         let slow = [format("a", .yuyv, 2592, 1944, 1), format("b", .yuyv, 1280, 720, 10)]
         #expect(SessionPreset.high.resolve(for: slow)?.formatID == "b")

@@ -74,6 +74,26 @@ import Testing
         #expect(try scene.value("exposure_time_absolute") == 312)
     }
 
+    @Test func exposedOnceItStaysWhereItCameTo() throws {
+        for profile in [VirtualProfile.plain, .iphone6] {
+            let scene = try Scene(profile)
+            let time = profile == .plain ? "exposure_time_absolute" : "exposure_time_microseconds"
+            try scene.set("exposure_point_x", 9500)
+            try scene.set("auto_exposure", 1)
+            let before = try #require(try scene.value(time))
+            try scene.set("auto_exposure_start", 1)
+            #expect(try scene.value("adjusting_exposure") == 1)
+            // Something else that is set meanwhile is no reason to stop.
+            try scene.set("brightness", 3)
+            #expect(try scene.frames { try scene.value("adjusting_exposure") == 0 } >= 1)
+            let after = try #require(try scene.value(time))
+            #expect(Double(after) > Double(before) * 1.5, "\(before) \(after)")
+            try scene.set("exposure_point_x", 500)
+            _ = try scene.frames { try scene.pixel(0.5).count == 3 }
+            #expect(try scene.value(time) == after && scene.value("adjusting_exposure") == 0)
+        }
+    }
+
     @Test func aLockedExposureStays() throws {
         let scene = try Scene()
         try scene.set("3a_lock", 1)

@@ -36,9 +36,10 @@ extension USBTests {
             let id = try await usb.id(of: camera)
             let node = try #require(try usb.device(id)["node"]?.string)
             let supports = try usb.device(id)["supports"]
-            #expect(supports?["exposureMode"] == ["locked", "continuousAutoExposure", "custom"])
+            #expect(supports?["exposureMode"] == ["locked", "autoExpose", "continuousAutoExposure", "custom"])
+            #expect(supports?["exposurePointOfInterest"] == true)
             #expect(supports?["focusMode"] == ["locked", "continuousAutoFocus"])
-            for name in ["torchMode", "ISO", "exposurePointOfInterest", "adjustingExposure", "sceneMode"] {
+            for name in ["torchMode", "ISO", "focusPointOfInterest", "sceneMode"] {
                 #expect(supports?[name] == false, "\(name)")
                 #expect(try usb.device(id)["controls"]?[name] == nil)
             }
@@ -70,9 +71,55 @@ extension USBTests {
             try camera.command("set zoom 300")
             try await usb.wait(id) { $0["controls"]?["videoZoomFactor"] == 3 }
             let refusal = try usb.client.refusal(
-                "device.expose", ["device": .string(id), "point": ["x": 0.5, "y": 0.5]])
+                "device.focus", ["device": .string(id), "point": ["x": 0.5, "y": 0.5]])
             #expect(refusal?.reason == .controlUnsupported)
             frames.stop()
+            camera.unplug()
+            try await usb.bus.stop(by: USBBus.patience)
+        }
+
+        /// Uncompressed, metered where it lies, and compressed.
+        static let pictures: [JSONValue] = [
+            ["pixelFormat": "YUYV", "width": 320, "height": 180], USBBus.format,
+        ]
+
+        @Test(arguments: pictures) func anExposureForAPointIsDrivenByWhatItShows(_ format: JSONValue) async throws {
+            let usb = try await USBBus()
+            let camera = try EmulatedCamera(port: 0, serial: "CC-3")
+            try camera.command("scene")
+            let id = try await usb.id(of: camera)
+            let node = try #require(try usb.device(id)["node"]?.string)
+            let started = try Int(camera.command("get exposure_time")) ?? 0
+            try usb.configure([["device": .string(id), "activeFormat": format, "frameRate": 5]])
+            func expose(_ x: Double, _ thenLock: Bool) throws -> JSONValue {
+                try usb.client.call(
+                    "device.expose",
+                    [
+                        "device": .string(id), "point": ["x": .number(x), "y": .number(0.5)],
+                        "thenLock": .bool(thenLock),
+                    ], within: 60)
+            }
+            // At the dark left: longer, as long as a frame lasts, and then with gain.
+            #expect(try expose(0.1, false)["willLock"] == false)
+            #expect(try usb.device(id)["controls"]?["adjustingExposure"] == true)
+            try await usb.wait(id) { $0["controls"]?["adjustingExposure"] == false }
+            let dark = try Int(camera.command("get exposure_time")) ?? 0
+            #expect(dark > 3 * started && dark <= 2000, "\(started) \(dark)")
+            #expect(try usb.device(id)["controls"]?["exposureMode"] == "continuousAutoExposure")
+            // At the bright right: shorter; and then it stays so.
+            #expect(try expose(0.9, true)["willLock"] == true)
+            try await usb.wait(id) { $0["controls"]?["exposureMode"] == "locked" }
+            let bright = try Int(camera.command("get exposure_time")) ?? 0
+            #expect(bright < started && bright > 0, "\(started) \(bright)")
+            let told = try KernelTests.v4l2ctl(["-d", node, "--get-ctrl", "auto_exposure,exposure_time_absolute"])
+            #expect(told.contains("auto_exposure: 1") && told.contains("exposure_time_absolute: \(bright)"), "\(told)")
+            #expect(
+                try usb.device(id)["controls"]?["exposureDuration"]?.double.map { Int(($0 * 10_000).rounded()) }
+                    == bright)
+            // In the middle the camera does it by itself.
+            try usb.client.call("device.resetFocusAndExposure", ["device": .string(id)], within: 60)
+            let reset = try KernelTests.v4l2ctl(["-d", node, "--get-ctrl", "auto_exposure"])
+            #expect(reset.contains("auto_exposure: 3"), "\(reset)")
             camera.unplug()
             try await usb.bus.stop(by: USBBus.patience)
         }

@@ -87,6 +87,20 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `exposed once, and then as locked`() async throws {
+            let (bus, client, frames) = try await streaming()
+            let controls: JSONValue = [
+                "exposurePointOfInterest": ["x": .number(0.95), "y": .number(0.5)], "exposureMode": "autoExpose",
+            ]
+            let answer = try client.call("device.set", ["device": "cam0", "controls": controls])
+            #expect(answer["applied"]?["cam0"]?["controls"]?["exposureMode"] == "autoExpose")
+            let device = try await bus.wait(for: state) { $0?["controls"]?["exposureMode"] == "locked" }
+            #expect(control("adjustingExposure", of: device) == false)
+            #expect((control("exposureDuration", of: device)?.double ?? 0) > 0.03)
+            frames.stop()
+            try await bus.stop()
+        }
+
         @Test func `another client's lock keeps the exposure from being locked, and is told`() async throws {
             let (bus, client, frames) = try await streaming()
             let observer = try await bus.connect()

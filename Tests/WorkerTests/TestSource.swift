@@ -44,6 +44,17 @@ final class TestBench: Sendable {
         var pictureFormat = PixelFormat.motionJPEG
         /// Further controls.
         var extra: [CaptureControl] = []
+        /// How bright what it sees is, in strips from left to right, 1 being grey at the first exposure; none: it sees nothing.
+        var scene: [Double] = []
+        /// What was set last, by control.
+        var set: [String: ControlValue] = [:]
+
+        /// The luma that a strip of the scene has, as of a camera that answers light in a straight line.
+        func luma(_ strip: Int) -> UInt8 {
+            let time = Double(set["exposure_time_absolute"]?.number ?? 100) / 100
+            let gain = 1 + Double(set["gain"]?.number ?? 0) / 2
+            return UInt8(min(max(16 + 101 * scene[strip] * time * gain, 16), 235))
+        }
     }
 
     /// What the source tells by itself.
@@ -201,6 +212,8 @@ final class TestSource: VideoSource {
             throw SourceError(.controlBusy, operation: "setControl", message: "inactive", control: name)
         }
         values[name] = now.stubborn[name] ?? value
+        let kept = values[name]
+        bench.set { $0.set[name] = kept }
     }
 
     func startStreaming(_ allocate: SlotAllocator) throws(SourceError) -> any FrameStream {
@@ -320,6 +333,7 @@ final class TestStream: FrameStream {
         guard !queued.isEmpty else { return nil }
         let slot = queued.removeFirst()
         if pictures.isEmpty {
+            paint(slot.regions[0])
             slot.regions[0].storeBytes(of: UInt32(truncatingIfNeeded: sequence), as: UInt32.self)
             slot.bytesUsed[0] = layout.totalBytes
         } else {
@@ -338,6 +352,14 @@ final class TestStream: FrameStream {
             $0.leastQueued = min($0.leastQueued, left)
         }
         return slot
+    }
+
+    private func paint(_ picture: UnsafeMutableRawBufferPointer) {
+        let now = bench.now
+        guard !now.scene.isEmpty else { return }
+        let width = layout.dimensions.width
+        let line = (0..<width).map { now.luma($0 * now.scene.count / width) }
+        for index in 0..<layout.dimensions.area { picture[2 * index] = line[index % width] }
     }
 
     func enqueue(_ slot: FrameSlot) throws(SourceError) {

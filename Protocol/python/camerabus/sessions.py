@@ -42,6 +42,8 @@ class SessionDelivery:
     height: int = 0
     frameRate: float | None = None
     mirrored: bool = False
+    #: What is on at the device, whoever wanted it: `off` or `standard`.
+    activeVideoStabilizationMode: str = "off"
     why: str | None = None
     raw: Mapping[str, Any] = _raw()
 

@@ -6,8 +6,10 @@ struct ExposeCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "expose", abstract: "Exposes a camera for a point of its picture.",
         discussion: """
-            The camera goes on exposing for that point; with --then-lock the bus locks the exposure when it has settled, under a lock of \
-            its own. If another client has the device locked by then, it stays as it is, and the event exposureLockFailed says so.
+            The camera goes on exposing for that point. Where it can't by itself, the bus meters the picture there and sets \
+            exposure time and gain; 0.5,0.5, the middle, leaves it to the camera again. With --then-lock the bus locks the exposure \
+            when it has settled, under a lock of its own. If another client has the device locked by then, it stays as it is, and the \
+            event exposureLockFailed says so. To expose once for what is seen now: camerabus set DEVICE exposureMode=autoExpose.
 
             With --json: the answer of device.expose.
 

@@ -247,6 +247,7 @@ extension SessionCommand {
                   camerabus session configure $id '{"preset": "1280x720"}'
                   camerabus session configure $id '{"setOutput": {"output": "videoData", "width": 320}}'
                   camerabus session configure $id '{"connection": {"output": "preview", "videoOrientation": "portrait"}}'
+                  camerabus session configure $id '{"connection": {"input": "cam0", "preferredVideoStabilizationMode": "auto"}}'
                 """)
 
         @OptionGroup var options: GlobalOptions

@@ -13,6 +13,7 @@ it is when it is killed. Needs root, and the modules vhci-hcd and uvcvideo.
   short [COUNT]                 so many of the next pictures (1) end in the middle
   corrupt [COUNT]               so many of the next pictures (1) have the error bit set
   mute, talk                    no more pictures; pictures again
+  scene                         it sees something dark at the left and bright at the right, and its pictures show how it exposes
   halt                          the endpoint of the pictures is halted, until the driver clears it
 """
 

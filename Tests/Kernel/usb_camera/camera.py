@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import descriptors
-from controls import ASYNCHRONOUS, SET_CUR, Control, Controls, Refused
+from controls import ASYNCHRONOUS, MANUAL, SET_CUR, Control, Controls, Refused
 from descriptors import STATUS_ENDPOINT, VIDEO_ENDPOINT
 from stream import Stream
 from vhci import Cancel, Port, Transfer
@@ -137,11 +137,20 @@ class Camera:
             setattr(self.stream, name, int(rest[0]) if rest else 1)
         elif name in ("mute", "talk"):
             self.stream.is_mute = name == "mute"
+        elif name == "scene":
+            self.stream.light = self.light
         elif name == "halt":
             self.stream.is_halted = True
         else:
             raise Refused(f"no command {' '.join(words)}: see --help")
         return ""
+
+    def light(self) -> float:
+        """By itself the camera exposes for the middle of the scene; by hand it does what it is told."""
+        named = self.controls.by_name
+        if named["auto_exposure"].value != MANUAL:
+            return 1.0
+        return named["exposure_time"].value / named["exposure_time"].default * (1 + named["gain"].value / 25)
 
     def change(self, control: Control, value: int, port: Port) -> None:
         """By itself: its zoom ring is turned. The status packet is that of section 2.4.2.2."""

@@ -14,6 +14,9 @@ SET_CUR, GET_CUR, GET_MIN, GET_MAX, GET_RES, GET_LEN, GET_INFO, GET_DEF = 0x01, 
 # GET_INFO: it can be read and written; it changes by itself, and the camera says so.
 READ_WRITE, AUTO_UPDATE, ASYNCHRONOUS = 3, 8, 16
 
+# bAutoExposureMode
+MANUAL = 1
+
 
 class Refused(Exception):
     """No such control, or a value that it can't have."""

@@ -22,6 +22,19 @@ def yuyv(width: int, height: int) -> list[bytes]:
     return [bytes([16 + 24 * index, 128]) * (width * height) for index in range(COUNT)]
 
 
+@functools.lru_cache(maxsize=32)
+def scene(width: int, height: int, is_jpeg: bool, light: float) -> bytes:
+    """Dark at the left, bright at the right; in the middle, what a good exposure makes of both together."""
+    # What a sensor counts goes in a straight line with the light, and what a picture shows does not.
+    shares = [0.02] * 3 + [0.22] * 2 + [1.2] * 3
+    levels = [round(255 * min(1.0, share * light) ** (1 / 2.2)) for share in shares]
+    columns = bytes(levels[x * len(levels) // width] for x in range(width))
+    if is_jpeg:
+        return without_tables(encoded(Image.frombytes("L", (width, 1), columns).resize((width, height)).convert("RGB")))
+    line = bytes(byte for level in columns for byte in (16 + level * 219 // 255, 128))
+    return line * height
+
+
 def picture(width: int, height: int, index: int) -> Image.Image:
     image = Image.linear_gradient("L").resize((width, height)).convert("RGB")
     left = width * index // COUNT

@@ -6,6 +6,7 @@ Source: USB Device Class Definition for Video Devices 1.5, sections 2.4.3.3 and 
 from __future__ import annotations
 
 import struct
+from typing import Callable
 
 import pictures
 from controls import GET_CUR, GET_DEF, GET_INFO, GET_LEN, GET_MAX, GET_MIN, SET_CUR
@@ -32,6 +33,8 @@ class Stream:
         self.toggle = 0
         self.count = 0
         self.next = 0.0
+        self.light: Callable[[], float] | None = None
+        """How much of the scene's light gets into a picture, 1 being right for its middle; None: no scene, but pictures in turn."""
 
     # Negotiation
 
@@ -97,8 +100,11 @@ class Stream:
     def begin(self, now: float) -> None:
         """The next picture. One that comes late takes no others with it."""
         width, height = self.size.width, self.size.height
-        all_of_them = pictures.jpegs(width, height) if self.is_jpeg else pictures.yuyv(width, height)
-        self.rest = all_of_them[self.count % len(all_of_them)]
+        if self.light:
+            self.rest = pictures.scene(width, height, self.is_jpeg, round(self.light(), 3))
+        else:
+            all_of_them = pictures.jpegs(width, height) if self.is_jpeg else pictures.yuyv(width, height)
+            self.rest = all_of_them[self.count % len(all_of_them)]
         self.count += 1
         self.toggle ^= 1
         self.next = max(self.next + self.interval, now - self.interval)
