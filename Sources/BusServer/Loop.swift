@@ -70,14 +70,19 @@ public final class Loop {
         while !isStopping {
             let pollSet = try waitingSet()
             try pollSet.wait()
-            if pollSet.isReady(0) { keepAppointments() }
-            for (index, watch) in turn.enumerated() where pollSet.isReady(index + 1) {
-                if isStopping { break }
-                // A handler that was taken back by another in this turn is not called any more.
-                if isStale, !watches.contains(where: { $0.token == watch.token }) { continue }
-                watch.handler()
+            if let only = pollSet.onlyReady {
+                if only == 0 { keepAppointments() } else { call(turn[only - 1]) }
+                continue
             }
+            if pollSet.isReady(0) { keepAppointments() }
+            for index in turn.indices where pollSet.isReady(index + 1) { call(turn[index]) }
         }
+    }
+
+    private func call(_ watch: Watch) {
+        // A handler that was taken back by another in this turn is not called any more.
+        guard !isStopping, !isStale || watches.contains(where: { $0.token == watch.token }) else { return }
+        watch.handler()
     }
 
     private func waitingSet() throws(ZeroMQError) -> PollSet {
