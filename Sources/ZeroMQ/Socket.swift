@@ -207,6 +207,26 @@ public final class Socket {
         }
     }
 
+    /// Receives a whole message without waiting, its frames into messages that are used again and again.
+    ///
+    /// - Parameters:
+    ///   - frames: grows to what is needed, and at most to one more than `maximumFrames`.
+    ///   - maximumFrames: further frames of a longer message are received and thrown away.
+    /// - Returns: how many of them are the message's: one more than `maximumFrames` for a longer one, and the last of them is its
+    ///   last frame; nil when there is no message.
+    public func receive(into frames: inout [Message], maximumFrames: Int = 64) throws(ZeroMQError) -> Int? {
+        var count = 0
+        while true {
+            let index = min(count, maximumFrames)
+            if index == frames.count { frames.append(Message()) }
+            let message = frames[index]
+            // Only the first frame can be missing: libzmq hands messages over whole.
+            guard try receive(into: message) else { return nil }
+            count = index + 1
+            if !message.hasMore { return count }
+        }
+    }
+
     /// Tells what happens to its connections on a PAIR socket at that inproc endpoint (`zmq_socket_monitor`).
     public func startMonitor(at endpoint: String, events: Set<MonitorEvent.Kind>) throws(ZeroMQError) {
         let mask = events.reduce(0) { $0 | $1.rawValue }
