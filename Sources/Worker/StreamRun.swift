@@ -16,10 +16,11 @@ final class StreamRun {
     /// The slots.
     let ring: NativeRing
     var payloadPlan: PayloadPlan { ring.plan }
+    // Unchecked access: see `PollSet`.
     /// Frames that came damaged or short.
-    private(set) var damaged: UInt64 = 0
+    @exclusivity(unchecked) private(set) var damaged: UInt64 = 0
     /// That of the last committed configuration, for what is published.
-    var generation: UInt64 = 0
+    @exclusivity(unchecked) var generation: UInt64 = 0
 
     private let stream: any FrameStream
     private let loop: Loop
@@ -30,18 +31,18 @@ final class StreamRun {
     private var lent = 0
     /// The memory of each slot, to be read.
     private let regions: [[UnsafeRawBufferPointer]]
-    private var judge: FrameJudge
+    @exclusivity(unchecked) private var judge: FrameJudge
     /// Where frames build on one another.
-    private var chain: H264Chain?
-    private var lastSequence: UInt64?
-    private var silence: SilenceWatch?
-    private var isOver = false
+    @exclusivity(unchecked) private var chain: H264Chain?
+    @exclusivity(unchecked) private var lastSequence: UInt64?
+    @exclusivity(unchecked) private var silence: SilenceWatch?
+    @exclusivity(unchecked) private var isOver = false
     private var whenHome: (() -> Void)?
 
     /// A frame that is whole, or (nil) one that is damaged.
-    var onFrame: ((Arrival?) -> Void)?
+    @exclusivity(unchecked) var onFrame: ((Arrival?) -> Void)?
     /// Frames that the device itself has lost.
-    var onGap: ((UInt64) -> Void)?
+    @exclusivity(unchecked) var onGap: ((UInt64) -> Void)?
     /// The device is to be asked for a key frame.
     var onKeyframeWanted: (() -> Void)?
     /// The device has no more to give.

@@ -25,16 +25,18 @@ public final class PollSet {
         var urgent: Int?
     }
 
+    // Exclusive access isn't checked at run time, here and elsewhere on a frame's way to its readers: the checks' code has gone cold
+    // in the time of a frame, and costs more than the way itself. No body of a caller is called while one of these is changed.
     private let epoll: Int32
-    private var entries: [Entry] = []
-    private var isReady: [Bool]
-    private var sockets: [(index: Int, socket: Socket)] = []
+    @exclusivity(unchecked) private var entries: [Entry] = []
+    @exclusivity(unchecked) private var isReady: [Bool]
+    @exclusivity(unchecked) private var sockets: [(index: Int, socket: Socket)] = []
     /// Those that were ready in the last turn, to be forgotten in the next.
-    private var ready: [Int] = []
+    @exclusivity(unchecked) private var ready: [Int] = []
     /// Files that are never waited for, as they can be read at any time.
-    private var alwaysReady: [Int] = []
-    private var numbers = [UInt32](repeating: 0, count: 16)
-    private var bits = [UInt32](repeating: 0, count: 16)
+    @exclusivity(unchecked) private var alwaysReady: [Int] = []
+    @exclusivity(unchecked) private var numbers = [UInt32](repeating: 0, count: 16)
+    @exclusivity(unchecked) private var bits = [UInt32](repeating: 0, count: 16)
 
     /// - Throws: when there is no descriptor left, or one of these is closed.
     public init(_ sources: [Source]) throws(ZeroMQError) {

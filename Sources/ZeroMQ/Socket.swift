@@ -39,7 +39,7 @@ public final class Socket {
     private let handle: UnsafeMutableRawPointer
     private let context: Context
     /// Whether it may have become readable in a way that its descriptor doesn't tell: it has been used since it was last asked.
-    var isUnsettled = true
+    @exclusivity(unchecked) var isUnsettled = true
 
     // Any use may take notice of what has come, and with it the descriptor's word of it.
     private var pointer: UnsafeMutableRawPointer {
