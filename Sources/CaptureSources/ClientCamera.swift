@@ -5,7 +5,7 @@ public import LinuxIO
 /// A client's own frames as a camera: one process sends them over a Unix socket, into the slots of the stream that runs.
 ///
 /// What comes while nobody streams is read and forgotten, so that the client never waits for readers.
-public final class ClientCamera: VideoSource {
+public final class ClientCamera: UncontrolledSource {
     public let identity: DeviceIdentity
 
     private let source: ClientSource
@@ -77,22 +77,6 @@ public final class ClientCamera: VideoSource {
     }
 
     // MARK: What it has not
-
-    public func controls() throws(SourceError) -> [CaptureControl] { [] }
-
-    public func controlValues() throws(SourceError) -> [String: ControlValue] { [:] }
-
-    public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
-        throw SourceError(
-            .refused, operation: "VIDIOC_S_EXT_CTRLS", errno: EINVAL, message: "\(identity.bus) has no controls",
-            control: name)
-    }
-
-    public func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority { .unsupported }
-
-    public func events() throws(SourceError) -> (any DeviceEventQueue)? { nil }
-
-    public func requestKeyframe() throws(SourceError) {}
 
     public func injectFault(_ fault: VirtualFault) throws(SourceError) {
         throw SourceError(

@@ -8,7 +8,7 @@ import Synchronization
 /// Motion JPEG is passed on as it is stored, H.264 where that format is chosen; everything else is decoded. It begins anew with each
 /// stream. Where it is played once, its end is a camera's that has been unplugged: it comes back when another file is there, or
 /// when it is plugged in again by ``VirtualFault/replug``.
-public final class ReplayCamera: VideoSource {
+public final class ReplayCamera: UncontrolledSource {
     public let identity: DeviceIdentity
 
     private let path: String
@@ -93,24 +93,6 @@ public final class ReplayCamera: VideoSource {
     public func setFrameDuration(_ duration: FrameDuration) throws(SourceError) -> FrameDuration {
         try opened("VIDIOC_S_PARM").0.frameDuration
     }
-
-    // MARK: What it has not
-
-    public func controls() throws(SourceError) -> [CaptureControl] { [] }
-
-    public func controlValues() throws(SourceError) -> [String: ControlValue] { [:] }
-
-    public func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
-        throw SourceError(
-            .refused, operation: "VIDIOC_S_EXT_CTRLS", errno: EINVAL, message: "\(identity.bus) has no controls",
-            control: name)
-    }
-
-    public func setPriority(isRecord: Bool) throws(SourceError) -> KernelPriority { .unsupported }
-
-    public func events() throws(SourceError) -> (any DeviceEventQueue)? { nil }
-
-    public func requestKeyframe() throws(SourceError) {}
 
     // MARK: Streaming
 

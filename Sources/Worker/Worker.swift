@@ -153,7 +153,10 @@ public final class Worker {
                 while let signal = signals.next() { if signal != SIGHUP { self?.end(.inOrder) } }
             }
         }
-        scheduleTick(at: MonotonicClock.now() + 1_000_000_000)
+        loop.eachSecond { [weak self] in
+            self?.tick()
+            return self != nil
+        }
         director.begin()
         if let script = options.faults { runFaults(script) }
         do {
@@ -368,15 +371,6 @@ public final class Worker {
     }
 
     // MARK: Once a second
-
-    private func scheduleTick(at time: Int64) {
-        loop.schedule(at: time) { [weak self] in
-            guard let self else { return }
-            tick()
-            // From when it was due, so that the beat doesn't drift; unless it has fallen behind.
-            scheduleTick(at: max(time, MonotonicClock.now() - 500_000_000) + 1_000_000_000)
-        }
-    }
 
     private func tick() {
         let stream = director.stream

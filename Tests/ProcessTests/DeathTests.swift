@@ -223,9 +223,12 @@ extension ProcessTests {
             let bus = try await BusHarness(virtual: 2)
             try await eventually { try bus.workerPIDs().count == 2 }
             let pids = try bus.workerPIDs()
+            let beats = try RawClient(.subscribe, path: bus.directory.mediaSocket("cam0"))
+            try beats.socket.subscribe("heartbeat/")
+            _ = try beats.receive()
             kill(bus.pid, SIGSTOP)
-            // Longer than a worker may be silent.
-            try await Task.sleep(for: .seconds(11))
+            // One a second, for longer than a worker may be silent.
+            for _ in 0..<11 { _ = try beats.receive() }
             kill(bus.pid, SIGCONT)
             let client = try RawClient(path: bus.directory.commandSocket)
             for device in try client.call("device.list")["devices"]?.array ?? [] {

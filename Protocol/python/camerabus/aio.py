@@ -13,6 +13,7 @@ from .calls import FormatWish, FrameRateWish
 from .cameras import AsyncCameraMethods
 from .core import Core
 from .errors import BusTimeout, CaptureError
+from .following import AsyncFollowing
 from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
@@ -171,7 +172,7 @@ class AsyncClient(
         return AsyncFrames(FrameFeed(self._open, devices, rendition, limit, timeout, errors, shared), self._run)
 
     def watch(self, *topics: str, timeout: float = math.inf) -> AsyncWatch:
-        return AsyncWatch(EventFeed(self._open, topics), timeout, self._run)
+        return AsyncWatch(EventFeed(self._open, topics, timeout), self._run)
 
     def mirror(self, prefix: str = "state/") -> AsyncMirror:
         """To be entered: `async with client.mirror() as mirror:`."""
@@ -223,11 +224,8 @@ class AsyncLock(LockBase):
                 raise
 
 
-class AsyncFrames(AsyncIterator[Frame]):
-    def __init__(self, feed: FrameFeed, run: Runner) -> None:
-        self._feed = feed
-        self._run = run
-        self._is_new = True
+class AsyncFrames(AsyncFollowing[Frame]):
+    _feed: FrameFeed
 
     @property
     def lost(self) -> dict[str, int]:
@@ -241,70 +239,9 @@ class AsyncFrames(AsyncIterator[Frame]):
     def last_error(self) -> CaptureError | None:
         return self._feed.last_error
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._feed}>"
 
-    async def __anext__(self) -> Frame:
-        if self._is_new:
-            await self.__aenter__()
-        if self._feed.is_done:
-            self.close()
-        if not self._feed.is_open:
-            raise StopAsyncIteration
-        return await self._run(self._feed.next())
-
-    async def __aenter__(self) -> Self:
-        self._is_new = False
-        await self._run(self._feed.open())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._feed.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class AsyncWatch(AsyncIterator[Event]):
-    def __init__(self, feed: EventFeed, timeout: float, run: Runner) -> None:
-        self._feed = feed
-        self._timeout = timeout
-        self._run = run
-        self._is_new = True
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._feed}>"
-
-    async def __anext__(self) -> Event:
-        if self._is_new:
-            await self.__aenter__()
-        if self._feed.subscription is None:
-            raise StopAsyncIteration
-        event = await self._run(self._feed.next(deadline(self._timeout)))
-        if event is None:
-            raise StopAsyncIteration
-        return event
-
-    async def __aenter__(self) -> Self:
-        self._is_new = False
-        await self._run(self._feed.open())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._feed.close()
-
-    def __del__(self) -> None:
-        self.close()
+class AsyncWatch(AsyncFollowing[Event]):
+    pass
 
 
 class AsyncMirror(MirrorBase):

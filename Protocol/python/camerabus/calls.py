@@ -6,7 +6,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Mapping, Sequence, TypeAlias
 
-from .core import Call
+from .core import Call, given
 from .errors import ProtocolError
 from .values import Configuration, Control, Device, Format, Locks, Usage, read, read_list
 
@@ -17,8 +17,7 @@ FrameRateWish: TypeAlias = float | Fraction | str
 
 
 def devices(media: str | None, type: str | None, position: str | None) -> Call[list[Device]]:
-    wanted = {"media": media, "type": type, "position": position}
-    params = {name: value for name, value in wanted.items() if value is not None}
+    params = given(media=media, type=type, position=position)
     return Call("device.list", params, lambda result: read_list(Device, _member(result, "devices")), True)
 
 
@@ -27,9 +26,7 @@ def device(name: str) -> Call[Device]:
 
 
 def rename(device: str, name: str | None, token: str | None) -> Call[Device]:
-    params: dict[str, Any] = {"device": device, "name": name}
-    if token is not None:
-        params["lock"] = token
+    params = {"device": device, "name": name, **given(lock=token)}
     return Call("device.rename", params, lambda result: read(Device, _member(result, "device")))
 
 
@@ -76,20 +73,12 @@ def changes(
 
 
 def configure(batch: list[dict[str, Any]], mode: str | None, dry_run: bool, token: str | None) -> Call[Configuration]:
-    params: dict[str, Any] = {"changes": batch}
-    if token is not None:
-        params["lock"] = token
-    if mode is not None:
-        params["mode"] = mode
-    if dry_run:
-        params["dryRun"] = True
+    params = {"changes": batch, **given(lock=token, mode=mode, dryRun=dry_run)}
     return Call("device.configure", params, lambda result: read(Configuration, result))
 
 
 def set_controls(name: str, controls: Mapping[str, Any], token: str | None) -> Call[Configuration]:
-    params: dict[str, Any] = {"device": name, "controls": dict(controls)}
-    if token is not None:
-        params["lock"] = token
+    params = {"device": name, "controls": dict(controls), **given(lock=token)}
     return Call("device.set", params, lambda result: read(Configuration, result))
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 
-from .core import Call, Core
+from .core import AsyncOpened, Call, Opened, given
 from .errors import ProtocolError
 from .locks import LockBase, token_for
-from .steps import Runner, run
+from .steps import run
 from .values import Configuration, read, read_list
 
 #: (x, y) in the unrotated, unmirrored picture: (0, 0) is its top left, (1, 1) its bottom right.
@@ -44,10 +44,7 @@ def _controls(result: Any) -> dict[str, CameraControl]:
 
 
 def _call(method: str, device: str, token: str | None, convert: Callable[[Any], Any], **params: Any) -> Call[Any]:
-    members: dict[str, Any] = {"device": device, **{name: value for name, value in params.items() if value is not None}}
-    if token is not None:
-        members["lock"] = token
-    return Call(method, members, convert)
+    return Call(method, {"device": device, **given(**params, lock=token)}, convert)
 
 
 def _point(point: Point) -> dict[str, float]:
@@ -59,10 +56,8 @@ def _configuration(result: Any) -> Configuration:
     return read(Configuration, result)
 
 
-class _Calls:
+class _Calls(Opened):
     """What both clients ask."""
-
-    _open: Core
 
     def _ask_controls(self, device: str) -> Call[dict[str, CameraControl]]:
         return Call("device.controls", {"device": device}, _controls, True)
@@ -73,7 +68,7 @@ class _Calls:
     def _ask_expose(self, device: str, point: Point, then_lock: bool, lock: LockBase | str | None) -> Call[bool]:
         return _call(
             "device.expose", device, token_for(self._open, [device], lock), lambda result: bool(result.get("willLock")),
-            point=_point(point), thenLock=then_lock or None,
+            point=_point(point), thenLock=then_lock,
         )  # fmt: skip
 
     def _ask_reset(self, device: str, lock: LockBase | str | None) -> Call[tuple[str, ...]]:
@@ -139,10 +134,8 @@ class CameraMethods(_Calls):
         run(self._open.ask(self._ask_cancel(device, lock), timeout))
 
 
-class AsyncCameraMethods(_Calls):
+class AsyncCameraMethods(_Calls, AsyncOpened):
     """Part of `AsyncClient`. See `CameraMethods` for what the calls do."""
-
-    _run: Runner
 
     async def camera_controls(self, device: str, *, timeout: float | None = None) -> dict[str, CameraControl]:
         return await self._run(self._open.ask(self._ask_controls(device), timeout))

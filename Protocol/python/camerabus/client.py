@@ -13,6 +13,7 @@ from .calls import FormatWish, FrameRateWish
 from .cameras import CameraMethods
 from .core import Core
 from .errors import BusTimeout, CaptureError
+from .following import Following
 from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
@@ -224,7 +225,7 @@ class Client(CameraMethods, PermissionCalls, RigCalls, SessionCalls, SourceMetho
     def watch(self, *topics: str, timeout: float = math.inf) -> Watch:
         """State and events as they go by; ends when nothing came for `timeout`, and raises `BusEnded` when the bus ends, `BusNotRunning` or
         `BusTimeout` when its heartbeat is missing for 3 s. `next()` goes on with the next bus."""
-        return Watch(EventFeed(self._open, topics), timeout)
+        return Watch(EventFeed(self._open, topics, timeout))
 
     def mirror(self, prefix: str = "state/") -> Mirror:
         """A copy of the bus's state below `prefix`, complete from the start."""
@@ -254,12 +255,10 @@ class Lock(LockBase):
                 raise
 
 
-class Frames(Iterator[Frame]):
+class Frames(Following[Frame]):
     """An iterator over frames; `close` or the end of a `with` block ends the subscription."""
 
-    def __init__(self, feed: FrameFeed) -> None:
-        self._feed = feed
-        run(feed.open())
+    _feed: FrameFeed
 
     @property
     def lost(self) -> dict[str, int]:
@@ -277,59 +276,9 @@ class Frames(Iterator[Frame]):
         """Why a camera gave no frame, the last time that one did not; None: that was never so."""
         return self._feed.last_error
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._feed}>"
 
-    def __next__(self) -> Frame:
-        if self._feed.is_done:
-            self.close()
-        if not self._feed.is_open:
-            raise StopIteration
-        return run(self._feed.next())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._feed.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class Watch(Iterator[Event]):
+class Watch(Following[Event]):
     """An iterator over events."""
-
-    def __init__(self, feed: EventFeed, timeout: float) -> None:
-        self._feed = feed
-        self._timeout = timeout
-        run(feed.open())
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._feed}>"
-
-    def __next__(self) -> Event:
-        if self._feed.subscription is None:
-            raise StopIteration
-        event = run(self._feed.next(deadline(self._timeout)))
-        if event is None:
-            raise StopIteration
-        return event
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._feed.close()
-
-    def __del__(self) -> None:
-        self.close()
 
 
 class Mirror(MirrorBase):

@@ -26,7 +26,7 @@ from .errors import (
     VersionUnsupported,
 )
 from .finding import find_bus, has_ended, why_not
-from .steps import Socket, Steps, Wait, deadline, is_over
+from .steps import Runner, Socket, Steps, Wait, deadline, is_over
 from .values import Attachment, Hello, Reply, read
 
 T = TypeVar("T")
@@ -74,6 +74,11 @@ def decode_reply(parts: Sequence[memoryview]) -> tuple[Any, Reply | CaptureError
             raise ProtocolError("The bus answered with an attachment of another size than it announced.")
         attachments.append(Attachment(name=item.get("name", ""), contentType=item.get("contentType", ""), data=data))
     return reply["id"], Reply(result=result, attachments=tuple(attachments))
+
+
+def given(**optional: Any) -> dict[str, Any]:
+    """The parameters of a request that were given: None and False are what the bus takes without them."""
+    return {name: value for name, value in optional.items() if value is not None and value is not False}
 
 
 class Channel:
@@ -241,3 +246,16 @@ class Core:
         if context is not None and not context.closed:
             warnings.warn(f"the camerabus client '{self.name}' was not closed", ResourceWarning, stacklevel=2)
             self.close()
+
+
+class Opened:
+    """What every part of a client stands on."""
+
+    @property
+    def _open(self) -> Core:
+        """The connection. Raises `ValueError` when the client is closed."""
+        raise NotImplementedError
+
+
+class AsyncOpened(Opened):
+    _run: Runner

@@ -108,7 +108,8 @@ class LockBase:
             answer = yield from self._core.ask(Call("rig.list", {}, dict, True), timeout)
             rigs = {rig["name"]: [device["id"] for device in rig["devices"] if device["id"]] for rig in answer.get("rigs", [])}
             wanted = [device for name in wanted for device in rigs.get(name, [name])]
-        covered, missing = [], []
+        covered: list[str] = []
+        missing: list[str] = []
         for device in dict.fromkeys(wanted):
             (covered if device in result.get("devices", self.devices) else missing).append(device)
         if missing and covered:

@@ -6,9 +6,9 @@ from __future__ import annotations
 import pwd
 from typing import Any
 
-from .core import Call, Core
+from .core import AsyncOpened, Call, Core, Opened
 from .errors import CaptureError, ProtocolError, Unauthorized
-from .steps import Runner, Steps, run
+from .steps import Steps, run
 
 FEATURE = "permission"
 
@@ -83,10 +83,8 @@ def lacking(core: Core, media: str = "video") -> Steps[Unauthorized | None]:
     return None if status == "authorized" else why_refused(hello.you.get("uid", -1), media, status)
 
 
-class PermissionCalls:
+class PermissionCalls(Opened):
     """What `Client` has of it."""
-
-    _open: Any
 
     def authorization(self, *, timeout: float | None = None) -> dict[str, str]:
         """What this user may do, by medium (`video`, `audio`, `libraryAdd`, `library`): `notDetermined`, `restricted`, `denied` or
@@ -119,11 +117,8 @@ class PermissionCalls:
         return run(self._open.ask(_reset(user, media), timeout))
 
 
-class AsyncPermissionCalls:
+class AsyncPermissionCalls(AsyncOpened):
     """The same of `AsyncClient`."""
-
-    _open: Any
-    _run: Runner
 
     async def authorization(self, *, timeout: float | None = None) -> dict[str, str]:
         return await self._run(self._open.ask(_status(), timeout))

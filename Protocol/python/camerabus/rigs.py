@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Mapping, Protocol, Sequence
+from typing import Any, Mapping, Sequence
 
-from .core import Call, Core
+from .core import AsyncOpened, Call, Opened, given
 from .errors import ProtocolError
 from .locks import LockBase, token_for
 from .sets import AsyncFrameSets, FrameSets, SetFeed
-from .steps import Runner, run
+from .steps import run
 from .values import Configuration, _duration, _map, _of, _raw, _tuple, read, read_list
 
 
@@ -89,15 +89,7 @@ def save_profile(name: str, devices: Sequence[str]) -> Call[Profile]:
 
 
 def apply_profile(name: str, devices: Sequence[str], mode: str | None, dry_run: bool, token: str | None) -> Call[Configuration]:
-    params: dict[str, Any] = {"name": name}
-    if devices:
-        params["devices"] = list(devices)
-    if token is not None:
-        params["lock"] = token
-    if mode is not None:
-        params["mode"] = mode
-    if dry_run:
-        params["dryRun"] = True
+    params = {"name": name, **given(devices=list(devices) or None, lock=token, mode=mode, dryRun=dry_run)}
     return Call("profile.apply", params, lambda result: read(Configuration, result))
 
 
@@ -120,27 +112,18 @@ def delete_rig(name: str) -> Call[None]:
     return Call("rig.delete", {"name": name}, lambda result: None)
 
 
-class _Open(Protocol):
-    @property
-    def _open(self) -> Core: ...
-
-
-class _OpenWithRunner(_Open, Protocol):
-    _run: Runner
-
-
-class RigCalls:
+class RigCalls(Opened):
     """Of `Client`: profiles, rigs and matched sets."""
 
-    def profiles(self: _Open, *, timeout: float | None = None) -> list[Profile]:
+    def profiles(self, *, timeout: float | None = None) -> list[Profile]:
         return run(self._open.ask(profiles(), timeout))
 
-    def save_profile(self: _Open, name: str, *devices: str, timeout: float | None = None) -> Profile:
+    def save_profile(self, name: str, *devices: str, timeout: float | None = None) -> Profile:
         """Keeps how devices (or those of rigs) are set now, under a name, in the place of what had it."""
         return run(self._open.ask(save_profile(name, devices), timeout))
 
     def apply_profile(
-        self: _Open,
+        self,
         name: str,
         *devices: str,
         mode: str | None = None,
@@ -157,14 +140,14 @@ class RigCalls:
         token = token_for(self._open, devices, lock)
         return run(self._open.ask(apply_profile(name, devices, mode, dry_run, token), timeout))
 
-    def delete_profile(self: _Open, name: str, *, timeout: float | None = None) -> None:
+    def delete_profile(self, name: str, *, timeout: float | None = None) -> None:
         run(self._open.ask(delete_profile(name), timeout))
 
-    def rigs(self: _Open, *, timeout: float | None = None) -> list[Rig]:
+    def rigs(self, *, timeout: float | None = None) -> list[Rig]:
         return run(self._open.ask(rigs(), timeout))
 
     def set_rig(
-        self: _Open, name: str, *devices: str, tolerance: float | None = None, timeout: float | None = None
+        self, name: str, *devices: str, tolerance: float | None = None, timeout: float | None = None
     ) -> Rig:
         """Makes a rig, or changes one; the first device leads. Its name then stands wherever devices are taken.
 
@@ -172,11 +155,11 @@ class RigCalls:
         """
         return run(self._open.ask(set_rig(name, devices, tolerance), timeout))
 
-    def delete_rig(self: _Open, name: str, *, timeout: float | None = None) -> None:
+    def delete_rig(self, name: str, *, timeout: float | None = None) -> None:
         run(self._open.ask(delete_rig(name), timeout))
 
     def frame_sets(
-        self: _Open, rig: str, *, rendition: str = "native", limit: int | None = None, timeout: float = 10.0
+        self, rig: str, *, rendition: str = "native", limit: int | None = None, timeout: float = 10.0
     ) -> FrameSets:
         """Frames of a rig's cameras that were taken at the same time. When this returns, the subscription is in force.
 
@@ -187,17 +170,17 @@ class RigCalls:
         return FrameSets(SetFeed(self._open, rig, rendition, limit, timeout))
 
 
-class AsyncRigCalls:
+class AsyncRigCalls(AsyncOpened):
     """Of `AsyncClient`: the same, to be awaited. See `Client` for what the calls do."""
 
-    async def profiles(self: _OpenWithRunner, *, timeout: float | None = None) -> list[Profile]:
+    async def profiles(self, *, timeout: float | None = None) -> list[Profile]:
         return await self._run(self._open.ask(profiles(), timeout))
 
-    async def save_profile(self: _OpenWithRunner, name: str, *devices: str, timeout: float | None = None) -> Profile:
+    async def save_profile(self, name: str, *devices: str, timeout: float | None = None) -> Profile:
         return await self._run(self._open.ask(save_profile(name, devices), timeout))
 
     async def apply_profile(
-        self: _OpenWithRunner,
+        self,
         name: str,
         *devices: str,
         mode: str | None = None,
@@ -208,22 +191,22 @@ class AsyncRigCalls:
         token = token_for(self._open, devices, lock)
         return await self._run(self._open.ask(apply_profile(name, devices, mode, dry_run, token), timeout))
 
-    async def delete_profile(self: _OpenWithRunner, name: str, *, timeout: float | None = None) -> None:
+    async def delete_profile(self, name: str, *, timeout: float | None = None) -> None:
         await self._run(self._open.ask(delete_profile(name), timeout))
 
-    async def rigs(self: _OpenWithRunner, *, timeout: float | None = None) -> list[Rig]:
+    async def rigs(self, *, timeout: float | None = None) -> list[Rig]:
         return await self._run(self._open.ask(rigs(), timeout))
 
     async def set_rig(
-        self: _OpenWithRunner, name: str, *devices: str, tolerance: float | None = None, timeout: float | None = None
+        self, name: str, *devices: str, tolerance: float | None = None, timeout: float | None = None
     ) -> Rig:
         return await self._run(self._open.ask(set_rig(name, devices, tolerance), timeout))
 
-    async def delete_rig(self: _OpenWithRunner, name: str, *, timeout: float | None = None) -> None:
+    async def delete_rig(self, name: str, *, timeout: float | None = None) -> None:
         await self._run(self._open.ask(delete_rig(name), timeout))
 
     def frame_sets(
-        self: _OpenWithRunner, rig: str, *, rendition: str = "native", limit: int | None = None, timeout: float = 10.0
+        self, rig: str, *, rendition: str = "native", limit: int | None = None, timeout: float = 10.0
     ) -> AsyncFrameSets:
         """The subscription is in force when this is entered (`async with`), or else with the first set."""
         return AsyncFrameSets(SetFeed(self._open, rig, rendition, limit, timeout), self._run)

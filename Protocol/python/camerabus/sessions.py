@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generator, Mapping, Self, Sequence, TypeAlias
 
 from .calls import _object
-from .core import Call, Core
+from .core import AsyncOpened, Call, Core, Opened, given
 from .errors import CaptureError, SessionNotFound, SessionNotRunning
 from .locks import LockBase, token_for
 from .steps import Runner, Steps, run
@@ -143,6 +143,9 @@ class SessionBase:
             raise SessionNotRunning(self.state.interruption.message, {"session": self.id})
         raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": self.id})
 
+    def _feed(self, delivery: SessionDelivery, limit: int | None, timeout: float, errors: FrameErrors, shared: bool) -> FrameFeed:
+        return FrameFeed(self._core, (delivery.device,), delivery.rendition or "native", limit, timeout, errors, shared)
+
     def _learn(self, answer: SessionAnswer) -> SessionAnswer:
         self.id, self.state = answer.session or self.id, answer.state
         self.resolved, self.explanation = answer.resolved, answer.explanation
@@ -192,8 +195,7 @@ def wishes(
         params["inputs"] = [each if isinstance(each, str) else dict(each) for each in inputs]
     if outputs is not None:
         params["outputs"] = [each if isinstance(each, str) else dict(each) for each in outputs]
-    optional = {"preset": preset, "priority": priority or None, "name": name, "detached": detached or None}
-    return {**params, **{key: value for key, value in optional.items() if value is not None}}
+    return {**params, **given(preset=preset, priority=priority or None, name=name, detached=detached)}
 
 
 class Session(SessionBase):
@@ -243,8 +245,7 @@ class Session(SessionBase):
         """The pictures of an output (the first that has any), as `Client.frames` gives them. Raises `SessionNotRunning` if it has none."""
         from .client import Frames
 
-        got = self.delivery(output, device)
-        return Frames(FrameFeed(self._core, (got.device,), got.rendition or "native", limit, timeout, errors, shared))
+        return Frames(self._feed(self.delivery(output, device), limit, timeout, errors, shared))
 
     def __enter__(self) -> Self:
         try:
@@ -316,9 +317,7 @@ class AsyncSession(SessionBase):
     ) -> AsyncFrames:
         from .aio import AsyncFrames
 
-        got = self.delivery(output, device)
-        feed = FrameFeed(self._core, (got.device,), got.rendition or "native", limit, timeout, errors, shared)
-        return AsyncFrames(feed, self._run)
+        return AsyncFrames(self._feed(self.delivery(output, device), limit, timeout, errors, shared), self._run)
 
     async def __aenter__(self) -> Self:
         await self._made()
@@ -339,10 +338,8 @@ class AsyncSession(SessionBase):
                 raise
 
 
-class SessionCalls:
+class SessionCalls(Opened):
     """What `Client` has of sessions."""
-
-    _open: Core
 
     def session(
         self,
@@ -374,11 +371,8 @@ class SessionCalls:
         return run(self._open.ask(_listing(), timeout))
 
 
-class AsyncSessionCalls:
+class AsyncSessionCalls(AsyncOpened):
     """What `AsyncClient` has of sessions."""
-
-    _open: Core
-    _run: Runner
 
     def session(
         self,

@@ -8,15 +8,15 @@ import math
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, AsyncIterator, Iterator, Mapping, Self, Sequence
+from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
 from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, RigNotFound, VersionUnsupported
 from .finding import why_not
+from .following import AsyncFollowing, Feed, Following
 from .frame import Frame
 from .sequences import FrameContinuity
-from .steps import Runner, Steps, Wait, deadline, is_over, run
+from .steps import Steps, Wait, deadline, is_over
 from .subscription import HEARTBEAT, LAST_WORD, SILENCE, Message, Subscription, begin_all
 
 
@@ -116,7 +116,7 @@ class FrameSet:
         return int(self.header["tolerance"])
 
 
-class SetFeed:
+class SetFeed(Feed[FrameSet]):
     """The newest sets of a rig, and the frames that came after theirs."""
 
     def __init__(self, core: Core, rig: str, rendition: str, limit: int | None, timeout: float) -> None:
@@ -139,10 +139,6 @@ class SetFeed:
     def is_open(self) -> bool:
         return self._subscription is not None
 
-    @property
-    def is_done(self) -> bool:
-        return self._left <= 0
-
     def open(self) -> Steps[None]:
         """Returns when the subscription is in force."""
         core = self._core
@@ -164,7 +160,12 @@ class SetFeed:
             there = f"There are: {', '.join(known)}." if known else "There are none."
             raise RigNotFound(f"No rig is called '{self._rig}'. {there}", {"rig": self._rig})
 
-    def next(self) -> Steps[FrameSet]:
+    def follow(self) -> Steps[FrameSet | None]:
+        if self._left <= 0:
+            self.close()
+        return (yield from self._next()) if self.is_open else None
+
+    def _next(self) -> Steps[FrameSet]:
         until = deadline(self._timeout)
         heard = time.monotonic()
         while self._subscription is not None:
@@ -208,77 +209,22 @@ class SetFeed:
         self._subscription = self._bus = None
 
 
-class FrameSets(Iterator[FrameSet]):
+class FrameSets(Following[FrameSet]):
     """An iterator over matched sets; `close` or the end of a `with` block ends the subscription."""
 
-    def __init__(self, feed: SetFeed) -> None:
-        self._feed = feed
-        run(feed.open())
+    _feed: SetFeed
 
     @property
     def lost(self) -> int:
         """Messages missed so far."""
         return self._feed.lost
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._feed}>"
 
-    def __next__(self) -> FrameSet:
-        if self._feed.is_done:
-            self.close()
-        if not self._feed.is_open:
-            raise StopIteration
-        return run(self._feed.next())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._feed.close()
-
-    def __del__(self) -> None:
-        self.close()
-
-
-class AsyncFrameSets(AsyncIterator[FrameSet]):
+class AsyncFrameSets(AsyncFollowing[FrameSet]):
     """The same, for asyncio."""
 
-    def __init__(self, feed: SetFeed, run: Runner) -> None:
-        self._feed = feed
-        self._run = run
-        self._is_new = True
+    _feed: SetFeed
 
     @property
     def lost(self) -> int:
         return self._feed.lost
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._feed}>"
-
-    async def __anext__(self) -> FrameSet:
-        if self._is_new:
-            await self.__aenter__()
-        if self._feed.is_done:
-            self.close()
-        if not self._feed.is_open:
-            raise StopAsyncIteration
-        return await self._run(self._feed.next())
-
-    async def __aenter__(self) -> Self:
-        self._is_new = False
-        await self._run(self._feed.open())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._feed.close()
-
-    def __del__(self) -> None:
-        self.close()

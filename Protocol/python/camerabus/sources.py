@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import struct
 import time
@@ -19,7 +18,7 @@ from fractions import Fraction
 from types import TracebackType
 from typing import Any, Generator, Self
 
-from .core import Call, Core
+from .core import AsyncOpened, Call, Core, Opened
 from .errors import CaptureError, ProtocolError
 from .steps import Runner, run
 from .values import Timestamp
@@ -255,12 +254,8 @@ class PendingSource:
             await self._source.close()
 
 
-class SourceMethods:
+class SourceMethods(Opened):
     """Of `Client`."""
-
-    @property
-    def _open(self) -> Core:
-        raise NotImplementedError
 
     def create_source(
         self,
@@ -280,14 +275,8 @@ class SourceMethods:
         return Source(self._open, run(self._open.ask(_create(name, width, height, format, fps), timeout)), format)
 
 
-class AsyncSourceMethods:
+class AsyncSourceMethods(AsyncOpened):
     """Of `AsyncClient`."""
-
-    _run: Runner
-
-    @property
-    def _open(self) -> Core:
-        raise NotImplementedError
 
     def create_source(
         self,

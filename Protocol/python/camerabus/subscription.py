@@ -17,6 +17,7 @@ from . import calls
 from .core import Core
 from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError
 from .finding import why_not
+from .following import Feed
 from .frame import Frame
 from .permission import lacking, why_refused
 from .sequences import Continuity, FrameContinuity
@@ -124,7 +125,7 @@ def begin_all(subscriptions: Sequence[Subscription], until: float) -> Steps[bool
     return True
 
 
-class FrameFeed:
+class FrameFeed(Feed[Frame]):
     """The newest frame of each of several devices, in turn."""
 
     def __init__(
@@ -206,9 +207,10 @@ class FrameFeed:
     def is_open(self) -> bool:
         return bool(self._subscriptions)
 
-    @property
-    def is_done(self) -> bool:
-        return self._left <= 0
+    def follow(self) -> Steps[Frame | None]:
+        if self._left <= 0:
+            self.close()
+        return (yield from self.next()) if self.is_open else None
 
     def next(self) -> Steps[Frame]:
         until = deadline(self._timeout)
@@ -336,11 +338,12 @@ class FrameFeed:
             self._bus = None
 
 
-class EventFeed:
+class EventFeed(Feed[Event]):
     """State and events as they go by, without what is not newer."""
 
-    def __init__(self, core: Core, topics: Sequence[str], room: int = 1000) -> None:
+    def __init__(self, core: Core, topics: Sequence[str], patience: float = math.inf, room: int = 1000) -> None:
         self._core = core
+        self._patience = patience
         self._topics = tuple(map(with_slash, topics)) or ("state/", "event/")
         self._room = room
         self._continuity = Continuity()
@@ -374,6 +377,11 @@ class EventFeed:
     def rest(self) -> None:
         """Starts the time in which something must be heard anew."""
         self._heard, self._probed_until = time.monotonic(), None
+
+    def follow(self) -> Steps[Event | None]:
+        if self.subscription is None:
+            return None
+        return (yield from self.next(deadline(self._patience)))
 
     def next(self, until: float) -> Steps[Event | None]:
         """The next event; None: nothing in time."""

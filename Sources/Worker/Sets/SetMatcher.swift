@@ -141,7 +141,10 @@ public final class SetMatcher {
                 }
             }
         }
-        scheduleTick(at: MonotonicClock.now() + 1_000_000_000)
+        loop.eachSecond { [weak self] in
+            self?.tick()
+            return self != nil
+        }
         do {
             try loop.run()
         } catch {
@@ -220,14 +223,6 @@ public final class SetMatcher {
     }
 
     // MARK: Once a second
-
-    private func scheduleTick(at time: Int64) {
-        loop.schedule(at: time) { [weak self] in
-            guard let self else { return }
-            tick()
-            scheduleTick(at: max(time, MonotonicClock.now() - 500_000_000) + 1_000_000_000)
-        }
-    }
 
     private func tick() {
         let last = runs.values.compactMap(\.lastSet).max()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iterators over what a subscription brings, for both clients."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import AsyncIterator, Generic, Iterator, Self, TypeVar
+
+from .steps import Runner, Steps, run
+
+T = TypeVar("T")
+
+
+class Feed(Generic[T]):
+    """What is followed: a subscription that is opened once, and asked for one thing after the other."""
+
+    def open(self) -> Steps[None]:
+        """Returns when the subscription is in force."""
+        raise NotImplementedError
+
+    def follow(self) -> Steps[T | None]:
+        """The next; None: there is no more."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+class Following(Iterator[T]):
+    """`close` or the end of a `with` block ends the subscription."""
+
+    def __init__(self, feed: Feed[T]) -> None:
+        self._feed = feed
+        run(feed.open())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
+    def __next__(self) -> T:
+        found = run(self._feed.follow())
+        if found is None:
+            raise StopIteration
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class AsyncFollowing(AsyncIterator[T]):
+    """The same, for asyncio: the subscription begins with `async with` or `async for`."""
+
+    def __init__(self, feed: Feed[T], run: Runner) -> None:
+        self._feed = feed
+        self._run = run
+        self._is_new = True
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._feed}>"
+
+    async def __anext__(self) -> T:
+        if self._is_new:
+            await self.__aenter__()
+        found = await self._run(self._feed.follow())
+        if found is None:
+            raise StopAsyncIteration
+        return found
+
+    async def __aenter__(self) -> Self:
+        self._is_new = False
+        await self._run(self._feed.open())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def __del__(self) -> None:
+        self.close()

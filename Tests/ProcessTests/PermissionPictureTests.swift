@@ -1,0 +1,121 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+
+extension ProcessTests.Permission {
+    @Test(arguments: Lane.allCases, ["native", "gray:320x0"])
+    func `no picture comes without permission, all come with it, and none when it is taken back`(
+        _ lane: Lane, _ rendition: String
+    ) async throws {
+        let bus = try await bus()
+        let witness = try FrameReader(bus, "cam0", Self.witnessed)
+        let stranger = try watch(bus, lane, as: Self.user, rendition)
+        // By trying it has asked; it was at the door, and was not let in.
+        try await isAsked(bus, Self.user)
+        try read(witness, 5)
+        #expect(lines(stranger, "frame").isEmpty && lines(stranger, "in").isEmpty)
+
+        try await allow(bus, Self.user)
+        try await eventually { lines(stranger, "frame").count > 5 }
+
+        var sequences: [Int64] = []
+        var streams: [String] = []
+        func keep(_ frame: FrameReader.Frame) {
+            if streams.last != frame.stream { (streams, sequences) = (streams + [frame.stream], []) }
+            // Within a stream nothing is missing.
+            if let last = sequences.last { #expect(frame.sequence == last + 1) }
+            sequences.append(frame.sequence)
+        }
+        try read(witness, 3, keep)
+        try await deny(bus, Self.user)
+        try await eventually { lines(stranger, "out").count == 1 }
+        let count = lines(stranger, "frame").count
+        try read(witness, 15, keep)
+        #expect(lines(stranger, "frame").count == count, "\(stranger.standardOutput)")
+        #expect(lines(stranger, "in").count == 1)
+        #expect(lines(stranger, "written").isEmpty)
+        // Only where it had the very memory that the camera writes to, that had to be another.
+        #expect(streams.count == (lane == .ring && rendition == "native" ? 2 : 1))
+
+        // Allowed again, it comes in by itself, and no connection of it was given up.
+        try await allow(bus, Self.user)
+        try await eventually { lines(stranger, "frame").count > count + 5 }
+        #expect(lines(stranger, "written").isEmpty)
+        #expect(stranger.standardError == "")
+        try await bus.stop()
+    }
+
+    @Test func `who may read a ring goes on in another when somebody else has to leave it`() async throws {
+        let bus = try await bus()
+        let other = OtherUser.second
+        try await allow(bus, Self.user)
+        try await allow(bus, other)
+        for rendition in ["gray:320x0", "native"] {
+            let loser = try watch(bus, .ring, as: Self.user, rendition)
+            let keeper = try watch(bus, .ring, as: other, rendition)
+            try await eventually { lines(loser, "frame").count > 3 && lines(keeper, "frame").count > 3 }
+            let shared = try #require(lines(keeper, "ring").last)
+            #expect(lines(loser, "ring").last == shared)
+            try await deny(bus, Self.user)
+            try await eventually { lines(keeper, "ring").count == 2 && lines(loser, "out").count == 1 }
+            let count = lines(keeper, "frame").count
+            try await eventually { lines(keeper, "frame").count > count + 5 }
+            #expect(lines(keeper, "out").isEmpty && lines(keeper, "ring").last != shared)
+            #expect(lines(loser, "written").isEmpty)
+            try await allow(bus, Self.user)
+            for program in [loser, keeper] {
+                program.process.send(SIGKILL)
+                _ = try await program.end()
+            }
+        }
+        try await bus.stop()
+    }
+
+    @Test func `who left a ring before its permission was taken back reads nothing new in it`() async throws {
+        let bus = try await bus()
+        try await allow(bus, Self.user)
+        // Its memory is mapped still, when its connection has ended.
+        let script = """
+            import array, json, mmap, os, socket, struct, sys, time
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            connection.connect(sys.argv[1] + "/media/cam0.ring")
+            connection.send(b'{}')
+            data, ancillary, _, _ = connection.recvmsg(65536, 64)
+            descriptor = array.array("i", ancillary[0][2])[0]
+            memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
+            connection.close()
+            print("mapped", flush=True)
+            while True:
+                count, newest, closed = struct.unpack_from("<III", memory, 384)
+                print("count", count, closed, flush=True)
+                time.sleep(0.02)
+            """
+        let witness = try FrameReader(bus, "cam0", Self.witnessed)
+        let stranger = try bus.start(OtherUser.python, ["-c", script, bus.directory.path], as: Self.user)
+        try await eventually { lines(stranger, "count").count > 3 }
+        try await deny(bus, Self.user)
+        try await eventually { lines(stranger, "count").last?.hasSuffix(" 0") == false }
+        let last = lines(stranger, "count").last
+        try read(witness, 10)
+        #expect(lines(stranger, "count").last == last)
+        try await bus.stop()
+    }
+
+    @Test func `the door of the rings says why it is closed, and hands out nothing`() async throws {
+        let bus = try await bus()
+        let script = """
+            import json, socket, sys
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            connection.connect(sys.argv[1] + "/media/cam0.ring")
+            data, ancillary, _, _ = connection.recvmsg(65536, 64)
+            print(json.loads(data)["error"]["reason"], len(ancillary), connection.recv(10))
+            """
+        let result = try await bus.run(OtherUser.python, ["-c", script, bus.directory.path], as: Self.user)
+        #expect(result.standardOutput == "unauthorized 0 b''\n", "\(result)")
+        try await isAsked(bus, Self.user)
+        try await bus.stop()
+    }
+}
