@@ -16,16 +16,17 @@ public final class Loop {
         let handler: () -> Void
     }
 
+    // Unchecked access: see `PollSet`.
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
     /// What is waited on, and whose it is; made anew only when watches came or went, since a turn must not allocate.
-    private var pollSet: PollSet?
-    private var turn: [Watch] = []
-    private var isStale = true
+    @exclusivity(unchecked) private var pollSet: PollSet?
+    @exclusivity(unchecked) private var turn: [Watch] = []
+    @exclusivity(unchecked) private var isStale = true
     private var appointments = TimerQueue<() -> Void>()
     private var armed: Int64 = .max
     private var lastNumber: UInt64 = 0
-    private var isStopping = false
+    @exclusivity(unchecked) private var isStopping = false
 
     public init() throws(SystemError) { timer = try TimerDescriptor() }
 
