@@ -70,6 +70,9 @@ extension Request {
             let message = "A request may have \(limit) bytes, this one has \(bytes.count)."
             return .failure(RequestFailure(id: .null, error: .limitExceeded(.requestBytes, message, maximum: limit)))
         }
+        if let members = JSONValue.fewMembers(parsing: bytes, maximumDepth: BusLimits.maxDepth) {
+            return parse(.few(members))
+        }
         let document: JSONValue
         do {
             document = try JSONValue(parsing: bytes, maximumDepth: BusLimits.maxDepth)
@@ -88,6 +91,23 @@ extension Request {
                 ? "a request is a JSON object" : "batches are not taken; send each request as a message of its own"
             return .failure(RequestFailure(id: .null, error: .invalidRequest(why)))
         }
+        return parse(.any(members))
+    }
+
+    /// A request's members, by name.
+    private enum Members {
+        case few([(name: String, value: JSONValue)])
+        case any([String: JSONValue])
+
+        subscript(name: String) -> JSONValue? {
+            switch self {
+            case .few(let members): members.first { $0.name == name }?.value
+            case .any(let members): members[name]
+            }
+        }
+    }
+
+    private static func parse(_ members: Members) -> Result<Request, RequestFailure> {
         let id: JSONValue?
         switch members["id"] {
         case nil: id = nil
@@ -110,11 +130,13 @@ extension Request {
         RequestFailure(id: .null, error: .invalidRequest("a request is one frame behind the envelope, not \(count)"))
     }
 
-    private init(id: JSONValue?, members: [String: JSONValue]) throws(BusError) {
-        guard members["jsonrpc"] == "2.0" else { throw .invalidRequest("jsonrpc must be \"2.0\"") }
+    private init(id: JSONValue?, members: Members) throws(BusError) {
+        guard case .string("2.0")? = members["jsonrpc"] else { throw .invalidRequest("jsonrpc must be \"2.0\"") }
         guard let method = members["method"]?.string else { throw .invalidRequest("method must be a string") }
-        let params = members["params"] ?? [:]
-        guard params.object != nil else { throw .invalidRequest("params must be an object: members are given by name") }
+        let params = members["params"] ?? .object([:])
+        guard case .object = params else {
+            throw .invalidRequest("params must be an object: members are given by name")
+        }
         self.init(
             id: id, method: method, params: params, key: try Self.key(members["key"]),
             onBehalfOf: try Self.principal(members["for"]))

@@ -4,22 +4,29 @@ public import JSON
 public enum Response {
     public static func success(id: JSONValue, result: JSONValue) -> [UInt8] {
         var writer = JSONWriter(capacity: 256)
-        writer.raw(#"{"jsonrpc":"2.0","id":"#)
-        writer.value(id)
-        writer.raw(#","result":"#)
-        writer.value(result)
-        writer.raw("}")
+        write(id: id, .success(result), to: &writer)
         return writer.bytes
     }
 
     public static func failure(id: JSONValue, error: BusError) -> [UInt8] {
         var writer = JSONWriter(capacity: 256)
+        write(id: id, .failure(error), to: &writer)
+        return writer.bytes
+    }
+
+    /// Writes it behind what a writer holds already.
+    public static func write(id: JSONValue, _ result: Result<JSONValue, BusError>, to writer: inout JSONWriter) {
         writer.raw(#"{"jsonrpc":"2.0","id":"#)
         writer.value(id)
-        writer.raw(#","error":"#)
-        writer.value(error.json)
+        switch result {
+        case .success(let value):
+            writer.raw(#","result":"#)
+            writer.value(value)
+        case .failure(let error):
+            writer.raw(#","error":"#)
+            writer.value(error.json)
+        }
         writer.raw("}")
-        return writer.bytes
     }
 }
 

@@ -74,7 +74,7 @@ extension Schema {
     private static func problem(
         _ members: [String: JSONValue], _ properties: [Property], _ additional: Bool, _ path: String, _ depth: Int
     ) -> Problem? {
-        if !additional {
+        if !additional, members.count > properties.count(where: { members[$0.name] != nil }) {
             let names = Set(properties.map(\.name))
             if let unknown = members.keys.filter({ !names.contains($0) }).min() {
                 let known =

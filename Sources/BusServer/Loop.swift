@@ -16,16 +16,17 @@ public final class Loop {
         let handler: () -> Void
     }
 
+    // Unchecked access: see `PollSet`.
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
     /// What is waited on, and whose it is; made anew only when watches came or went, since a turn must not allocate.
-    private var pollSet: PollSet?
-    private var turn: [Watch] = []
-    private var isStale = true
+    @exclusivity(unchecked) private var pollSet: PollSet?
+    @exclusivity(unchecked) private var turn: [Watch] = []
+    @exclusivity(unchecked) private var isStale = true
     private var appointments = TimerQueue<() -> Void>()
     private var armed: Int64 = .max
     private var lastNumber: UInt64 = 0
-    private var isStopping = false
+    @exclusivity(unchecked) private var isStopping = false
 
     public init() throws(SystemError) { timer = try TimerDescriptor() }
 
@@ -70,14 +71,19 @@ public final class Loop {
         while !isStopping {
             let pollSet = try waitingSet()
             try pollSet.wait()
-            if pollSet.isReady(0) { keepAppointments() }
-            for (index, watch) in turn.enumerated() where pollSet.isReady(index + 1) {
-                if isStopping { break }
-                // A handler that was taken back by another in this turn is not called any more.
-                if isStale, !watches.contains(where: { $0.token == watch.token }) { continue }
-                watch.handler()
+            if let only = pollSet.onlyReady {
+                if only == 0 { keepAppointments() } else { call(turn[only - 1]) }
+                continue
             }
+            if pollSet.isReady(0) { keepAppointments() }
+            for index in turn.indices where pollSet.isReady(index + 1) { call(turn[index]) }
         }
+    }
+
+    private func call(_ watch: Watch) {
+        // A handler that was taken back by another in this turn is not called any more.
+        guard !isStopping, !isStale || watches.contains(where: { $0.token == watch.token }) else { return }
+        watch.handler()
     }
 
     private func waitingSet() throws(ZeroMQError) -> PollSet {

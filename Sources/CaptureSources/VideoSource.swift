@@ -126,20 +126,21 @@ extension VideoSource {
 
 /// A slot that a device fills: one of a fixed set, made when the stream starts and used again and again.
 public final class FrameSlot: @unchecked Sendable {
-    // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for reading.
+    // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for reading. So exclusive
+    // access isn't checked on a frame's way to its readers.
 
     /// Its number within the stream's memory (``SlotMemory/slots``).
     public let index: Int
     /// Its memory: one region, which holds all planes of the layout.
     public let regions: [UnsafeMutableRawBufferPointer]
     /// Bytes filled in each region (`bytesused`).
-    public var bytesUsed: [Int]
+    @exclusivity(unchecked) public var bytesUsed: [Int]
     /// The device's own count of frames since the stream started, with holes for those it lost.
-    public var captureSequence: UInt64 = 0
+    @exclusivity(unchecked) public var captureSequence: UInt64 = 0
     /// CLOCK_MONOTONIC, nanoseconds.
-    public var monotonicTime: Int64 = 0
+    @exclusivity(unchecked) public var monotonicTime: Int64 = 0
     /// The device says that the picture is damaged (`V4L2_BUF_FLAG_ERROR`).
-    public var isCorrupt = false
+    @exclusivity(unchecked) public var isCorrupt = false
 
     public init(index: Int, regions: [UnsafeMutableRawBufferPointer]) {
         self.index = index

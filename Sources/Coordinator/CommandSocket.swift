@@ -20,6 +20,9 @@ final class CommandSocket {
     let server: ServerSocket
     private let logger: Logger
     private let handle: (Caller, Request, @escaping Responder) -> Void
+    /// The request that is being read, and the reply that is being written: their memory is used again and again.
+    private var frames: [Message] = []
+    private var reply = JSONWriter(capacity: CommandSocket.keptReplyBytes)
     /// Replies that no room was for: their clients don't read.
     private(set) var droppedReplies = 0
     private(set) var requests = 0
@@ -35,12 +38,17 @@ final class CommandSocket {
         loop.watch(.socket(server.socket)) { [weak self] in self?.readRequests() }
     }
 
+    private static let keptReplyBytes = 4096
+
     // A bounded number at a time, so that one client's flood leaves turns to everything else on the loop.
     private func readRequests() {
         for _ in 0..<64 {
             do {
-                guard let frames = try server.socket.receive() else { return }
-                read(frames)
+                guard let count = try server.socket.receive(into: &frames) else { return }
+                let message = read(frames.prefix(count))
+                // Before the answer goes: libzmq receives the next request into the same memory once that is free.
+                for index in 0..<count { frames[index].removeAll() }
+                if let message { serve(message) } else { refusals += 1 }
             } catch {
                 logger.error("a request could not be received", metadata: ["error": "\(error)"])
                 return
@@ -48,27 +56,40 @@ final class CommandSocket {
         }
     }
 
-    private func read(_ frames: [Message]) {
-        guard let routing = frames.first, let last = frames.last else { return }
-        let connection = routing.withUnsafeBytes { Array($0) }
-        let (received, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
-        guard RequestEnvelope.isAcceptable(received, size: \.count) else {
-            refusals += 1
-            return
-        }
-        let envelope = received.map { $0.withUnsafeBytes { Array($0) } }
+    /// What came, and where the answer goes.
+    private struct Incoming {
+        let connection: [UInt8]
+        let envelope: [[UInt8]]
+        let request: Result<(PeerAddress, Request), RequestFailure>
+    }
+
+    /// - Returns: nil for what is dropped without an answer.
+    private func read(_ frames: ArraySlice<Message>) -> Incoming? {
+        guard let routing = frames.first, let last = frames.last else { return nil }
+        let (envelope, body) = RequestEnvelope.split(frames.dropFirst(), size: \.count)
+        guard RequestEnvelope.isAcceptable(envelope, size: \.count) else { return nil }
         requests += 1
-        guard let peer = last.property("Peer-Address").flatMap(PeerAddress.init(zmqPeerAddress:)) else {
+        let request: Result<(PeerAddress, Request), RequestFailure>
+        if let peer = last.withProperty("Peer-Address", PeerAddress.init(zmqPeerAddress:)) {
+            if body.count == 1, let text = body.first {
+                request = text.withUnsafeBytes { Request.parse($0) }.map { (peer, $0) }
+            } else {
+                request = .failure(Request.wrongFrameCount(body.count))
+            }
+        } else {
             let error = BusError(.unauthorized, "Your process could not be identified; connect over the Unix socket.")
-            return answer(connection, envelope, .null, .failure(error))
+            request = .failure(RequestFailure(id: .null, error: error))
         }
-        guard body.count == 1, let text = body.first else {
-            let failure = Request.wrongFrameCount(body.count)
-            return answer(connection, envelope, failure.id, .failure(failure.error))
-        }
-        switch text.withUnsafeBytes({ Request.parse($0) }) {
+        return Incoming(
+            connection: routing.withUnsafeBytes { Array($0) },
+            envelope: envelope.map { frame in frame.withUnsafeBytes { Array($0) } }, request: request)
+    }
+
+    private func serve(_ message: Incoming) {
+        let (connection, envelope) = (message.connection, message.envelope)
+        switch message.request {
         case .failure(let failure): answer(connection, envelope, failure.id, .failure(failure.error))
-        case .success(let request):
+        case .success((let peer, let request)):
             handle(Caller(peer: peer, connection: connection), request) { [weak self] result in
                 guard let id = request.id else { return }
                 self?.answer(connection, envelope, id, result)
@@ -79,18 +100,26 @@ final class CommandSocket {
     private func answer(
         _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ result: Result<JSONValue, BusError>
     ) {
-        let text: [UInt8]
-        switch result {
-        case .success(let value): text = Response.success(id: id, result: value)
-        case .failure(let error):
-            refusals += 1
-            text = Response.failure(id: id, error: error)
+        if case .failure = result { refusals += 1 }
+        Response.write(id: id, result, to: &reply)
+        if !send(connection, envelope) {
+            // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile, and takes one
+            // for stuck that has read all its replies. Asking for the socket's events makes it look.
+            _ = server.socket.readiness()
+            if !send(connection, envelope) { droppedReplies += 1 }
         }
-        let reply = [connection] + envelope + [text]
-        if (try? server.socket.send(frames: reply)) == true { return }
-        // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile, and takes one for
-        // stuck that has read all its replies. Asking for the socket's events makes it look.
-        _ = server.socket.readiness()
-        if (try? server.socket.send(frames: reply)) != true { droppedReplies += 1 }
+        if reply.bytes.count > Self.keptReplyBytes { reply = JSONWriter() } else { reply.removeAll() }
+    }
+
+    /// Sends the reply that has been written; false, and nothing is sent, when there is no room for it.
+    private func send(_ connection: [UInt8], _ envelope: [[UInt8]]) -> Bool {
+        let socket = server.socket
+        do throws(ZeroMQError) {
+            guard try socket.send(connection, more: true) else { return false }
+            for frame in envelope { guard try socket.send(frame, more: true) else { return false } }
+            return try socket.send(reply.bytes)
+        } catch {
+            return false
+        }
     }
 }

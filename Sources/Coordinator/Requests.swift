@@ -26,9 +26,10 @@ extension Coordinator {
                         .unauthorized, "Only a gateway may ask for somebody else ('for'), and this bus has none.",
                         ["status": "denied", "needed": "gateway"])))
         }
-        guard let method = MethodTable[request.method], let serve = Self.allServices[request.method] else {
+        guard let served = Self.allServices[request.method] else {
             return respond(.failure(.methodNotFound(request.method)))
         }
+        let (method, serve) = (served.method, served.serve)
         if let error = method.params.validate(request.params) { return respond(.failure(error)) }
         if method.admin, !permission.isAdmin(caller) {
             return respond(
@@ -114,13 +115,28 @@ extension Coordinator {
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
 
-    private static let allServices = [
+    /// A method and what serves it, found together.
+    private final class Served: Sendable {
+        let method: Method
+        let serve: Service
+
+        init(_ method: Method, _ serve: @escaping Service) {
+            self.method = method
+            self.serve = serve
+        }
+    }
+
+    private static let allServices: [String: Served] = [
         busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
         authorizationServices, cameraServices,
-    ].reduce(into: [:]) { $0.merge($1) { first, _ in first } }
+    ].reduce(into: [:]) { all, services in
+        for (name, serve) in services where all[name] == nil {
+            if let method = MethodTable[name] { all[name] = Served(method, serve) }
+        }
+    }
 
     private static let busServices: [String: Service] = [
-        "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success([:])) } }, "bus.cancel": { $0.cancel },
+        "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success(.object([:]))) } }, "bus.cancel": { $0.cancel },
         "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
         "bus.methods": { _ in { $1(.success(MethodTable.json)) } },
         "bus.metrics": { $0.metrics }, "device.list": { $0.list }, "device.get": { $0.get },

@@ -16,12 +16,13 @@ public enum RingClosing: UInt32, Hashable, Sendable {
 public final class RingWriter {
     public let plan: RingPlan
     private let memory: SharedMemory
-    private var ledger: RingLedger
+    // Unchecked access: see `PollSet`.
+    @exclusivity(unchecked) private var ledger: RingLedger
     private let loans: [RingLoan]
     /// Bytes that are left for all else.
     private static let spared: UInt64 = 8 << 20
-    private var count: UInt32 = 0
-    private var isClosed = false
+    @exclusivity(unchecked) private var count: UInt32 = 0
+    @exclusivity(unchecked) private var isClosed = false
 
     /// Makes the memory; nothing is published in it yet.
     ///

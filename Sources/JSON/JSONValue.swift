@@ -63,7 +63,10 @@ extension JSONValue {
         return value
     }
 
-    public var isNull: Bool { self == .null }
+    public var isNull: Bool {
+        guard case .null = self else { return false }
+        return true
+    }
 
     /// JSON Schema's word for the kind of value this is.
     public var typeName: String {

@@ -82,6 +82,7 @@ public struct JSONWriter: Sendable {
                 self.value(element)
             }
             raw("]")
+        case .object(let members) where members.isEmpty: raw("{}")
         case .object(let members):
             raw("{")
             for (index, name) in members.keys.sorted().enumerated() {

@@ -33,7 +33,7 @@ final class FrameDesk {
     private var departed: [SubscriptionTable.Subscribed: UInt64] = [:]
 
     /// That of the last committed configuration.
-    var generation: UInt64 = 0
+    var generation: UInt64 = 0 { didSet { run?.generation = generation } }
     /// Since the start of the process: whole frames that the device gave, and those that some rendition had to leave out or that were damaged.
     private(set) var frames: UInt64 = 0
     private(set) var dropped: UInt64 = 0
@@ -85,6 +85,7 @@ final class FrameDesk {
     /// A stream has started.
     func begin(_ run: StreamRun) {
         self.run = run
+        run.generation = generation
         isOver = false
         departed = [:]
         timestampSource = run.timestampSource
@@ -116,8 +117,8 @@ final class FrameDesk {
     func forget() { run = nil }
 
     /// A frame has come; nil: a damaged one.
-    func deliver(_ frame: FrameJob?) {
-        guard let frame else {
+    func deliver(_ arrival: StreamRun.Arrival?) {
+        guard let frame = arrival?.frame else {
             dropped += 1
             damaged += 1
             for output in outputs { output.dropped += 1 }
@@ -127,10 +128,6 @@ final class FrameDesk {
         socket.relieve(lender.memory, at: MonotonicClock.now())
         frames += 1
         lastFrame = frame.facts.monotonic
-        // Before all else: whoever waits for it in the ring is woken, and only then may it be lent.
-        let captured = run.flatMap {
-            $0.ring.publish(frame, generation: generation, dropped: $0.damaged, timestampSource)
-        }
         // The other threads begin before this one is busy with copying.
         for output in outputs {
             if case .converted(let work) = output.making, output.wants(frame.facts) {
@@ -142,7 +139,7 @@ final class FrameDesk {
         for offset in outputs.indices {
             let output = outputs[(offset + Int(truncatingIfNeeded: frames & 0xFFFF)) % outputs.count]
             guard case .passThrough = output.making, output.wants(frame.facts) else { continue }
-            let publication = output.ring.flatMap { $0.isNative ? captured : put(frame, output, $0) }
+            let publication = output.ring.flatMap { $0.isNative ? arrival?.publication : put(frame, output, $0) }
             if let publication {
                 hand(output, publication, frame.facts)
                 continue

@@ -16,7 +16,7 @@ final class NativeRing: SlotMemory {
     let plan: PayloadPlan
     let slots: [UnsafeMutableRawBufferPointer]
     /// Frames that were published.
-    private(set) var sequence: UInt64 = 0
+    @exclusivity(unchecked) private(set) var sequence: UInt64 = 0
 
     /// Slots that the device has at a time.
     static let queued = 4

@@ -20,7 +20,7 @@ final class SilenceWatch {
     }
 
     /// A frame has come.
-    func heard() { lastTime = MonotonicClock.now() }
+    func heard(at time: Int64) { lastTime = time }
 
     var isSilent: Bool { MonotonicClock.now() - lastTime >= limit }
 

@@ -16,8 +16,11 @@ final class StreamRun {
     /// The slots.
     let ring: NativeRing
     var payloadPlan: PayloadPlan { ring.plan }
+    // Unchecked access: see `PollSet`.
     /// Frames that came damaged or short.
-    private(set) var damaged: UInt64 = 0
+    @exclusivity(unchecked) private(set) var damaged: UInt64 = 0
+    /// That of the last committed configuration, for what is published.
+    @exclusivity(unchecked) var generation: UInt64 = 0
 
     private let stream: any FrameStream
     private let loop: Loop
@@ -28,22 +31,28 @@ final class StreamRun {
     private var lent = 0
     /// The memory of each slot, to be read.
     private let regions: [[UnsafeRawBufferPointer]]
-    private var judge: FrameJudge
+    @exclusivity(unchecked) private var judge: FrameJudge
     /// Where frames build on one another.
-    private var chain: H264Chain?
-    private var lastSequence: UInt64?
-    private var silence: SilenceWatch?
-    private var isOver = false
+    @exclusivity(unchecked) private var chain: H264Chain?
+    @exclusivity(unchecked) private var lastSequence: UInt64?
+    @exclusivity(unchecked) private var silence: SilenceWatch?
+    @exclusivity(unchecked) private var isOver = false
     private var whenHome: (() -> Void)?
 
     /// A frame that is whole, or (nil) one that is damaged.
-    var onFrame: ((FrameJob?) -> Void)?
+    @exclusivity(unchecked) var onFrame: ((Arrival?) -> Void)?
     /// Frames that the device itself has lost.
-    var onGap: ((UInt64) -> Void)?
+    @exclusivity(unchecked) var onGap: ((UInt64) -> Void)?
     /// The device is to be asked for a key frame.
     var onKeyframeWanted: (() -> Void)?
     /// The device has no more to give.
     var onLost: ((SourceError) -> Void)?
+
+    /// A whole frame, and where it is in the ring; that is nil if it could not be published there.
+    struct Arrival {
+        var frame: FrameJob
+        var publication: RenditionRing.Publication?
+    }
 
     /// Frames that are taken before others have their turn again.
     private static let framesPerTurn = 8
@@ -145,7 +154,7 @@ final class StreamRun {
     }
 
     private func take(_ slot: FrameSlot) {
-        silence?.heard()
+        let now = MonotonicClock.now()
         if let lastSequence, slot.captureSequence > lastSequence + 1 {
             chain?.lose()
             onGap?(slot.captureSequence - lastSequence - 1)
@@ -153,12 +162,13 @@ final class StreamRun {
         lastSequence = slot.captureSequence
         var facts = FrameFacts(
             captureSequence: slot.captureSequence, monotonic: slot.monotonicTime,
-            realtime: slot.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now()))
+            realtime: slot.monotonicTime &+ (MonotonicClock.realtime() &- now))
         var isWhole = judge.isWhole(slot, regions[slot.index], payloadPlan)
         if chain != nil {
             switch isWhole ? chain?.take(slot) : nil {
             case .picture(let isKeyframe): facts.isKeyframe = isKeyframe
             case .parameterSets:
+                silence?.heard(at: now)
                 ring.writer.putBack(slot.index)
                 return fill()
             case .unusable, nil:
@@ -167,11 +177,18 @@ final class StreamRun {
                 requestKeyframe()
             }
         }
-        if !isWhole { damaged += 1 }
-        onFrame?(
-            isWhole
-                ? FrameJob(slot: slot.index, regions: regions[slot.index], bytesUsed: slot.bytesUsed, facts: facts)
-                : nil)
+        if isWhole {
+            let frame = FrameJob(
+                slot: slot.index, regions: regions[slot.index], bytesUsed: slot.bytesUsed, facts: facts)
+            // Before all else: whoever waits for it in the ring is woken, and only then may it be lent.
+            let publication = ring.publish(
+                frame, generation: generation, dropped: damaged, stream.timestampSource)
+            onFrame?(Arrival(frame: frame, publication: publication))
+        } else {
+            damaged += 1
+            onFrame?(nil)
+        }
+        silence?.heard(at: now)
         // One that was not published may be filled again at once.
         ring.writer.putBack(slot.index)
         fill()

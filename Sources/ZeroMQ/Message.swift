@@ -1,4 +1,5 @@
 import CZeroMQ
+import Glibc
 
 /// Who keeps the bytes that a message borrows, and is told when they are needed no more.
 open class MessageOwner: @unchecked Sendable {
@@ -68,12 +69,17 @@ public final class Message {
     public var bytes: MessageBytes { MessageBytes(self) }
 
     /// Calls the body with the bytes, which are valid until it returns.
+    @inlinable
     public func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try withExtendedLifetime(self) { () throws(Failure) in
-            try body(UnsafeRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message)))
-        }
+        try withExtendedLifetime(self) { () throws(Failure) in try body(content) }
+    }
+
+    // Only good as long as the message is there and its bytes are the same.
+    @usableFromInline
+    var content: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: zmq_msg_data(&message), count: zmq_msg_size(&message))
     }
 
     /// Calls the body with the bytes, to be filled after ``allocate(count:)`` and before the message is sent or shared.
@@ -96,5 +102,17 @@ public final class Message {
     /// A property of the connection that it came from (`zmq_msg_gets`): `Peer-Address`, `User-Id`.
     public func property(_ name: String) -> String? {
         zmq_msg_gets(&message, name).map { String(cString: $0) }
+    }
+
+    /// Calls the body with the bytes of such a property, which are valid until it returns; nil where there is none.
+    @inlinable
+    public func withProperty<Result>(_ name: String, _ body: (UnsafeRawBufferPointer) -> Result?) -> Result? {
+        withExtendedLifetime(self) { content(of: name).flatMap(body) }
+    }
+
+    // As `content`.
+    @usableFromInline
+    func content(of property: String) -> UnsafeRawBufferPointer? {
+        zmq_msg_gets(&message, property).map { UnsafeRawBufferPointer(start: $0, count: strlen($0)) }
     }
 }

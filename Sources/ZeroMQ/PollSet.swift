@@ -25,21 +25,23 @@ public final class PollSet {
         var urgent: Int?
     }
 
+    // Exclusive access isn't checked at run time, here and elsewhere on a frame's way to its readers: the checks' code has gone cold
+    // in the time of a frame, and costs more than the way itself. No body of a caller is called while one of these is changed.
     private let epoll: Int32
-    private var entries: [Entry] = []
-    private var isReady: [Bool]
-    private var sockets: [(index: Int, socket: Socket)] = []
+    @exclusivity(unchecked) private var entries: [Entry] = []
+    @exclusivity(unchecked) private var isReady: [Bool]
+    @exclusivity(unchecked) private var sockets: [(index: Int, socket: Socket)] = []
     /// Those that were ready in the last turn, to be forgotten in the next.
-    private var lastReady: [Int] = []
+    @exclusivity(unchecked) private var ready: [Int] = []
     /// Files that are never waited for, as they can be read at any time.
-    private var alwaysReady: [Int] = []
-    private var numbers = [UInt32](repeating: 0, count: 16)
-    private var bits = [UInt32](repeating: 0, count: 16)
+    @exclusivity(unchecked) private var alwaysReady: [Int] = []
+    @exclusivity(unchecked) private var numbers = [UInt32](repeating: 0, count: 16)
+    @exclusivity(unchecked) private var bits = [UInt32](repeating: 0, count: 16)
 
     /// - Throws: when there is no descriptor left, or one of these is closed.
     public init(_ sources: [Source]) throws(ZeroMQError) {
         isReady = Array(repeating: false, count: sources.count)
-        lastReady.reserveCapacity(sources.count)
+        ready.reserveCapacity(sources.count)
         epoll = clinux_epoll()
         guard epoll >= 0 else { throw ZeroMQError("epoll_create1") }
         for (index, source) in sources.enumerated() {
@@ -75,45 +77,47 @@ public final class PollSet {
     ///
     /// - Parameter timeout: milliseconds; nil: no limit.
     public func wait(timeout: Int? = nil) throws(ZeroMQError) {
-        for index in lastReady { isReady[index] = false }
-        lastReady.removeAll(keepingCapacity: true)
+        for index in ready { isReady[index] = false }
+        ready.removeAll(keepingCapacity: true)
         for index in alwaysReady { tell(index) }
+        for number in sockets.indices where sockets[number].socket.isUnsettled { try ask(number) }
         let end = timeout.map { Self.milliseconds() + Int64(max(0, Int32(clamping: $0))) }
         while true {
-            try askSockets()
-            var left: Int32 = lastReady.isEmpty ? -1 : 0
+            var left: Int32 = ready.isEmpty ? -1 : 0
             if let end, left != 0 { left = Int32(clamping: max(0, end - Self.milliseconds())) }
             let count = clinux_epoll_wait(epoll, &numbers, &bits, Int32(numbers.count), left)
             guard count >= 0 else {
                 guard errno == EINTR else { throw ZeroMQError("epoll_wait") }
                 continue
             }
-            for index in 0..<Int(count) { take(entries[Int(numbers[index])], bits[index]) }
-            if !lastReady.isEmpty { return }
-            if let end, end <= Self.milliseconds(), !sockets.contains(where: { $0.socket.isUnsettled }) { return }
+            for index in 0..<Int(count) { try take(entries[Int(numbers[index])], bits[index]) }
+            if !ready.isEmpty { return }
+            if let end, end <= Self.milliseconds() { return }
         }
     }
 
     /// After ``wait(timeout:)``: whether the source at that index has something to say.
     public func isReady(_ index: Int) -> Bool { isReady[index] }
 
+    /// After ``wait(timeout:)``: the index of the only source that has something to say; nil when there are several or none.
+    public var onlyReady: Int? { ready.count == 1 ? ready[0] : nil }
+
     private func tell(_ index: Int) {
         guard !isReady[index] else { return }
         isReady[index] = true
-        lastReady.append(index)
+        ready.append(index)
     }
 
     // A socket's descriptor tells what came since its events were last asked for; what using it has done to them it doesn't.
-    private func askSockets() throws(ZeroMQError) {
-        for (index, socket) in sockets where socket.isUnsettled {
-            socket.isUnsettled = try socket.isReadable()
-            if socket.isUnsettled { tell(index) }
-        }
+    private func ask(_ number: Int) throws(ZeroMQError) {
+        let (index, socket) = sockets[number]
+        socket.isUnsettled = try socket.isReadable()
+        if socket.isUnsettled { tell(index) }
     }
 
-    // Sockets that were woken are asked in the next turn.
-    private func take(_ entry: Entry, _ found: UInt32) {
-        if let socket = entry.socket { sockets[socket].socket.isUnsettled = true }
+    private func take(_ entry: Entry, _ found: UInt32) throws(ZeroMQError) {
+        // It may have been woken for something that is no message.
+        if let socket = entry.socket { try ask(socket) }
         let isBroken = found & UInt32(clinux_epoll_broken) != 0
         if let input = entry.input, isBroken || found & UInt32(clinux_epoll_input) != 0 { tell(input) }
         if let urgent = entry.urgent, isBroken || found & UInt32(clinux_epoll_urgent) != 0 { tell(urgent) }

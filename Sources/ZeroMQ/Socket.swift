@@ -39,7 +39,7 @@ public final class Socket {
     private let handle: UnsafeMutableRawPointer
     private let context: Context
     /// Whether it may have become readable in a way that its descriptor doesn't tell: it has been used since it was last asked.
-    var isUnsettled = true
+    @exclusivity(unchecked) var isUnsettled = true
 
     // Any use may take notice of what has come, and with it the descriptor's word of it.
     private var pointer: UnsafeMutableRawPointer {
@@ -204,6 +204,26 @@ public final class Socket {
             let more = message.hasMore
             if frames.count <= maximumFrames { frames.append(message) }
             if !more { return frames }
+        }
+    }
+
+    /// Receives a whole message without waiting, its frames into messages that are used again and again.
+    ///
+    /// - Parameters:
+    ///   - frames: grows to what is needed, and at most to one more than `maximumFrames`.
+    ///   - maximumFrames: further frames of a longer message are received and thrown away.
+    /// - Returns: how many of them are the message's: one more than `maximumFrames` for a longer one, and the last of them is its
+    ///   last frame; nil when there is no message.
+    public func receive(into frames: inout [Message], maximumFrames: Int = 64) throws(ZeroMQError) -> Int? {
+        var count = 0
+        while true {
+            let index = min(count, maximumFrames)
+            if index == frames.count { frames.append(Message()) }
+            let message = frames[index]
+            // Only the first frame can be missing: libzmq hands messages over whole.
+            guard try receive(into: message) else { return nil }
+            count = index + 1
+            if !message.hasMore { return count }
         }
     }
 
