@@ -93,8 +93,8 @@ public enum DeviceNames {
     public static func collisions(_ devices: [Device], configured: [String: String]) -> [Collision] {
         let names = assign(devices, configured: configured)
         return devices.sorted { $0.uniqueID < $1.uniqueID }.compactMap { device in
-            guard configured[device.uniqueID] == nil, device.origin == .machine, let wanted = device.alias ?? device.preferred,
-                let given = names[device.uniqueID]?.id, given != wanted,
+            guard configured[device.uniqueID] == nil, device.origin == .machine,
+                let wanted = device.alias ?? device.preferred, let given = names[device.uniqueID]?.id, given != wanted,
                 let owner = owner(of: wanted, devices, configured: configured), owner != device.uniqueID
             else { return nil }
             return Collision(uniqueID: device.uniqueID, wanted: wanted, given: given, owner: owner)
