@@ -38,6 +38,13 @@ import Testing
             Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
     }
 
+    @Test func `what asks for permission can be typed as it is told`() throws {
+        let told = Permitting.meaning("notDetermined", uid: 1000, "audio")
+        let words = try #require(told.split(separator: "'").dropFirst().first).split(separator: " ").map(String.init)
+        #expect(words.first == "camerabus")
+        #expect(throws: Never.self) { try Camerabus.command(Array(words.dropFirst())) }
+    }
+
     @Test func `who calls methods reads of methods`() {
         let message = "Lock cam0 first (device.lock)."
         #expect(text(.lockRequired, message, [:], "call") == "lockRequired: \(message)")
