@@ -38,6 +38,15 @@ import Testing
             Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
     }
 
+    @Test(arguments: [
+        ("", "priority", "priority: "), ("fault", "steps[0].at", "script[0].at: "), ("", "", ""),
+        ("", "actions[1].setOutput.width", "actions[1].setOutput.width: "),
+    ])
+    func `what is wrong is told with what it is wrong with`(command: String, path: String, subject: String) {
+        let error = ClientError.refused(.invalidParams(path, "must be a number"))
+        #expect(Wording(command: command).text(error) == "invalidParams: \(subject)must be a number.")
+    }
+
     @Test func `what asks for permission can be typed as it is told`() throws {
         let told = Permitting.meaning("notDetermined", uid: 1000, "audio")
         let words = try #require(told.split(separator: "'").dropFirst().first).split(separator: " ").map(String.init)

@@ -50,7 +50,7 @@ struct Wording {
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) With --nearest the nearest is taken."
-        case .invalidParams: return Self.invalid(error)
+        case .invalidParams: return invalid(error)
         case .methodNotFound:
             return command == "call"
                 ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists those that there are."
@@ -71,19 +71,20 @@ struct Wording {
 
     private func locking(_ device: String) -> String { "'camerabus lock \(device) -- COMMAND'" }
 
-    /// Without the path within the request: `changes[0].controls.gain` is gain.
-    private static func invalid(_ error: BusError) -> String {
+    /// What is wrong, and with what: `changes[0].controls.gain` is gain, and what an option says is that option.
+    private func invalid(_ error: BusError) -> String {
         guard let why = error.data["why"]?.string, let path = error.data["path"]?.string else { return error.message }
         let members = path.split(separator: ".").map { $0.prefix { $0 != "[" } }
         if let index = members.firstIndex(of: "controls"), index + 1 < members.count {
             return "\(members[(index + 1)...].joined(separator: ".")) \(why)."
         }
         let last = members.last.map(String.init) ?? ""
-        switch last {
+        // An action is typed as it goes over the bus.
+        switch members.first == "actions" || members.first == "action" ? "" : last {
         case "activeFormat", "pixelFormat", "width", "height": return "The format: \(why)."
         case "frameRate": return "--fps \(why)."
         case "lock", "wait", "lease", "note": return "--\(last) \(why)."
-        default: return "\(why)."
+        default: return "\(subject(path))\(why)."
         }
     }
 
@@ -91,6 +92,12 @@ struct Wording {
 }
 
 /// What the bus gave instead of what was asked for.
+    private func subject(_ path: String) -> String {
+        guard !path.isEmpty else { return "" }
+        // What the protocol calls steps is a script here.
+        return command == "fault" && path.hasPrefix("steps") ? "script\(path.dropFirst(5)): " : "\(path): "
+    }
+
 enum Adjustments {
     static func note(_ answer: JSONValue) {
         for adjusted in answer["adjusted"]?.array ?? [] { Output.note("adjusted: \(line(adjusted))") }
