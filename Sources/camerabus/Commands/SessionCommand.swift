@@ -16,7 +16,7 @@ struct SessionCommand: AsyncParsableCommand {
             EXAMPLES:
               camerabus session run cam0 --preset 1280x720
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
-              camerabus session switch $id
+              camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
               camerabus session delete $id
             """,
@@ -211,7 +211,8 @@ extension SessionCommand {
         static let configuration = CommandConfiguration(
             abstract: "Has a session go on with another camera: from back to front, or from any other to back.",
             discussion: """
-                The id of the camera that it has then is printed. If that one can't be had, the session goes on as it was.
+                'camerabus devices' shows which looks where, as POSITION. The id of the camera that it has then is printed. If that one can't be \
+                had, the session goes on as it was.
 
                 With --json: {"active", "dropped"}, the options that the new camera has not.
                 """)
@@ -219,11 +220,16 @@ extension SessionCommand {
         @OptionGroup var options: GlobalOptions
         @OptionGroup var lock: LockOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
-        @Option(help: ArgumentHelp("That camera.", valueName: "device"), completion: deviceCompletion) var to: String?
+        @Argument(help: "That camera.", completion: deviceCompletion) var device: String?
+        @Option(help: ArgumentHelp("The same.", valueName: "device"), completion: deviceCompletion) var to: String?
+
+        func validate() throws {
+            if device != nil, to != nil { throw ValidationError("The camera is named twice.") }
+        }
 
         func run(_ client: Client) async throws {
             let (session, dropped) = try await client.switchCamera(
-                ofSession: session, to: to, lock: lock.lock, timeout: timeout)
+                ofSession: session, to: device ?? to, lock: lock.lock, timeout: timeout)
             let active = session.state["inputs"]?.array?.first?["device"] ?? .null
             if options.json { return try Output.json(["active": active, "dropped": .array(dropped)]) }
             try Output.line(Describing.plain(active))
@@ -243,6 +249,10 @@ extension SessionCommand {
 
                 With --json: the answer of session.configure.
 
+
+                EXAMPLES:
+                  camerabus session switch $id
+                  camerabus session switch $id cam1
                 EXAMPLES:
                   camerabus session configure $id '{"preset": "1280x720"}'
                   camerabus session configure $id '{"setOutput": {"output": "videoData", "width": 320}}'
