@@ -34,7 +34,8 @@ import Testing
 
     @Test func `wrong usage has status 2`() async throws {
         let wrong = [
-            ["nonsense"], ["set", "cam0"], ["frames", "cam0", "-n", "0"], ["format", "cam0", "--pixel", "X"],
+            ["nonsense"], ["set", "cam0"], ["frames", "cam0", "-n", "0"],
+            ["format", "cam0", "f1", "--pixel", "X"], ["session", "switch", "s", "cam1", "--to", "cam1"],
             ["name", "cam0"], ["name", "cam0", "front", "--remove"], ["name", "cam0", ""],
             ["format", "cam0", "640"], ["frames", "cam0", "cam1"], ["frames", "cam0", "cam1", "jpeg"],
             ["set", "cam0", "brightness", "10"], ["set", "cam0", "=1"], ["watch", "nonsense"],
