@@ -54,6 +54,14 @@ import Testing
         #expect(throws: Never.self) { try Camerabus.command(Array(words.dropFirst())) }
     }
 
+    @Test func `what a session gets is told when it is something else`() {
+        var deliveries = SessionCommand.Deliveries([["topic": "a/"]])
+        #expect(deliveries.news(in: ["resolved": [["topic": "a/"]]]) == nil)
+        #expect(deliveries.news(in: ["resolved": []]) == nil && deliveries.news(in: .null) == nil)
+        #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == [["topic": "b/"]])
+        #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == nil)
+    }
+
     @Test func `who calls methods reads of methods`() {
         let message = "Lock cam0 first (device.lock)."
         #expect(text(.lockRequired, message, [:], "call") == "lockRequired: \(message)")

@@ -135,22 +135,37 @@ extension SessionCommand {
     struct Run: BusCommand {
         static let configuration = CommandConfiguration(
             abstract: "Makes and runs a session until it is interrupted (Ctrl-C), and tells what happens to it.",
-            discussion: "With --json: the answer of session.start, then each event, a line each.")
+            discussion: """
+                When what it gets changes, as by 'camerabus session switch' or 'configure', the new topics are printed.
+
+                With --json: the answer of session.start, then each event, and {"resolved"} when that changes, a line each.
+                """)
 
         @OptionGroup var options: GlobalOptions
         @OptionGroup var wishes: Wishes
 
         func run(_ client: Client) async throws {
             let made = try await client.createSession(wishes.params, timeout: timeout)
-            let events = try await client.watch(["event/session/\(made.id)/"], timeout: timeout)
+            let events = try await client.watch(
+                ["event/session/\(made.id)/", "state/session/\(made.id)/"], timeout: timeout)
             let session = try await client.startSession(made.id, timeout: timeout)
             if options.json {
                 try Output.json(SessionCommand.json(session))
             } else {
                 try SessionCommand.tell(session, options)
             }
+            var deliveries = Deliveries(session.resolved)
             for try await message in events {
                 let event = message.json
+                if message.topic.hasPrefix("state/") {
+                    guard let news = deliveries.news(in: event["value"]) else { continue }
+                    if options.json {
+                        try Output.json(["resolved": .array(news)])
+                    } else {
+                        for delivery in news { try Output.line(Table.printable(SessionsCommand.line(delivery))) }
+                    }
+                    continue
+                }
                 if options.json {
                     try Output.json(event)
                 } else {
@@ -160,6 +175,20 @@ extension SessionCommand {
                     try Output.line(Table.printable(words.joined(separator: ": ")))
                 }
             }
+        }
+    }
+
+    /// What a session's outputs get, as it was told last.
+    struct Deliveries {
+        private var told: [JSONValue]
+
+        init(_ told: [JSONValue]) { self.told = told }
+
+        /// What is to be told of a session's state: nothing while it gets nothing, which has an event of its own.
+        mutating func news(in state: JSONValue?) -> [JSONValue]? {
+            guard let resolved = state?["resolved"]?.array, !resolved.isEmpty, resolved != told else { return nil }
+            told = resolved
+            return resolved
         }
     }
 
@@ -215,6 +244,10 @@ extension SessionCommand {
                 had, the session goes on as it was.
 
                 With --json: {"active", "dropped"}, the options that the new camera has not.
+
+                EXAMPLES:
+                  camerabus session switch $id
+                  camerabus session switch $id cam1
                 """)
 
         @OptionGroup var options: GlobalOptions
@@ -249,10 +282,6 @@ extension SessionCommand {
 
                 With --json: the answer of session.configure.
 
-
-                EXAMPLES:
-                  camerabus session switch $id
-                  camerabus session switch $id cam1
                 EXAMPLES:
                   camerabus session configure $id '{"preset": "1280x720"}'
                   camerabus session configure $id '{"setOutput": {"output": "videoData", "width": 320}}'
