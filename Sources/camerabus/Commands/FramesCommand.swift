@@ -98,8 +98,7 @@ struct FramesCommand: BusCommand {
             ).run(client)
         }
         try await Naming.check(device, client, timeout: timeout)
-        let frames = try await client.frames(
-            device, rendition, shared: shared, silence: Self.patience(timeout, rendition), timeout: timeout)
+        let frames = try await subscribe(client)
         var first: Int64?
         var lost: UInt64 = 0
         // Overwritten since the last frame that was delivered.
@@ -142,6 +141,23 @@ struct FramesCommand: BusCommand {
 
     static func interruption(_ count: Int, of number: Int?) -> String {
         "Interrupted after \(number.map { "\(count) of \($0)" } ?? "\(count)") \((number ?? count) == 1 ? "frame" : "frames")."
+    private func subscribe(_ client: Client) async throws -> Frames {
+        do {
+            return try await client.frames(
+                device, rendition, shared: shared, silence: Self.patience(timeout, rendition), timeout: timeout)
+        } catch {
+            guard error.reason == .deviceNotFound,
+                let rigs = try? await client.rigs(timeout: timeout),
+                rigs.contains(where: { $0["name"]?.string == device })
+            else { throw error }
+            throw ClientError.refused(
+                BusError(
+                    .deviceNotFound,
+                    "\(device) is a rig: add --set for the frames of its devices, or name one of them.",
+                    ["device": .string(device)]))
+        }
+    }
+
     }
 
     // False: its pixels were overwritten.
