@@ -54,6 +54,24 @@ import Testing
         #expect(throws: Never.self) { try Camerabus.command(Array(words.dropFirst())) }
     }
 
+    @Test func `what keeps a device that gave frames is told once, and waited for`() {
+        var waiting = Waiting("cam0")
+        let gone = ClientError.refused(BusError(.deviceDisconnected, "cam0 is disconnected.", [:]))
+        let wrong = ClientError.refused(BusError(.formatUnsupported, "", [:]))
+        #expect(waiting.note(of: gone, hasGiven: false) == nil)
+        #expect(waiting.note(of: wrong, hasGiven: true) == nil)
+        #expect(waiting.note(of: ClientError.silent("nothing"), hasGiven: true) == nil)
+        let note = "deviceDisconnected: cam0 is disconnected. Waiting for cam0."
+        #expect(!waiting.hasLasted(.zero))
+        #expect(waiting.note(of: gone, hasGiven: true, now: 1_000_000_000) == note)
+        #expect(waiting.note(of: gone, hasGiven: true, now: 3_000_000_000) == "")
+        #expect(
+            !waiting.hasLasted(.seconds(3), now: 3_999_999_999) && waiting.hasLasted(.seconds(3), now: 4_000_000_000))
+        waiting.end()
+        #expect(!waiting.hasLasted(.zero))
+        #expect(waiting.note(of: gone, hasGiven: true) == note)
+    }
+
     @Test func `what a session gets is told when it is something else`() {
         var deliveries = SessionCommand.Deliveries([["topic": "a/"]])
         #expect(deliveries.news(in: ["resolved": [["topic": "a/"]]]) == nil)

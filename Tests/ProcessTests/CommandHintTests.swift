@@ -17,5 +17,29 @@ extension ProcessTests {
             #expect(after.standardOutput == "cam0: MJPG 640x480 at 15 frames/s\n", "\(after)")
             try await bus.stop()
         }
+
+        @Test func `frames go on when the camera is back, and end in time when it is not`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let program = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "30"])
+            let lines = { program.standardOutput.split(separator: "\n").count }
+            try await eventually { lines() > 2 }
+            #expect(try await bus.run("camerabus", ["fault", "cam0", "unplug"]).status == 0)
+            try await eventually { program.standardError.contains("Waiting for cam0.") }
+            #expect(program.standardError.hasPrefix("deviceDisconnected: "), "\(program.standardError)")
+            let count = lines()
+            #expect(try await bus.run("camerabus", ["fault", "cam0", "replug"]).status == 0)
+            try await eventually { lines() > count + 2 }
+            program.process.send(SIGINT)
+            let result = try await program.end()
+            #expect(result.status == 130, "\(result)")
+            #expect(result.standardError.split(separator: "\n").count == 1, "\(result)")
+
+            let brief = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "3"])
+            try await eventually { brief.standardOutput.split(separator: "\n").count > 2 }
+            #expect(try await bus.run("camerabus", ["fault", "cam0", "unplug"]).status == 0)
+            let end = try await brief.end()
+            #expect(end.status == 4 && end.standardError.contains("deviceDisconnected: "), "\(end)")
+            try await bus.stop()
+        }
     }
 }

@@ -26,7 +26,8 @@ struct FramesCommand: BusCommand {
             With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how             many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with             'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
 
             When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
-            with status 130. Either way no file is left half-written.
+            with status 130. Either way no file is left half-written. A camera that is unplugged, taken by another program or started anew after it \
+            has given frames is waited for just so long; why is told on standard error.
 
             EXAMPLES:
               camerabus frames cam0
@@ -106,7 +107,19 @@ struct FramesCommand: BusCommand {
         var count = 0
         do {
             while count < number ?? .max {
-                var frame = try await frames.next()
+        var waiting = Waiting(device)
+                var frame: Frame
+                do {
+                    frame = try await frames.next()
+                } catch {
+                    guard let note = waiting.note(of: error, hasGiven: first != nil) else { throw error }
+                    if !note.isEmpty { Output.note(Table.printable(note)) }
+                    if waiting.hasLasted(Self.patience(timeout, rendition)) {
+                        throw Failure(status: ExitStatus.timedOut, description: "\(device) has not come back in time.")
+                    }
+                    continue
+                }
+                waiting.end()
                 frame.lost += missed
                 let start = first ?? frame.header.monotonic
                 if first == nil, output == nil, !options.json { try Output.line(Self.titles) }
