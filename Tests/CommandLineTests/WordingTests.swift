@@ -80,6 +80,19 @@ import Testing
         #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == nil)
     }
 
+    @Test func `help has no runs of blanks within a line`() {
+        func check(_ command: any ParsableCommand.Type) {
+            let configuration = command.configuration
+            for line in configuration.discussion.split(separator: "\n") {
+                let text = line.drop { $0 == " " }
+                // What is that long is no row of a table.
+                #expect(text.count < 120 || !text.contains("   "), "\(command): \(text)")
+            }
+            configuration.subcommands.forEach(check)
+        }
+        check(Camerabus.self)
+    }
+
     @Test func `who calls methods reads of methods`() {
         let message = "Lock cam0 first (device.lock)."
         #expect(text(.lockRequired, message, [:], "call") == "lockRequired: \(message)")

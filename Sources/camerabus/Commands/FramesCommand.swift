@@ -23,7 +23,9 @@ struct FramesCommand: BusCommand {
 
             With --shared the pixels are read from memory that all readers on this machine share, where the bus has it: the same frames, for a fraction of the work. A frame that was overwritten before it was written out counts as lost.
 
-            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how             many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with             'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
+            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how \
+            many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with \
+            'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
 
             When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
             with status 130. Either way no file is left half-written. A camera that is unplugged, taken by another program or started anew after it \
@@ -105,9 +107,9 @@ struct FramesCommand: BusCommand {
         // Overwritten since the last frame that was delivered.
         var missed: UInt64 = 0
         var count = 0
+        var waiting = Waiting(device)
         do {
             while count < number ?? .max {
-        var waiting = Waiting(device)
                 var frame: Frame
                 do {
                     frame = try await frames.next()
@@ -139,21 +141,6 @@ struct FramesCommand: BusCommand {
         if output != nil, lost > 0 { Output.note("\(count) frames; \(lost) between them came too late or were lost.") }
     }
 
-    // Whoever may not see cameras yet asks by trying, and waits.
-    private func noteWhoIsAsked(_ client: Client) async throws {
-        guard client.greeting.authorization["video"] == "notDetermined",
-            try await client.authorization(timeout: timeout)["video"] == "notDetermined"
-        else { return }
-        Output.note(
-            "You may not see cameras yet, and an administrator is being asked: 'camerabus allow \(client.greeting.uid) video' "
-                + "lets the frames come. 'camerabus ask video --reason TEXT' says what for.")
-    }
-
-    /// Something is to be made of it that an interruption leaves incomplete.
-    private var isSeries: Bool { output?.isStandardOutput == false || number != nil }
-
-    static func interruption(_ count: Int, of number: Int?) -> String {
-        "Interrupted after \(number.map { "\(count) of \($0)" } ?? "\(count)") \((number ?? count) == 1 ? "frame" : "frames")."
     private func subscribe(_ client: Client) async throws -> Frames {
         do {
             return try await client.frames(
@@ -171,6 +158,21 @@ struct FramesCommand: BusCommand {
         }
     }
 
+    // Whoever may not see cameras yet asks by trying, and waits.
+    private func noteWhoIsAsked(_ client: Client) async throws {
+        guard client.greeting.authorization["video"] == "notDetermined",
+            try await client.authorization(timeout: timeout)["video"] == "notDetermined"
+        else { return }
+        Output.note(
+            "You may not see cameras yet, and an administrator is being asked: 'camerabus allow \(client.greeting.uid) video' "
+                + "lets the frames come. 'camerabus ask video --reason TEXT' says what for.")
+    }
+
+    /// Something is to be made of it that an interruption leaves incomplete.
+    private var isSeries: Bool { output?.isStandardOutput == false || number != nil }
+
+    static func interruption(_ count: Int, of number: Int?) -> String {
+        "Interrupted after \(number.map { "\(count) of \($0)" } ?? "\(count)") \((number ?? count) == 1 ? "frame" : "frames")."
     }
 
     // False: its pixels were overwritten.
