@@ -34,6 +34,14 @@ import Testing
                 == "invalidParams: The format: must be one of a device's formats.")
         let gain = BusError.invalidParams("changes[0].controls.gain", "must be an integer")
         #expect(Wording(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
+        let torch = ClientError.refused(
+            BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists what it has.", [:]))
+        #expect(
+            Wording(command: "set", device: "pics").text(torch)
+                == "controlUnsupported: This camera has no torchMode; 'camerabus controls pics' lists what it has.")
+        #expect(
+            text(.sessionNotFound, "There is no session 's'; session.list answers those that there are.", [:], "")
+                == "sessionNotFound: There is no session 's'; 'camerabus sessions' lists those that there are.")
         #expect(
             Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
     }

@@ -18,6 +18,27 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `refusals name what is meant, and commands that help`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let made = try await bus.run("camerabus", ["rigs", "set", "tri", "cam0", "cam1"])
+            #expect(made.status == 0, "\(made)")
+            for (arguments, words) in [
+                (["frames", "tri"], "deviceNotFound: tri is a rig: add --set"),
+                (["rigs", "set", "tri", "cam0", "cam9"], "There are: cam0, cam1.\n"),
+                (["session", "create", "cam0", "--priority", "5000"], "invalidParams: priority: must be "),
+                (["session", "create", "cam0", "--output", "audioData"], ": An audioData output can't be added"),
+                (["session", "show", "none"], "; 'camerabus sessions' lists"),
+                (["set", "cam0", "nope=1"], "; 'camerabus controls cam0' lists"),
+            ] {
+                let result = try await bus.run("camerabus", arguments)
+                #expect(result.status == 1 && result.standardError.contains(words), "\(arguments): \(result)")
+            }
+            let script = try await bus.run(
+                "camerabus", ["fault", "cam0", "--script", "-"], input: Array(#"[{"at": "x", "fault": "stall"}]"#.utf8))
+            #expect(script.status == 1 && script.standardError.contains("script[0].at: "), "\(script)")
+            try await bus.stop()
+        }
+
         @Test func `frames go on when the camera is back, and end in time when it is not`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let program = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "30"])

@@ -6,8 +6,10 @@ import JSON
 struct Wording {
     /// The command that was typed: `format`.
     private let command: String
+    /// The device that it is about.
+    private let device: String?
 
-    init(command: String) { self.command = command }
+    init(command: String, device: String? = nil) { (self.command, self.device) = (command, device) }
 
     func text(_ error: ClientError) -> String {
         switch error {
@@ -45,8 +47,10 @@ struct Wording {
         case .deviceNotFound:
             return error.message
         case .controlUnsupported:
-            guard let device else { return error.message }
+            guard let device = device ?? self.device else { return error.message }
             return Self.beforeSemicolon(error.message) + "; 'camerabus controls \(device)' lists what it has."
+        case .sessionNotFound:
+            return Self.beforeSemicolon(error.message) + "; 'camerabus sessions' lists those that there are."
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) With --nearest the nearest is taken."
@@ -88,16 +92,16 @@ struct Wording {
         }
     }
 
-    private static func beforeSemicolon(_ message: String) -> Substring { message.prefix { $0 != ";" } }
-}
-
-/// What the bus gave instead of what was asked for.
     private func subject(_ path: String) -> String {
         guard !path.isEmpty else { return "" }
         // What the protocol calls steps is a script here.
         return command == "fault" && path.hasPrefix("steps") ? "script\(path.dropFirst(5)): " : "\(path): "
     }
 
+    private static func beforeSemicolon(_ message: String) -> Substring { message.prefix { $0 != ";" } }
+}
+
+/// What the bus gave instead of what was asked for.
 enum Adjustments {
     static func note(_ answer: JSONValue) {
         for adjusted in answer["adjusted"]?.array ?? [] { Output.note("adjusted: \(line(adjusted))") }
