@@ -62,5 +62,19 @@ extension ProcessTests {
             #expect(end.status == 4 && end.standardError.contains("deviceDisconnected: "), "\(end)")
             try await bus.stop()
         }
+
+        @Test func `a replay whose file is missing says so`() async throws {
+            let bus = try await BusHarness(
+                virtual: nil, configuration: "[devices]\nhardware = false\n",
+                arguments: ["--replay", "/nonexistent/nosuch.mp4"])
+            try await bus.wait(for: "state/device/nosuch/") {
+                $0?["error"]?["message"]?.string?.contains("its file is missing") == true
+            }
+            let frames = try await bus.run("camerabus", ["frames", "nosuch", "--timeout", "5"])
+            #expect(frames.status != 0 && frames.standardError.contains("its file is missing"), "\(frames)")
+            let session = try await bus.run("camerabus", ["session", "create", "nosuch", "--start"])
+            #expect(session.standardError.contains("its file is missing"), "\(session)")
+            try await bus.stop()
+        }
     }
 }
