@@ -34,7 +34,9 @@ public enum Arbiter {
         let isOther = current?.format != setting?.format || current?.frameDuration != setting?.frameDuration
         return ArbiterDecision(
             setting: setting, isChange: isOther && ranked.contains { $0.party.kind == .session }, verdicts: verdicts,
-            explanation: explanation)
+            explanation: explanation,
+            forecast: ArbiterSentences(device: device, table: table, setting: setting, lock: lock, isForecast: true)
+                .sentences(verdicts))
     }
 }
 

@@ -63,6 +63,28 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a session that is run tells its new topics; one that is not says what would be`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let program = try bus.start("camerabus", ["session", "run", "cam0", "--preset", "640x480"])
+            try await eventually { program.standardError.contains("frame/cam0/") }
+            let id = try #require(program.standardOutput.split(separator: "\n").first.map(String.init))
+            #expect(program.standardError.contains("cam0 streams 640x480"), "\(program.standardError)")
+            let switched = try await bus.run("camerabus", ["session", "switch", id, "cam1"])
+            #expect(switched.standardOutput == "cam1\n", "\(switched)")
+            try await eventually { program.standardOutput.contains("videoData: frame/cam1/") }
+            #expect(try await bus.run("camerabus", ["fault", "cam1", "unplug"]).status == 0)
+            try await eventually { program.standardOutput.contains("wasInterrupted") }
+            let away = try await bus.run("camerabus", ["session", "show", id])
+            #expect(!away.standardOutput.contains("cam1 streams"), "\(away)")
+            let stopped = try await bus.run("camerabus", ["session", "create", "cam0"])
+            #expect(stopped.standardError.contains("cam0 would stream "), "\(stopped)")
+            let devices = try await bus.run("camerabus", ["devices"]).standardOutput
+            #expect(devices.contains("POSITION") && devices.contains(" back ") && devices.contains(" front "))
+            program.process.send(SIGINT)
+            #expect(try await program.end().status == 130)
+            try await bus.stop()
+        }
+
         @Test func `a replay whose file is missing says so`() async throws {
             let bus = try await BusHarness(
                 virtual: nil, configuration: "[devices]\nhardware = false\n",
