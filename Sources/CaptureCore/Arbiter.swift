@@ -37,7 +37,9 @@ public enum Arbiter {
             || current?.isOtherRow(than: setting) ?? false
         return ArbiterDecision(
             setting: setting, isChange: isOther && ranked.contains { $0.party.kind == .session }, verdicts: verdicts,
-            explanation: explanation)
+            explanation: explanation,
+            forecast: ArbiterSentences(device: device, table: table, setting: setting, lock: lock, isForecast: true)
+                .sentences(verdicts))
     }
 }
 

@@ -90,12 +90,17 @@ public struct ArbiterDecision: Hashable, Sendable {
     public var verdicts: [Verdict]
     /// Why, in whole sentences for people.
     public var explanation: [String]
+    /// The same, of what is not so yet: `would stream` in the place of `streams`.
+    public var forecast: [String]
 
-    public init(setting: StreamSetting?, isChange: Bool, verdicts: [Verdict], explanation: [String]) {
+    public init(
+        setting: StreamSetting?, isChange: Bool, verdicts: [Verdict], explanation: [String], forecast: [String]
+    ) {
         self.setting = setting
         self.isChange = isChange
         self.verdicts = verdicts
         self.explanation = explanation
+        self.forecast = forecast
     }
 
     /// What becomes of that one's demand; nil: it has none here.

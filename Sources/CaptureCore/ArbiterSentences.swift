@@ -6,6 +6,8 @@ struct ArbiterSentences {
     let table: FormatTable
     let setting: StreamSetting?
     let lock: CaptureParty?
+    /// It is not so now: the device is not there, or who wants it has not been started.
+    var isForecast = false
 
     /// More names than these are only counted.
     private static let maximumNames = 8
@@ -49,7 +51,7 @@ struct ArbiterSentences {
         }
         let what =
             lock.map { "\(device) is locked by \($0.told) and stays at \(Self.told(setting))" }
-            ?? "\(device) streams \(Self.told(setting))"
+            ?? "\(device) \(isForecast ? "would stream" : "streams") \(Self.told(setting))"
         guard let only = served.first else {
             return verdicts.isEmpty ? "\(what); nobody wants anything else." : "\(what)."
         }

@@ -196,7 +196,9 @@ extension CaptureSession {
     }
 
     static func cannotAddOutput(_ kind: SessionOutput.Kind, _ why: String) -> BusError {
-        BusError(.cannotAddOutput, "A \(kind.rawValue) output can't be added: \(why).", ["why": .string(why)])
+        BusError(
+            .cannotAddOutput, "\(kind == .audioData ? "An" : "A") \(kind.rawValue) output can't be added: \(why).",
+            ["why": .string(why)])
     }
 
     private static func isNoInput(_ device: String, _ path: String) -> BusError {

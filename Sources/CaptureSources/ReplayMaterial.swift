@@ -50,14 +50,23 @@ struct ReplayMaterial {
         duration.flatMap { (0.001...3600).contains($0.seconds) ? $0 : nil }
     }
 
+    private static func error(
+        _ kind: SourceError.Kind, _ operation: String, errno: Int32 = 0, _ message: String, lack: String
+    ) -> SourceError {
+        var error = SourceError(kind, operation: operation, errno: errno, message: message)
+        error.lack = lack
+        return error
+    }
+
     static func look(_ path: String) throws(SourceError) -> (Signature, isFolder: Bool) {
         var status = stat()
         guard stat(path, &status) == 0 else { throw missing(path, errno) }
         let kind = status.st_mode & S_IFMT
         // A pipe or a device could hold up whoever opens it.
         guard kind == S_IFREG || kind == S_IFDIR else {
-            throw SourceError(
-                .disconnected, operation: "open", errno: EINVAL, message: "\(path) is neither a file nor a folder")
+            throw error(
+                .disconnected, "open", errno: EINVAL, "\(path) is neither a file nor a folder",
+                lack: "what it is to play is no movie")
         }
         guard access(path, R_OK) == 0 else { throw missing(path, errno) }
         let signature = Signature(
@@ -67,13 +76,15 @@ struct ReplayMaterial {
     }
 
     private static func missing(_ path: String, _ code: Int32) -> SourceError {
-        SourceError(
-            code == EACCES || code == EPERM ? .notPermitted : .disconnected, operation: "open", errno: code,
-            message: "\(path): \(String(cString: strerror(code)))")
+        error(
+            code == EACCES || code == EPERM ? .notPermitted : .disconnected, "open", errno: code,
+            "\(path): \(String(cString: strerror(code)))",
+            lack: code == ENOENT || code == ENOTDIR ? "its file is missing" : "its file can't be opened")
     }
 
     static func unusable(_ path: String, _ error: MediaError) -> SourceError {
-        SourceError(.disconnected, operation: "replay", message: "\(path) can't be played: \(error)")
+        Self.error(
+            .disconnected, "replay", "\(path) can't be played: \(error)", lack: "its file can't be played")
     }
 
     private static func pictures(in folder: String) throws(SourceError) -> [String] {
@@ -90,7 +101,8 @@ struct ReplayMaterial {
             names.append(name)
         }
         guard !names.isEmpty else {
-            throw SourceError(.disconnected, operation: "replay", message: "\(folder) has no pictures")
+            throw error(
+                .disconnected, "replay", "\(folder) has no pictures", lack: "its folder has no pictures")
         }
         return names.sorted { isBefore($0, $1) }.map { "\(folder)/\($0)" }
     }

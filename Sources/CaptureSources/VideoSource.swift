@@ -31,6 +31,8 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
     public var control: String?
     /// Other programs that have the device, as far as they can be seen: for ``Kind/inUse``.
     public var holders: [DeviceHolder] = []
+    /// What is wrong with what the device is made of, as a part of a sentence: of one that can't be plugged in.
+    public var lack: String?
 
     public init(_ kind: Kind, operation: String, errno: Int32 = 0, message: String, control: String? = nil) {
         self.kind = kind

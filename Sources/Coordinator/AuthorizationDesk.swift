@@ -87,7 +87,7 @@ final class AuthorizationDesk {
                 ["status": .string(AuthorizationStatus.restricted.rawValue), "needed": "control"])
         case .notDetermined:
             message =
-                "Nobody has allowed uid \(uid) \(media.rawValue) yet: 'camerabus ask \(media.rawValue)' asks for it, and "
+                "Nobody has allowed uid \(uid) \(media.rawValue) yet: 'camerabus ask \(media.rawValue) --reason TEXT' asks for it, and "
                 + "'camerabus allow \(uid) \(media.rawValue)', typed by an administrator, allows it."
         case .denied:
             message =

@@ -16,7 +16,7 @@ extension Coordinator {
                 throw .invalidParams("name", "'\(name)' is the name of a device (\(owner))")
             }
             // Kept by what they are for ever: a device may be given another id.
-            let members = try devices(call).compactMap { fleet.workers[$0]?.device.identity.uniqueID }
+            let members = try devices(call, exceptRig: name).compactMap { fleet.workers[$0]?.device.identity.uniqueID }
             let rig = Rig(devices: members, tolerance: call.duration("tolerance"))
             try rigs.set(rig, as: name) { [weak self] isKept in
                 respond(.success(Self.told(isKept, ["rig": self?.rigs.value(of: name) ?? .null])))
@@ -39,10 +39,12 @@ extension Coordinator {
     }
 
     /// The devices that `devices` names, by themselves or by rigs; each once.
-    func devices(_ call: Call) throws(BusError) -> [String] {
+    ///
+    /// - Parameter rig: one that is no choice where a name is wrong.
+    func devices(_ call: Call, exceptRig rig: String? = nil) throws(BusError) -> [String] {
         var devices: [String] = []
         for (index, name) in call.strings("devices").enumerated() {
-            for device in try self.devices(named: name) {
+            for device in try self.devices(named: name, exceptRig: rig) {
                 guard !devices.contains(device) else {
                     throw .invalidParams("devices[\(index)]", "\(device) is named twice")
                 }
@@ -59,9 +61,9 @@ extension Coordinator {
     /// The device of that id, or the devices of the rig of that name.
     ///
     /// - Throws: `deviceNotFound`.
-    func devices(named name: String) throws(BusError) -> [String] {
+    func devices(named name: String, exceptRig rig: String? = nil) throws(BusError) -> [String] {
         if fleet.workers[name] != nil { return [name] }
         if let devices = try rigs.devices(of: name) { return devices }
-        throw .deviceNotFound(name, known: fleet.deviceIDs + rigs.names)
+        throw .deviceNotFound(name, known: fleet.deviceIDs + rigs.names.filter { $0 != rig })
     }
 }

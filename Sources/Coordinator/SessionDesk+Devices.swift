@@ -152,7 +152,7 @@ extension SessionDesk {
         let device = stage.device
         guard let worker = fleet.workers[device], worker.isConnected else {
             tell(device, isRunning: true)
-            let message = "\(device) is not plugged in; the session goes on by itself when it is back."
+            let message = Self.away(device, fleet.workers[device])
             return deny(claims, device, SessionInterruption(.deviceDisconnected, device: device, message: message))
         }
         guard worker.isRunning, let formats = worker.formats else {
@@ -286,6 +286,14 @@ extension SessionDesk {
         var decision = decide(claims, first.setting ?? worker.setting, party)
         decision.isChange = decision.isChange || first.isChange
         return decision
+    }
+
+    private static func away(_ device: String, _ worker: Worker?) -> String {
+        // What software makes is not plugged in: it says itself what it lacks.
+        if case .replay? = worker?.device.source, let error = worker?.error {
+            return "\(error.message) The session goes on by itself when it is back."
+        }
+        return "\(device) is not plugged in; the session goes on by itself when it is back."
     }
 
     private func interruption(

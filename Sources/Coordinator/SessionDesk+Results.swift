@@ -34,7 +34,7 @@ extension SessionDesk {
         var (resolved, explanation): ([SessionDelivery], [String]) = ([], [])
         for input in session.inputs {
             guard let decision = forecast(session, input.device) else { continue }
-            explanation += decision.explanation
+            explanation += decision.forecast
             if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
                 resolved += session.deliveries(
                     of: input.device, delivery, position: position(input.device),

@@ -66,7 +66,8 @@ final class SessionStage {
     /// Why the device is set so, in sentences for people.
     var explanation: [String] {
         let less = given.map { BandwidthBudget.explanation(of: device, asked: $0.asked, given: $0.given) }
-        return (decision?.explanation ?? []) + (less.map { [$0] } ?? [])
+        let isAway = facts.map { !$0.isConnected || !$0.error.isNull } ?? false
+        return ((isAway ? decision?.forecast : decision?.explanation) ?? []) + (less.map { [$0] } ?? [])
     }
 }
 

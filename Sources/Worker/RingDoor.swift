@@ -114,7 +114,7 @@ final class RingDoor {
 
     private static let unauthorized = BusError(
         .unauthorized,
-        "This user may not see this camera; authorization.status says why, and 'camerabus ask video' asks for it.",
+        "This user may not see this camera; authorization.status says why, and 'camerabus ask video --reason TEXT' asks for it.",
         ["status": "denied", "needed": "video"])
 
     /// All that somebody wants rings of and can't have as things are now: to be called when it may have changed. Each is told its

@@ -15,7 +15,7 @@ extension BusError {
         switch error.kind {
         case .disconnected:
             self.init(
-                .deviceDisconnected, "\(device) is disconnected; plug it in again. (\(detail))",
+                .deviceDisconnected, "\(device) is disconnected; \(error.lack ?? "plug it in again"). (\(detail))",
                 ["device": .string(device)])
         case .inUse:
             // Whose processes can't be looked into are not named.

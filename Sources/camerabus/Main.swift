@@ -70,7 +70,8 @@ enum Main {
         case ClientError.refused(let refusal) where asJSON: Output.note(refusal.json.description)
         case let error as ClientError:
             let name = type(of: command).configuration.commandName ?? ""
-            Output.note(Table.printable(Wording(command: name).text(error)))
+            let device = (command as? any DeviceCommand)?.device
+            Output.note(Table.printable(Wording(command: name, device: device).text(error)))
         default: Output.note("\(error)")
         }
         return status

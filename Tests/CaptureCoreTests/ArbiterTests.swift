@@ -322,6 +322,7 @@ import Testing
             device: "front", formats: ntsc, current: nil, demands: [session("one", .size(vga, rate: duration(1, 30)))])
         #expect(decision.told("one") == "native 640x480 1001/30000")
         #expect(decision.explanation == ["front streams 640x480 YUYV at 29.97/s, for one."])
+        #expect(decision.forecast == ["front would stream 640x480 YUYV at 29.97/s, for one."])
     }
 
     /// Numbers that no camera has bring nothing down.

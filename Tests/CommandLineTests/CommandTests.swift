@@ -34,7 +34,8 @@ import Testing
 
     @Test func `wrong usage has status 2`() async throws {
         let wrong = [
-            ["nonsense"], ["set", "cam0"], ["frames", "cam0", "-n", "0"], ["format", "cam0", "--pixel", "X"],
+            ["nonsense"], ["set", "cam0"], ["frames", "cam0", "-n", "0"],
+            ["format", "cam0", "f1", "--pixel", "X"], ["session", "switch", "s", "cam1", "--to", "cam1"],
             ["name", "cam0"], ["name", "cam0", "front", "--remove"], ["name", "cam0", ""],
             ["format", "cam0", "640"], ["frames", "cam0", "cam1"], ["frames", "cam0", "cam1", "jpeg"],
             ["set", "cam0", "brightness", "10"], ["set", "cam0", "=1"], ["watch", "nonsense"],
@@ -178,12 +179,18 @@ import Testing
             bus.publishFrame("cam0", "gray", header: header, payload: [1, 2, 3, 4])
             return program.standardOutput.split(separator: "\n").count > 1
         }
-        let error = BusError(.deviceDisconnected, "cam0 was unplugged.")
-        bus.publishFrame(
-            "cam0", "gray", header: Announcement.failure(device: "cam0", rendition: "gray", error: error), payload: nil)
+        // What is over by itself is waited for, all else ends it.
+        for error in [BusError(.deviceDisconnected, "It is gone."), BusError(.formatUnsupported, "It is no more.")] {
+            bus.publishFrame(
+                "cam0", "gray", header: Announcement.failure(device: "cam0", rendition: "gray", error: error),
+                payload: nil)
+            try await eventually { program.standardError.contains(error.message) }
+        }
         let result = try await program.end()
         #expect(result.status == 1)
-        #expect(result.standardError == "deviceDisconnected: cam0 was unplugged.\n")
+        #expect(
+            result.standardError
+                == "deviceDisconnected: It is gone. Waiting for cam0.\nformatUnsupported: It is no more.\n")
         let fields = result.standardOutput.split(separator: "\n")[1].split(separator: " ")
         #expect(fields == ["3", "0.000", "GREY", "2x2", "4", "0"])
     }

@@ -34,8 +34,71 @@ import Testing
                 == "invalidParams: The format: must be one of a device's formats.")
         let gain = BusError.invalidParams("changes[0].controls.gain", "must be an integer")
         #expect(Wording(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
+        let torch = ClientError.refused(
+            BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists what it has.", [:]))
+        #expect(
+            Wording(command: "set", device: "pics").text(torch)
+                == "controlUnsupported: This camera has no torchMode; 'camerabus controls pics' lists what it has.")
+        #expect(
+            text(.sessionNotFound, "There is no session 's'; session.list answers those that there are.", [:], "")
+                == "sessionNotFound: There is no session 's'; 'camerabus sessions' lists those that there are.")
         #expect(
             Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
+    }
+
+    @Test(arguments: [
+        ("", "priority", "priority: "), ("fault", "steps[0].at", "script[0].at: "), ("", "", ""),
+        ("", "actions[1].setOutput.width", "actions[1].setOutput.width: "),
+    ])
+    func `what is wrong is told with what it is wrong with`(command: String, path: String, subject: String) {
+        let error = ClientError.refused(.invalidParams(path, "must be a number"))
+        #expect(Wording(command: command).text(error) == "invalidParams: \(subject)must be a number.")
+    }
+
+    @Test func `what asks for permission can be typed as it is told`() throws {
+        let told = Permitting.meaning("notDetermined", uid: 1000, "audio")
+        let words = try #require(told.split(separator: "'").dropFirst().first).split(separator: " ").map(String.init)
+        #expect(words.first == "camerabus")
+        #expect(throws: Never.self) { try Camerabus.command(Array(words.dropFirst())) }
+    }
+
+    @Test func `what keeps a device that gave frames is told once, and waited for`() {
+        var waiting = Waiting("cam0")
+        let gone = ClientError.refused(BusError(.deviceDisconnected, "cam0 is disconnected.", [:]))
+        let wrong = ClientError.refused(BusError(.formatUnsupported, "", [:]))
+        #expect(waiting.note(of: gone, hasGiven: false) == nil)
+        #expect(waiting.note(of: wrong, hasGiven: true) == nil)
+        #expect(waiting.note(of: ClientError.silent("nothing"), hasGiven: true) == nil)
+        let note = "deviceDisconnected: cam0 is disconnected. Waiting for cam0."
+        #expect(!waiting.hasLasted(.zero))
+        #expect(waiting.note(of: gone, hasGiven: true, now: 1_000_000_000) == note)
+        #expect(waiting.note(of: gone, hasGiven: true, now: 3_000_000_000) == "")
+        #expect(
+            !waiting.hasLasted(.seconds(3), now: 3_999_999_999) && waiting.hasLasted(.seconds(3), now: 4_000_000_000))
+        waiting.end()
+        #expect(!waiting.hasLasted(.zero))
+        #expect(waiting.note(of: gone, hasGiven: true) == note)
+    }
+
+    @Test func `what a session gets is told when it is something else`() {
+        var deliveries = SessionCommand.Deliveries([["topic": "a/"]])
+        #expect(deliveries.news(in: ["resolved": [["topic": "a/"]]]) == nil)
+        #expect(deliveries.news(in: ["resolved": []]) == nil && deliveries.news(in: .null) == nil)
+        #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == [["topic": "b/"]])
+        #expect(deliveries.news(in: ["resolved": [["topic": "b/"]]]) == nil)
+    }
+
+    @Test func `help has no runs of blanks within a line`() {
+        func check(_ command: any ParsableCommand.Type) {
+            let configuration = command.configuration
+            for line in configuration.discussion.split(separator: "\n") {
+                let text = line.drop { $0 == " " }
+                // What is that long is no row of a table.
+                #expect(text.count < 120 || !text.contains("   "), "\(command): \(text)")
+            }
+            configuration.subcommands.forEach(check)
+        }
+        check(Camerabus.self)
     }
 
     @Test func `who calls methods reads of methods`() {

@@ -18,6 +18,7 @@ from unittest import mock
 
 import camerabus
 from camerabus import BusGone, BusNotRunning, BusTimeout, CaptureError, Client, DeviceBusy, DeviceNotFound, errors
+from camerabus.sessions import wishes
 from fake_bus import NO_REPLY, BusTestCase
 
 
@@ -66,6 +67,11 @@ class Calls(BusTestCase):
         )
         self.assertIsInstance(asked[2]["lock"], str)
         self.assertEqual(lock.token, "")
+
+    def test_one_output_of_a_session_may_stand_by_itself(self) -> None:
+        for outputs in ("preview", ["preview"]):
+            self.assertEqual(wishes([], outputs, None, 0, None, False), {"outputs": ["preview"]})
+        self.assertEqual(wishes([], {"type": "photo"}, None, 0, None, False), {"outputs": [{"type": "photo"}]})
 
     def test_what_is_missing_is_empty(self) -> None:
         self.bus.methods["device.get"] = lambda params: {"device": {"id": "cam0"}}

@@ -216,7 +216,7 @@ class SessionBase:
 
 def wishes(
     inputs: Sequence[InputWish],
-    outputs: Sequence[OutputWish] | None,
+    outputs: OutputWish | Sequence[OutputWish] | None,
     preset: str | None,
     priority: int,
     name: str | None,
@@ -226,6 +226,8 @@ def wishes(
     params: dict[str, Any] = {}
     if inputs:
         params["inputs"] = [each if isinstance(each, str) else dict(each) for each in inputs]
+    if isinstance(outputs, (str, Mapping)):
+        outputs = [outputs]  # one
     if outputs is not None:
         params["outputs"] = [each if isinstance(each, str) else dict(each) for each in outputs]
     return {**params, **given(preset=preset, priority=priority or None, name=name, detached=detached)}
@@ -382,7 +384,7 @@ class SessionCalls(Opened):
     def session(
         self,
         *inputs: InputWish,
-        outputs: Sequence[OutputWish] | None = None,
+        outputs: OutputWish | Sequence[OutputWish] | None = None,
         preset: str | None = None,
         priority: int = 0,
         name: str | None = None,
@@ -415,7 +417,7 @@ class AsyncSessionCalls(AsyncOpened):
     def session(
         self,
         *inputs: InputWish,
-        outputs: Sequence[OutputWish] | None = None,
+        outputs: OutputWish | Sequence[OutputWish] | None = None,
         preset: str | None = None,
         priority: int = 0,
         name: str | None = None,

@@ -7,7 +7,8 @@ struct DevicesCommand: BusCommand {
         commandName: "devices", abstract: "Lists the devices.",
         discussion: """
             STATE is closed, open, streaming, disconnected, what its worker does (starting, restarting, failed), or the reason why it \
-            can't be used. RATE is in frames a second; a closed device shows what it will open with.
+            can't be used. RATE is in frames a second; a closed device shows what it will open with. POSITION is where it looks: front or back; \
+            'camerabus session switch' goes from the one to the other.
 
             With --json: {"devices": […]}, as device.list answers.
 
@@ -37,13 +38,17 @@ struct DevicesCommand: BusCommand {
     }
 
     static func table(_ devices: [JSONValue]) -> Table {
-        var table = Table("ID", "NAME", "FORMAT", ">RATE", "STATE", "LOCKED BY")
+        var table = Table("ID", "NAME", "FORMAT", ">RATE", "STATE", "POSITION", "LOCKED BY")
         for device in devices {
             table.add(
                 Describing.plain(device["id"]), Describing.plain(device["name"]),
                 Describing.format(device["activeFormat"]), Describing.rate(ofDuration: device["frameDuration"]),
-                Describing.state(device), Describing.holder(device["lock"]?["holder"]))
+                Describing.state(device), position(device), Describing.holder(device["lock"]?["holder"]))
         }
         return table
+    }
+
+    private static func position(_ device: JSONValue) -> String {
+        device["position"] == "unspecified" ? "-" : Describing.plain(device["position"])
     }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import BusClient
 import JSON
 
-struct ExposeCommand: BusCommand {
+struct ExposeCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "expose", abstract: "Exposes a camera for a point of its picture.",
         discussion: """

@@ -2,7 +2,7 @@ import ArgumentParser
 import BusClient
 import JSON
 
-struct FocusCommand: BusCommand {
+struct FocusCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "focus", abstract: "Focuses a camera once at a point of its picture.",
         discussion: """

@@ -6,7 +6,7 @@ struct FormatCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "format", abstract: "Shows or changes the format and the frame rate of a device.",
         discussion: """
-            Without a size and --fps it shows what is active. The change is made whole or not at all. What can't be had just so is refused \
+            Without a size, --pixel and --fps it shows what is active; what is not given stays, if it can. The change is made whole or not at all. What can't be had just so is refused \
             with what is nearest; with --nearest that is taken, and told.
 
             The lock is the one of --lock or $CAMERABUS_LOCK; without one the device is locked for just this change.
@@ -16,6 +16,7 @@ struct FormatCommand: BusCommand {
             EXAMPLES:
               camerabus format cam0 1280x720
               camerabus format cam0 1920x1080 --pixel MJPG --fps 30
+              camerabus format cam0 --pixel MJPG
               camerabus format cam0 --fps 30000/1001
               camerabus format cam0 1900x1000 --nearest --dry-run
             """)
@@ -34,7 +35,7 @@ struct FormatCommand: BusCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The pixel format's four-character code, as 'camerabus formats' shows it: YUYV, NV12, MJPG (default: the best for the size).",
+            "The pixel format's four-character code, as 'camerabus formats' shows it: YUYV, NV12, MJPG (default: the best for the size). Without a size that stays as it is.",
             valueName: "code"), completion: Completing.pixelFormats)
     var pixel: String?
 
@@ -59,29 +60,46 @@ struct FormatCommand: BusCommand {
 
     func validate() throws {
         guard pixel != nil else { return }
-        guard case .size? = size else { throw ValidationError("--pixel goes with a size.") }
+        if case .id? = size { throw ValidationError("The id of a format says its pixel format: leave --pixel out.") }
     }
 
     func run(_ client: Client) async throws {
-        guard size != nil || fps != nil else { return try await show(client) }
+        guard size != nil || pixel != nil || fps != nil else { return try await show(client) }
         try await checkID(client)
-        let change = JSONValue.members([
-            "device": .string(device), "activeFormat": size?.json(pixelFormat: try await code(client)),
-            "frameRate": fps?.json,
-        ])
+        let code = try await self.code(client)
         let mode = nearest ? Client.ConfigurationMode.nearest : .exact
         let answer: JSONValue
         if let token = lock.lock ?? client.defaultLock {
+            let change = try await self.change(client, code)
             answer = try await client.configure([change], lock: token, mode: mode, dryRun: dryRun, timeout: timeout)
         } else {
             answer = try await client.withLock([device], wait: wait.duration, timeout: timeout) { lock in
-                try await client.configure([change], lock: lock.token, mode: mode, dryRun: dryRun, timeout: timeout)
+                let change = try await self.change(client, code)
+                return try await client.configure(
+                    [change], lock: lock.token, mode: mode, dryRun: dryRun, timeout: timeout)
             }
         }
         if options.json { return try Output.json(answer) }
         try Output.line((dryRun ? "would be " : "") + Self.line(device, answer["applied"]?[device]))
         Adjustments.note(answer)
         Keeping.note(answer)
+    }
+
+    /// Under the lock: a pixel format alone keeps the size that is set then.
+    private func change(_ client: Client, _ code: String?) async throws -> JSONValue {
+        var wish = size
+        if wish == nil, code != nil {
+            let active = try await client.device(device, timeout: timeout)["activeFormat"]
+            guard let width = active?["width"]?.integer, let height = active?["height"]?.integer else {
+                throw Failure(
+                    status: ExitStatus.refused,
+                    description: "The size of \(device) is not known yet; give one: \(device) WIDTHxHEIGHT --pixel …")
+            }
+            wish = .size(width: Int(width), height: Int(height))
+        }
+        return .members([
+            "device": .string(device), "activeFormat": wish?.json(pixelFormat: code), "frameRate": fps?.json,
+        ])
     }
 
     /// `format cam0 MJPG` takes a pixel format for the id of a format.
@@ -94,8 +112,7 @@ struct FormatCommand: BusCommand {
         throw Failure(
             status: ExitStatus.refused,
             description: Table.printable(
-                "formatUnsupported: '\(id)' is a pixel format, and goes with a size: "
-                    + "camerabus format \(device) WIDTHxHEIGHT --pixel \(code)"))
+                "formatUnsupported: '\(id)' is a pixel format: camerabus format \(device) --pixel \(code)"))
     }
 
     /// The pixel format as the device spells it, whatever its case.

@@ -23,10 +23,13 @@ struct FramesCommand: BusCommand {
 
             With --shared the pixels are read from memory that all readers on this machine share, where the bus has it: the same frames, for a fraction of the work. A frame that was overwritten before it was written out counts as lost.
 
-            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how             many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with             'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
+            With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how \
+            many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with \
+            'late:'. With -o each frame goes into a file, in whose name %d is the number of the set and %s the device's id; -n counts sets.
 
             When no frame comes for as long as --timeout says (longer for a RATE below that), it ends with status 4; Ctrl-C ends it \
-            with status 130. Either way no file is left half-written.
+            with status 130. Either way no file is left half-written. A camera that is unplugged, taken by another program or started anew after it \
+            has given frames is waited for just so long; why is told on standard error.
 
             EXAMPLES:
               camerabus frames cam0
@@ -98,16 +101,27 @@ struct FramesCommand: BusCommand {
             ).run(client)
         }
         try await Naming.check(device, client, timeout: timeout)
-        let frames = try await client.frames(
-            device, rendition, shared: shared, silence: Self.patience(timeout, rendition), timeout: timeout)
+        let frames = try await subscribe(client)
         var first: Int64?
         var lost: UInt64 = 0
         // Overwritten since the last frame that was delivered.
         var missed: UInt64 = 0
         var count = 0
+        var waiting = Waiting(device)
         do {
             while count < number ?? .max {
-                var frame = try await frames.next()
+                var frame: Frame
+                do {
+                    frame = try await frames.next()
+                } catch {
+                    guard let note = waiting.note(of: error, hasGiven: first != nil) else { throw error }
+                    if !note.isEmpty { Output.note(Table.printable(note)) }
+                    if waiting.hasLasted(Self.patience(timeout, rendition)) {
+                        throw Failure(status: ExitStatus.timedOut, description: "\(device) has not come back in time.")
+                    }
+                    continue
+                }
+                waiting.end()
                 frame.lost += missed
                 let start = first ?? frame.header.monotonic
                 if first == nil, output == nil, !options.json { try Output.line(Self.titles) }
@@ -125,6 +139,23 @@ struct FramesCommand: BusCommand {
             throw error
         }
         if output != nil, lost > 0 { Output.note("\(count) frames; \(lost) between them came too late or were lost.") }
+    }
+
+    private func subscribe(_ client: Client) async throws -> Frames {
+        do {
+            return try await client.frames(
+                device, rendition, shared: shared, silence: Self.patience(timeout, rendition), timeout: timeout)
+        } catch {
+            guard error.reason == .deviceNotFound,
+                let rigs = try? await client.rigs(timeout: timeout),
+                rigs.contains(where: { $0["name"]?.string == device })
+            else { throw error }
+            throw ClientError.refused(
+                BusError(
+                    .deviceNotFound,
+                    "\(device) is a rig: add --set for the frames of its devices, or name one of them.",
+                    ["device": .string(device)]))
+        }
     }
 
     // Whoever may not see cameras yet asks by trying, and waits.

@@ -2,7 +2,7 @@ import ArgumentParser
 import BusClient
 import JSON
 
-struct ResetCommand: BusCommand {
+struct ResetCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset", abstract: "Has a camera focus and expose continuously and in the middle again.",
         discussion: """

@@ -16,7 +16,7 @@ struct SessionCommand: AsyncParsableCommand {
             EXAMPLES:
               camerabus session run cam0 --preset 1280x720
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
-              camerabus session switch $id
+              camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
               camerabus session delete $id
             """,
@@ -135,22 +135,37 @@ extension SessionCommand {
     struct Run: BusCommand {
         static let configuration = CommandConfiguration(
             abstract: "Makes and runs a session until it is interrupted (Ctrl-C), and tells what happens to it.",
-            discussion: "With --json: the answer of session.start, then each event, a line each.")
+            discussion: """
+                When what it gets changes, as by 'camerabus session switch' or 'configure', the new topics are printed.
+
+                With --json: the answer of session.start, then each event, and {"resolved"} when that changes, a line each.
+                """)
 
         @OptionGroup var options: GlobalOptions
         @OptionGroup var wishes: Wishes
 
         func run(_ client: Client) async throws {
             let made = try await client.createSession(wishes.params, timeout: timeout)
-            let events = try await client.watch(["event/session/\(made.id)/"], timeout: timeout)
+            let events = try await client.watch(
+                ["event/session/\(made.id)/", "state/session/\(made.id)/"], timeout: timeout)
             let session = try await client.startSession(made.id, timeout: timeout)
             if options.json {
                 try Output.json(SessionCommand.json(session))
             } else {
                 try SessionCommand.tell(session, options)
             }
+            var deliveries = Deliveries(session.resolved)
             for try await message in events {
                 let event = message.json
+                if message.topic.hasPrefix("state/") {
+                    guard let news = deliveries.news(in: event["value"]) else { continue }
+                    if options.json {
+                        try Output.json(["resolved": .array(news)])
+                    } else {
+                        for delivery in news { try Output.line(Table.printable(SessionsCommand.line(delivery))) }
+                    }
+                    continue
+                }
                 if options.json {
                     try Output.json(event)
                 } else {
@@ -160,6 +175,20 @@ extension SessionCommand {
                     try Output.line(Table.printable(words.joined(separator: ": ")))
                 }
             }
+        }
+    }
+
+    /// What a session's outputs get, as it was told last.
+    struct Deliveries {
+        private var told: [JSONValue]
+
+        init(_ told: [JSONValue]) { self.told = told }
+
+        /// What is to be told of a session's state: nothing while it gets nothing, which has an event of its own.
+        mutating func news(in state: JSONValue?) -> [JSONValue]? {
+            guard let resolved = state?["resolved"]?.array, !resolved.isEmpty, resolved != told else { return nil }
+            told = resolved
+            return resolved
         }
     }
 
@@ -211,19 +240,29 @@ extension SessionCommand {
         static let configuration = CommandConfiguration(
             abstract: "Has a session go on with another camera: from back to front, or from any other to back.",
             discussion: """
-                The id of the camera that it has then is printed. If that one can't be had, the session goes on as it was.
+                'camerabus devices' shows which looks where, as POSITION. The id of the camera that it has then is printed. If that one can't be \
+                had, the session goes on as it was.
 
                 With --json: {"active", "dropped"}, the options that the new camera has not.
+
+                EXAMPLES:
+                  camerabus session switch $id
+                  camerabus session switch $id cam1
                 """)
 
         @OptionGroup var options: GlobalOptions
         @OptionGroup var lock: LockOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
-        @Option(help: ArgumentHelp("That camera.", valueName: "device"), completion: deviceCompletion) var to: String?
+        @Argument(help: "That camera.", completion: deviceCompletion) var device: String?
+        @Option(help: ArgumentHelp("The same.", valueName: "device"), completion: deviceCompletion) var to: String?
+
+        func validate() throws {
+            if device != nil, to != nil { throw ValidationError("The camera is named twice.") }
+        }
 
         func run(_ client: Client) async throws {
             let (session, dropped) = try await client.switchCamera(
-                ofSession: session, to: to, lock: lock.lock, timeout: timeout)
+                ofSession: session, to: device ?? to, lock: lock.lock, timeout: timeout)
             let active = session.state["inputs"]?.array?.first?["device"] ?? .null
             if options.json { return try Output.json(["active": active, "dropped": .array(dropped)]) }
             try Output.line(Describing.plain(active))

@@ -2,7 +2,7 @@ import ArgumentParser
 import BusClient
 import JSON
 
-struct SetCommand: BusCommand {
+struct SetCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "set", abstract: "Changes controls of a device, all of them or none.",
         discussion: """

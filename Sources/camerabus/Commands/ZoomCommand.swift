@@ -2,7 +2,7 @@ import ArgumentParser
 import BusClient
 import JSON
 
-struct ZoomCommand: BusCommand {
+struct ZoomCommand: DeviceCommand {
     static let configuration = CommandConfiguration(
         commandName: "zoom", abstract: "Zooms a camera smoothly.",
         discussion: """

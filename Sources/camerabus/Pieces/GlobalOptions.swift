@@ -60,6 +60,12 @@ extension BusCommand {
     var timeout: Duration { options.timeout.duration }
 }
 
+/// A command about a device.
+protocol DeviceCommand: BusCommand {
+    /// Its id.
+    var device: String { get }
+}
+
 /// What all commands that name a device say of it.
 let deviceHelp: ArgumentHelp = "The device's id, as 'camerabus devices' lists it."
 

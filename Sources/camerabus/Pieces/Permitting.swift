@@ -53,7 +53,7 @@ enum Permitting {
         case "authorized": "allowed"
         case "denied": "refused by an administrator ('camerabus allow \(uid) \(media)', typed by one, allows it)"
         case "restricted": "refused by the configuration ([permission] in camerabus.toml)"
-        case "notDetermined": "not decided ('camerabus ask \(media)' asks for it)"
+        case "notDetermined": "not decided ('camerabus ask \(media) --reason TEXT' asks for it)"
         default: status ?? "-"
         }
     }

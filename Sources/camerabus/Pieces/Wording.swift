@@ -6,8 +6,10 @@ import JSON
 struct Wording {
     /// The command that was typed: `format`.
     private let command: String
+    /// The device that it is about.
+    private let device: String?
 
-    init(command: String) { self.command = command }
+    init(command: String, device: String? = nil) { (self.command, self.device) = (command, device) }
 
     func text(_ error: ClientError) -> String {
         switch error {
@@ -45,12 +47,14 @@ struct Wording {
         case .deviceNotFound:
             return error.message
         case .controlUnsupported:
-            guard let device else { return error.message }
+            guard let device = device ?? self.device else { return error.message }
             return Self.beforeSemicolon(error.message) + "; 'camerabus controls \(device)' lists what it has."
+        case .sessionNotFound:
+            return Self.beforeSemicolon(error.message) + "; 'camerabus sessions' lists those that there are."
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) With --nearest the nearest is taken."
-        case .invalidParams: return Self.invalid(error)
+        case .invalidParams: return invalid(error)
         case .methodNotFound:
             return command == "call"
                 ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists those that there are."
@@ -71,20 +75,27 @@ struct Wording {
 
     private func locking(_ device: String) -> String { "'camerabus lock \(device) -- COMMAND'" }
 
-    /// Without the path within the request: `changes[0].controls.gain` is gain.
-    private static func invalid(_ error: BusError) -> String {
+    /// What is wrong, and with what: `changes[0].controls.gain` is gain, and what an option says is that option.
+    private func invalid(_ error: BusError) -> String {
         guard let why = error.data["why"]?.string, let path = error.data["path"]?.string else { return error.message }
         let members = path.split(separator: ".").map { $0.prefix { $0 != "[" } }
         if let index = members.firstIndex(of: "controls"), index + 1 < members.count {
             return "\(members[(index + 1)...].joined(separator: ".")) \(why)."
         }
         let last = members.last.map(String.init) ?? ""
-        switch last {
+        // An action is typed as it goes over the bus.
+        switch members.first == "actions" || members.first == "action" ? "" : last {
         case "activeFormat", "pixelFormat", "width", "height": return "The format: \(why)."
         case "frameRate": return "--fps \(why)."
         case "lock", "wait", "lease", "note": return "--\(last) \(why)."
-        default: return "\(why)."
+        default: return "\(subject(path))\(why)."
         }
+    }
+
+    private func subject(_ path: String) -> String {
+        guard !path.isEmpty else { return "" }
+        // What the protocol calls steps is a script here.
+        return command == "fault" && path.hasPrefix("steps") ? "script\(path.dropFirst(5)): " : "\(path): "
     }
 
     private static func beforeSemicolon(_ message: String) -> Substring { message.prefix { $0 != ";" } }
