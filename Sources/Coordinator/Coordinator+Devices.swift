@@ -76,11 +76,12 @@ extension Coordinator {
             return locks.table.lock(on: worker.device.id) != nil || (worker.counters["subscriptions"]?.integer ?? 0) > 0
         }
         fleet.setDevices(roster.devices(wishes), isComplete: isComplete, removed: removed)
+        // Before any device is set for a session whose user may not have it any more.
+        endUnauthorized()
         if isComplete {
             locks.keepOnly(Set(fleet.deviceIDs))
             sessions.devicesKnown()
         }
-        endUnauthorized()
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
         let uniqueIDs = Set(fleet.workers.values.map(\.device.identity.uniqueID))

@@ -61,13 +61,9 @@ extension SessionDesk {
     }
 
     private func end(_ entry: Entry, _ error: BusError) {
-        let id = entry.session.id
-        do throws(BusError) { try stop(id) } catch {
-            return logger.error(
-                "a session can't be stopped", metadata: ["session": "\(id)", "error": "\(error.message)"])
-        }
+        // Before those who wait for an answer get one.
         entry.error = error
-        update(entry, [.runtimeError(error)])
+        halt(entry, also: [.runtimeError(error)])
     }
 }
 

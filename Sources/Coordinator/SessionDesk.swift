@@ -191,7 +191,9 @@ final class SessionDesk {
         var session = before
         try body(&session)
         guard session != before else { return }
-        if isChecked, before.run.isActive { try checkBandwidth(session) }
+        // Whatever has come to it meanwhile: a session without inputs has nothing that anybody may not have.
+        if session.run.isActive, refusal(session) != nil { _ = session.run.waitForAuthorization() }
+        if isChecked, before.run.isActive, session.run.isActive { try checkBandwidth(session) }
         entry.session = session
         guard save() else {
             entry.session = before
@@ -202,7 +204,9 @@ final class SessionDesk {
         entry.renditions = entry.renditions.filter { entry.session.input($0.key) != nil }
         update(entry, [])
         for device in devices.sorted() { review(device) }
-        if entry.session.run.state == .waitingForAuthorization, refusal(entry.session) == nil { go(entry) }
+        if entry.session.run.state == .waitingForAuthorization {
+            if let error = refusal(entry.session) { refuse(entry, error) } else { go(entry) }
+        }
         settle(entry)
     }
 
@@ -210,13 +214,7 @@ final class SessionDesk {
     func start(_ id: String) throws(BusError) {
         let entry = try entry(id)
         entry.error = nil
-        try change(id) { session in
-            let isNew = session.run.start()
-            if isNew, refusal(session) != nil { _ = session.run.waitForAuthorization() }
-        }
-        if let error = refusal(entry.session), entry.session.run.state == .waitingForAuthorization {
-            return refuse(entry, error)
-        }
+        try change(id) { session in _ = session.run.start() }
         if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
     }
 
@@ -229,6 +227,18 @@ final class SessionDesk {
         entry.renditions = [:]
         endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
         update(entry, told)
+    }
+
+    /// Stops it, whether that can be written now or later.
+    func halt(_ entry: Entry, also events: [SessionRun.Event]) {
+        let told = entry.session.run.stop()
+        entry.places = [:]
+        entry.renditions = [:]
+        endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
+        update(entry, told + events)
+        save()
+        reviewAll(entry)
+        settle(entry)
     }
 
     func delete(_ id: String) throws(BusError) {

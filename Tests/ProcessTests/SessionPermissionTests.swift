@@ -107,6 +107,17 @@ extension ProcessTests {
             let removed = try await run("configure", session, #"{"removeInput": "cam1"}"#)
             #expect(removed.status == 0, "\(removed)")
             #expect(try state(bus, session)?["state"] == "running")
+            // Nor does one that runs without any get a camera by being changed.
+            let wish = #"{"device": "cam0", "activeFormat": {"width": 640, "height": 480}}"#
+            let added = try await run("configure", session, #"{"addInput": \#(wish)}"#)
+            #expect(added.status == 0, "\(added)")
+            #expect(try state(bus, session)?["state"] == "waitingForAuthorization")
+            let before = try call(bus, "device.get", ["device": "cam0"])["device"]
+            let other = try call(bus, "session.create", ["inputs": ["cam1"]])["session"] ?? .null
+            #expect(try call(bus, "session.start", ["session": other])["state"]?["state"] == "running")
+            let after = try call(bus, "device.get", ["device": "cam0"])["device"]
+            #expect(after?["isStreaming"] == false && after?["isOpen"] == false)
+            #expect(after?["activeFormat"] == before?["activeFormat"])
             #expect(try await run("stop", session).status == 0)
             #expect(try await run("delete", session).status == 0)
             try await bus.stop()
