@@ -158,7 +158,9 @@ extension Coordinator {
     func endUnauthorized() {
         locks.endUnauthorized { [self] in isUnauthorized($0, $1) }
         sessions.permissionChanged()
-        exposures.endUnauthorized { [self] in isUnauthorized($0, [$1]) }
+        exposures.endUnauthorized { [self] holder, uniqueID in
+            fleet.worker(of: uniqueID).map { isUnauthorized(holder, [$0.device.id]) } ?? false
+        }
         endUnauthorizedZooms()
         sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }

@@ -32,12 +32,14 @@ extension Coordinator {
                 }
                 // A newer one is in force, whatever it wants.
                 self.exposures.cancel(worker)
-                let canLock = worker.status["supports"]?["exposureMode"]?.array?.contains("locked") ?? false
+                let holder = self.holder(call.caller)
+                // Who lost the right to it meanwhile has nothing locked later on.
+                let canLock =
+                    worker.status["supports"]?["exposureMode"]?.array?.contains("locked") ?? false
+                    && !self.isUnauthorized(holder, [worker.device.id])
                 members["willLock"] = .bool(wantsLock && canLock)
                 respond(.success(.object(members)))
-                if wantsLock, canLock {
-                    self.exposures.begin(worker, caller: self.holder(call.caller), fence: fence)
-                }
+                if wantsLock, canLock { self.exposures.begin(worker, caller: holder, fence: fence) }
             }
         }
     }

@@ -81,8 +81,8 @@ final class ExposureDesk {
     }
 
     /// Who may not change a device any more has nothing locked there later on.
-    func endUnauthorized(_ isUnauthorized: (_ caller: LockHolder, _ device: String) -> Bool) {
-        for (uniqueID, wish) in wishes where isUnauthorized(wish.caller, wish.device) {
+    func endUnauthorized(_ isUnauthorized: (_ caller: LockHolder, _ uniqueID: String) -> Bool) {
+        for (uniqueID, wish) in wishes where isUnauthorized(wish.caller, uniqueID) {
             loop.cancel(wish.timer)
             wishes[uniqueID] = nil
         }
