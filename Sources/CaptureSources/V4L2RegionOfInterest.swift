@@ -32,14 +32,28 @@ struct V4L2RegionOfInterest {
     /// nil where the driver has no such region, or doesn't say how large it can be.
     init?(_ device: any V4L2Device, controls: [CaptureControl]) throws(V4L2Error) {
         guard controls.contains(where: { $0.id == Self.rectangleID }),
-            let automatic = try device.control(id: Self.automaticID), automatic.kind == .bitmask,
-            let whole = try device.rectangle(control: Self.rectangleID, .maximum), whole.width > 1, whole.height > 1
+            let automatic = try Self.ifRead({ () throws(V4L2Error) in try device.control(id: Self.automaticID) }),
+            automatic.kind == .bitmask,
+            let whole = try Self.ifRead({ () throws(V4L2Error) in
+                try device.rectangle(control: Self.rectangleID, .maximum)
+            }), whole.width > 1, whole.height > 1
         else { return nil }
         functions = Function.allCases.filter { automatic.maximum & $0.rawValue != 0 }
         guard !functions.isEmpty else { return nil }
         self.automatic = automatic
         self.whole = whole
-        least = try device.rectangle(control: Self.rectangleID, .minimum) ?? whole
+        least =
+            try Self.ifRead { () throws(V4L2Error) in try device.rectangle(control: Self.rectangleID, .minimum) }
+            ?? V4L2Rectangle(left: whole.left, top: whole.top, width: 1, height: 1)
+    }
+
+    /// nil where the driver fails to read it: cameras answer for some of their controls only in some modes, and go without them else.
+    private static func ifRead<Value>(_ body: () throws(V4L2Error) -> Value?) throws(V4L2Error) -> Value? {
+        do throws(V4L2Error) {
+            return try body()
+        } catch  where error.errno != ENODEV {
+            return nil
+        }
     }
 
     var controls: [CaptureControl] {
@@ -54,8 +68,11 @@ struct V4L2RegionOfInterest {
     }
 
     func values(_ device: any V4L2Device) throws(V4L2Error) -> [String: ControlValue] {
-        guard let region = try device.rectangle(control: Self.rectangleID, .current) else { return [:] }
-        let mask = try mask(device)
+        guard
+            let region = try Self.ifRead({ () throws(V4L2Error) in
+                try device.rectangle(control: Self.rectangleID, .current)
+            }), let mask = try Self.ifRead({ () throws(V4L2Error) in try mask(device) })
+        else { return [:] }
         var values: [String: ControlValue] = [:]
         for function in functions {
             let counts = mask & function.rawValue != 0
