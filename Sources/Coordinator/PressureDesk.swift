@@ -1,6 +1,7 @@
 import BusServer
 import CaptureCore
 import JSON
+import LinuxIO
 import Logging
 
 /// Knows of each device how much pressure it is under, from the machine's and its own, and whether it has to stop for that.
@@ -35,8 +36,16 @@ final class PressureDesk {
 
     func begin() { watch?.begin() }
 
-    /// Looks now: something is about to start.
-    func look() { watch?.read() }
+    /// Looks now: something is about to start. Sensors are slow to read, and whoever starts much doesn't have them read each time.
+    func look() {
+        let now = MonotonicClock.now()
+        if let lastLook, now - lastLook < Self.lookInterval { return }
+        lastLook = now
+        watch?.read()
+    }
+
+    private static let lookInterval: Int64 = 1_000_000_000
+    private var lastLook: Int64?
 
     /// Of the machine; nil: it is not watched.
     var machine: SystemPressureState? { watch?.state }

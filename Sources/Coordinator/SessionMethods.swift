@@ -100,8 +100,10 @@ extension Coordinator {
             let entry = try ownSession(call)
             askFor(call.caller, entry.session)
             try using(call.string("lock"), entry) { () throws(BusError) in
-                if !entry.session.run.isActive { try sessions.checkBandwidth(entry.session) }
-                pressures.look()
+                if !entry.session.run.isActive {
+                    try sessions.checkBandwidth(entry.session)
+                    pressures.look()
+                }
                 try sessions.start(entry.session.id)
             }
             if call.string("lock") != nil { sessions.reviewAll(entry) }
