@@ -7,7 +7,7 @@ import math
 from typing import Any, Callable
 
 from .core import Call, Core
-from .errors import BusTimeout, CaptureError, FormatUnsupported, SessionNotFound, SessionNotRunning
+from .errors import BusTimeout, CaptureError, FormatUnsupported, SessionNotFound, SessionNotRunning, Unauthorized
 from .following import Feed
 from .frame import Frame
 from .steps import Steps, Wait, deadline, is_over
@@ -153,9 +153,10 @@ class SessionFeed(Feed[Frame]):
             return None
         try:
             return self._choose(self._state)
-        except SessionNotRunning as error:
+        except (SessionNotRunning, Unauthorized) as error:
             self.last_error = error
-            if self._errors == "raise" or not self._state.get("interruption"):
+            goes_on = self._state.get("interruption") or self._is("waitingForAuthorization")
+            if self._errors == "raise" or not goes_on:
                 raise
             return None
 

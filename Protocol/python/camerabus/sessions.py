@@ -166,7 +166,7 @@ class SessionBase:
     ) -> SessionFeed:
         def choose(value: Any) -> tuple[str, str]:
             state = read(SessionState, value)
-            if state.error:
+            if not state.wanted and state.error:
                 raise CaptureError.from_header(state.error)
             if not state.wanted:
                 raise SessionNotRunning("The session is not started.", {"session": self.id})
