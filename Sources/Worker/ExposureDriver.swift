@@ -97,7 +97,7 @@ final class ExposureDriver {
         guard let (time, gain) = ExposureMetering.driven(controls) else { return nil }
         let duration = now.configuration.frameDuration
         let frame = min(
-            max(duration.map { Int64($0.seconds * 1_000_000_000) } ?? 33_333_333, 1_000_000), 60_000_000_000)
+            max(duration?.nanoseconds ?? 33_333_333, 1_000_000), 60_000_000_000)
         let share = Double(ExposureMetering.end)
         let map = now.cameraControls
         return Task(
