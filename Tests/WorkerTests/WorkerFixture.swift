@@ -210,8 +210,8 @@ final class Subscriber {
     }
 
     /// Subscribes, and answers what came before the subscription was in force for sure.
-    func answers(to topic: String) throws -> [Delivery] {
-        try socket.subscribe(topic)
+    func answers(to topics: String...) throws -> [Delivery] {
+        for topic in topics { try socket.subscribe(topic) }
         var before: [Delivery] = []
         try confirm { before.append($0) }
         return before
