@@ -45,7 +45,7 @@ struct FaultTests {
     func unplugIdle() throws {
         let worker = try fixture()
         _ = try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false && reason($0) == nil }
-        _ = try worker.coordinator.order(.fault(["fault": "unplug", "milliseconds": 300])).get()
+        _ = try worker.coordinator.order(.fault(["fault": "unplug", "milliseconds": 1500])).get()
         _ = try worker.coordinator.waitForStatus("disconnected") { reason($0) == "deviceDisconnected" }
         _ = try worker.coordinator.waitForStatus("connected") { reason($0) == nil }
     }
