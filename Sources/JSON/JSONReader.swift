@@ -15,7 +15,7 @@ extension JSONValue {
     ///
     /// - Parameter maximumDepth: how deeply arrays and objects may be nested; a deeper text is refused before it is parsed.
     public init(parsing bytes: UnsafeRawBufferPointer, maximumDepth: Int = 64) throws(JSONError) {
-        if let plain = PlainJSON.read(bytes, maximumDepth: maximumDepth) {
+        if bytes.count <= PlainJSON.shortBytes, let plain = PlainJSON.read(bytes, maximumDepth: maximumDepth) {
             self = plain
             return
         }

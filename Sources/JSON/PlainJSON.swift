@@ -4,6 +4,10 @@
 /// Whatever is not of that kind is left to the parser, right or wrong: what a text means, and what is said of a wrong one, is
 /// decided there alone.
 struct PlainJSON {
+    /// Documents up to here, as requests are, cost less without a tree; longer ones are the parser's, which is no slower in a build
+    /// that isn't optimized.
+    static let shortBytes = 1024
+
     private var next: UnsafePointer<UInt8>
     private let end: UnsafePointer<UInt8>
     private var depthLeft: Int
