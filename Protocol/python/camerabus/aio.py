@@ -11,6 +11,7 @@ from typing import Any, AsyncIterator, Callable, Generator, Mapping, Self, Seque
 from . import calls
 from .calls import FormatWish, FrameRateWish
 from .cameras import AsyncCameraMethods
+from .closing import AsyncSubscribed, first_error
 from .core import Core
 from .errors import BusTimeout, CaptureError
 from .following import AsyncFollowing
@@ -218,11 +219,8 @@ class AsyncLock(LockBase):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._leave()
-        try:
+        with first_error(error):
             await self.release()
-        except CaptureError:
-            if error is None:  # else what went wrong first is what matters
-                raise
 
 
 class AsyncFrames(AsyncFollowing[Frame]):
@@ -245,7 +243,7 @@ class AsyncWatch(AsyncFollowing[Event]):
     pass
 
 
-class AsyncMirror(MirrorBase):
+class AsyncMirror(AsyncSubscribed, MirrorBase):
     def __init__(self, core: Core, prefix: str, run: Runner) -> None:
         super().__init__(core, prefix)
         self._run = run
@@ -266,17 +264,8 @@ class AsyncMirror(MirrorBase):
             for change in changes:
                 yield change
 
-    async def __aenter__(self) -> Self:
+    async def _opened(self) -> None:
         await self._run(self._open())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._events.close()
-
-    def __del__(self) -> None:
-        self.close()

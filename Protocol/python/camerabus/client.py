@@ -11,6 +11,7 @@ from typing import Any, Callable, Iterator, Mapping, Self, Sequence
 from . import calls
 from .calls import FormatWish, FrameRateWish
 from .cameras import CameraMethods
+from .closing import Closing, Subscribed, first_error
 from .core import Core
 from .errors import BusTimeout, CaptureError
 from .following import Following
@@ -27,7 +28,7 @@ from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class Client(CameraMethods, PermissionCalls, RigCalls, SessionCalls, SourceMethods):
+class Client(Closing, CameraMethods, PermissionCalls, RigCalls, SessionCalls, SourceMethods):
     """A connection to the bus, for use in one thread.
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.
@@ -45,12 +46,6 @@ class Client(CameraMethods, PermissionCalls, RigCalls, SessionCalls, SourceMetho
             core.close()
             raise
         self._core = core
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._core or 'closed'}>"
@@ -249,11 +244,8 @@ class Lock(LockBase):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._leave()
-        try:
+        with first_error(error):
             self.release()
-        except CaptureError:
-            if error is None:  # else what went wrong first is what matters
-                raise
 
 
 class Frames(Following[Frame]):
@@ -282,7 +274,7 @@ class Watch(Following[Event]):
     """An iterator over events."""
 
 
-class Mirror(MirrorBase):
+class Mirror(Subscribed, MirrorBase):
     """State by topic. It stands still until `update`, `wait` or `changes` brings it up to date."""
 
     def __init__(self, core: Core, prefix: str) -> None:
@@ -307,14 +299,5 @@ class Mirror(MirrorBase):
         while changes := self.update(timeout):
             yield from changes
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
     def close(self) -> None:
         self._events.close()
-
-    def __del__(self) -> None:
-        self.close()

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import AsyncIterator, Generic, Iterator, Self, TypeVar
+from typing import AsyncIterator, Generic, Iterator, TypeVar
 
+from .closing import AsyncSubscribed, Subscribed
 from .steps import Runner, Steps, run
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Feed(Generic[T]):
         raise NotImplementedError
 
 
-class Following(Iterator[T]):
+class Following(Subscribed, Iterator[T]):
     """`close` or the end of a `with` block ends the subscription."""
 
     def __init__(self, feed: Feed[T]) -> None:
@@ -42,20 +42,11 @@ class Following(Iterator[T]):
             raise StopIteration
         return found
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
     def close(self) -> None:
         self._feed.close()
 
-    def __del__(self) -> None:
-        self.close()
 
-
-class AsyncFollowing(AsyncIterator[T]):
+class AsyncFollowing(AsyncSubscribed, AsyncIterator[T]):
     """The same, for asyncio: the subscription begins with `async with` or `async for`."""
 
     def __init__(self, feed: Feed[T], run: Runner) -> None:
@@ -68,24 +59,15 @@ class AsyncFollowing(AsyncIterator[T]):
 
     async def __anext__(self) -> T:
         if self._is_new:
-            await self.__aenter__()
+            await self._opened()
         found = await self._run(self._feed.follow())
         if found is None:
             raise StopAsyncIteration
         return found
 
-    async def __aenter__(self) -> Self:
+    async def _opened(self) -> None:
         self._is_new = False
         await self._run(self._feed.open())
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._feed.close()
-
-    def __del__(self) -> None:
-        self.close()

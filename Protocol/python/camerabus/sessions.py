@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generator, Mapping, Self, Sequence, TypeAlias
 
 from .calls import _object
+from .closing import first_error
 from .core import AsyncOpened, Call, Core, Opened, given
 from .errors import CaptureError, SessionNotFound, SessionNotRunning, Unauthorized
 from .locks import LockBase, token_for
@@ -296,11 +297,8 @@ class Session(SessionBase):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        try:
+        with first_error(error):
             self.delete()
-        except CaptureError:
-            if error is None:  # else what went wrong first is what matters
-                raise
 
 
 class AsyncSession(SessionBase):
@@ -371,11 +369,8 @@ class AsyncSession(SessionBase):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
+        with first_error(error):
             await self.delete()
-        except CaptureError:
-            if error is None:  # else what went wrong first is what matters
-                raise
 
 
 class SessionCalls(Opened):

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Generator, Self
 
 from .calls import _object
+from .closing import Closing
 from .core import AsyncOpened, Call, Core, Opened
 from .errors import CaptureError, DeviceNotFound, ProtocolError
 from .steps import Runner, Steps, run
@@ -148,14 +149,8 @@ class SourceBase:
                     yield from self._core.ask(Call("source.delete", {"device": device.get("id", "")}, _object))
 
 
-class Source(SourceBase):
+class Source(Closing, SourceBase):
     """A device that this program makes the frames of, until it is closed, or the program ends."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def send(self, data: Any, *, timestamp: int | Timestamp | None = None) -> bool:
         """Sends a frame: bytes, or an array, in the source's format.
