@@ -41,16 +41,29 @@ import Testing
     }
 
     @Test func `calls end where the bus has taken its socket away, and wait where it was killed`() async throws {
-        let bus = try FakeBus()
+        let bus = try FakeBus { request, respond in
+            guard request.method == "bus.metrics" else { return false }
+            respond(.nothing)
+            return true
+        }
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
-        bus.stop()
+        try await Self.stop(bus, client)
         let waiting = Task { try await client.call("bus.ping", timeout: .seconds(50)) }
         try bus.restart()
         #expect(try await waiting.value == [:])
-        bus.stop()
+        try await Self.stop(bus, client)
         File.remove("\(bus.path)/command.sock")
         await #expect(throws: ClientError.ended(directory: bus.path)) {
             try await client.call("device.list", timeout: .seconds(50))
         }
+    }
+
+    /// Ends the bus while a call waits: when that has failed, the client knows that there is no bus.
+    private static func stop(_ bus: FakeBus, _ client: Client) async throws {
+        let count = bus.requests.count
+        let unanswered = Task { try await client.call("bus.metrics", timeout: .seconds(50)) }
+        try await eventually { bus.requests.count > count }
+        bus.stop()
+        await #expect(throws: ClientError.connectionLost(method: "bus.metrics")) { try await unanswered.value }
     }
 }
