@@ -146,6 +146,8 @@ extension ProcessTests {
             try await eventually {
                 try rig.client.call("device.get", ["device": "cam0"])["device"]?["controls"]?["gain"] == 77
             }
+            // Its state is told before its answer; after that comes the answer to this.
+            try rig.inject(["device": "cam0", "fault": "none"])
             workers[0].send(SIGSTOP)
             #expect(try decided() == before, "the second was too quick for this test")
             try await eventually { try decided() != before }
