@@ -15,6 +15,8 @@ public struct DeviceBook: Hashable, Sendable {
         public var made: String?
         /// The last committed configuration, as its worker tells it.
         public var committed: JSONValue?
+        /// Its stabilization was turned on for sessions, and not off since; ``committed`` has it on then.
+        public var isStabilized = false
         /// As it was seen last; nil: no camera of this machine's.
         public var facts: CameraFacts?
         /// Seconds since 1970 when it was seen last, or found to be gone.
@@ -107,6 +109,7 @@ public struct DeviceBook: Hashable, Sendable {
                     .members([
                         "name": .string(entry.name), "alias": entry.alias.map(JSONValue.string),
                         "made": entry.made.map(JSONValue.string), "committed": entry.committed,
+                        "stabilized": entry.isStabilized ? true : nil,
                         "facts": entry.facts?.json, "seen": JSONValue(entry.seen),
                     ])
                 }),
@@ -147,9 +150,11 @@ public struct DeviceBook: Hashable, Sendable {
                 }
                 return facts
             }
-            entries[uniqueID] = Entry(
+            var entry = Entry(
                 name: name, alias: value["alias"]?.string, made: value["made"]?.string, committed: value["committed"],
                 facts: facts, seen: seen)
+            entry.isStabilized = value["stabilized"]?.bool ?? false
+            entries[uniqueID] = entry
         }
         for (id, value) in claims {
             guard let isShared = value["shared"]?.bool else {

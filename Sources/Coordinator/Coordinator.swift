@@ -75,8 +75,8 @@ public final class Coordinator {
     var isStopping = false
 
     private(set) lazy var sessions = SessionDesk(
-        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, holders: holders, logger: logger,
-        link: { [weak self] in self?.configuration.link(of: $0) },
+        loop, events: events, keeper: keeper, locks: locks, fleet: fleet, holders: holders, books: books,
+        logger: logger, link: { [weak self] in self?.configuration.link(of: $0) },
         halt: { [weak self] in self?.halt($0) }, refusal: { [weak self] in self?.refusal($0) },
         carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
 

@@ -79,7 +79,10 @@ extension Coordinator {
             let lock = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device))
             batch.fence = lock.fence
             carryOut(batch) { [weak self, batch] result in
-                if let self, !batch.isDryRun, case .success = result { tellSessions(of: lock.holder, batch.changes) }
+                if let self, !batch.isDryRun, case .success = result {
+                    tellSessions(of: lock.holder, batch.changes)
+                    sessions.controlsSet(batch.changes)
+                }
                 respond(result)
             }
         } catch {
@@ -101,6 +104,10 @@ extension Coordinator {
     func carryOut(
         _ batch: ConfigurationDesk.Batch, token: String?, _ call: Call, _ respond: @escaping Responder
     ) {
+        let respond: Responder = { [weak self, batch] result in
+            if let self, !batch.isDryRun, case .success = result { sessions.controlsSet(batch.changes) }
+            respond(result)
+        }
         guard let token else {
             let devices = batch.changes.map(\.device)
             return locks.withTransientLock(on: devices, for: holder(call.caller), then: respond) {

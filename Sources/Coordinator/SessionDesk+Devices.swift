@@ -11,14 +11,15 @@ extension SessionDesk {
     func devicesKnown() {
         guard !isSettled else { return }
         isSettled = true
-        for device in Set(entries.values.flatMap { $0.session.inputs.map(\.device) }).sorted() { review(device) }
+        let wanted = Set(entries.values.flatMap { $0.session.inputs.map(\.device) })
+        for device in wanted.union(fleet.deviceIDs.filter(stabilization.isOwed)).sorted() { review(device) }
     }
 
     /// Something of the device is otherwise, or of its lock.
     func deviceChanged(_ device: String) {
         tellCosts(beside: device)
         guard let stage = stages[device] else {
-            if !claims(on: device).isEmpty { review(device) }
+            if stabilization.isOwed(device) || !claims(on: device).isEmpty { review(device) }
             return
         }
         if facts(device) != stage.facts { review(device) }
@@ -131,7 +132,8 @@ extension SessionDesk {
     func review(_ device: String) {
         guard isSettled, !hasEnded else { return }
         let claims = claims(on: device)
-        let stage = stages[device] ?? SessionStage(device: device)
+        let stage =
+            stages[device] ?? SessionStage(device: device, prefersStabilization: stabilization.isOwed(device))
         guard !stage.isApplying else {
             stage.isDirty = true
             return
@@ -358,18 +360,13 @@ extension SessionDesk {
         case .success:
             stage.applied = .init(wish: wish, result: fleet.workers[stage.device]?.setting)
             stage.succeeded()
+        case .failure(let error) where error.mayPass: retry(stage, error)
         case .failure(let error):
-            switch error.reason {
-            case .deviceBusy, .lockTimeout, .lockLost, .lockRequired, .workerCrashed, .deviceDisconnected, .deviceInUse,
-                .limitExceeded, .shuttingDown, .deviceNotFound, .cancelled:
-                retry(stage, error)
-            default:
-                logger.warning("a device can't be set for its sessions", metadata: ["error": "\(error.message)"])
-                for claim in claims(on: stage.device) {
-                    guard case .satisfied? = stage.decision?.outcome(of: CaptureParty(.session, id: claim.session.id))
-                    else { continue }
-                    fail(claim, stage.device, error, stops: true)
-                }
+            logger.warning("a device can't be set for its sessions", metadata: ["error": "\(error.message)"])
+            for claim in claims(on: stage.device) {
+                guard case .satisfied? = stage.decision?.outcome(of: CaptureParty(.session, id: claim.session.id))
+                else { continue }
+                fail(claim, stage.device, error, stops: true)
             }
         }
         review(stage.device)

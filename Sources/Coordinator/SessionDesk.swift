@@ -56,6 +56,8 @@ final class SessionDesk {
     let halt: (_ device: String) -> SystemPressureState?
     /// Why the session's user may not have its devices, {status, needed}; nil: it may.
     let refusal: (CaptureSession) -> BusError?
+    private(set) lazy var stabilization = makeStabilizationDesk(books)
+    private let books: BookKeeper
     private let holders: HolderWatch
     private(set) var entries: [String: Entry] = [:]
     /// Made by a coordinator before this one: whoever asked may not know of it.
@@ -80,7 +82,7 @@ final class SessionDesk {
 
     init(
         _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet,
-        holders: HolderWatch, logger: Logger, link: @escaping (ManagedDevice) -> USBLink?,
+        holders: HolderWatch, books: BookKeeper, logger: Logger, link: @escaping (ManagedDevice) -> USBLink?,
         halt: @escaping (_ device: String) -> SystemPressureState?,
         refusal: @escaping (CaptureSession) -> BusError?,
         carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
@@ -96,6 +98,7 @@ final class SessionDesk {
         self.refusal = refusal
         self.carryOut = carryOut
         self.holders = holders
+        self.books = books
         holders.whenEnded { [weak self] pid, startTime in self?.holderEnded(pid: pid, startTime: startTime) }
         inherit()
     }

@@ -41,8 +41,8 @@ final class SessionStage {
     var applied: Applied?
     /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
     var given: Less?
-    /// Its stabilization was turned on for sessions, and not off since.
-    var stabilizes = false
+    /// Sessions that it serves prefer stabilization, which was seen to: it is not turned on again.
+    var prefersStabilization: Bool
     /// Why the device could not be set, until the next try.
     var obstacle: BusError?
     var retry: Loop.Token?
@@ -50,7 +50,10 @@ final class SessionStage {
 
     private static let longestBackOff: Int64 = 10_000
 
-    init(device: String) { self.device = device }
+    init(device: String, prefersStabilization: Bool) {
+        self.device = device
+        self.prefersStabilization = prefersStabilization
+    }
 
     /// Milliseconds until the next try, longer each time.
     func backOff() -> Int64 {

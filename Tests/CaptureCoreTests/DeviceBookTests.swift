@@ -16,6 +16,7 @@ struct DeviceBookTests {
             $0.facts = facts
             $0.alias = "front"
             $0.committed = ["generation": 3]
+            $0.isStabilized = true
         }
         book.update("virtual-0", name: "V", at: 6) { $0.made = "cam0" }
         book.claims = ["a": .init(place: "p", isShared: true), "b": .init(place: nil, isShared: true)]

@@ -10,43 +10,135 @@ extension ProcessTests {
             [["connection": ["output": "videoData", "preferredVideoStabilizationMode": .string(mode)]]]
         }
 
-        private func isOn(_ client: RawClient) throws -> JSONValue? {
-            try client.call("device.get", ["device": "cam0"])["device"]?["controls"]?["videoStabilizationMode"]
+        private static let create: JSONValue = ["inputs": ["cam0"], "outputs": ["videoData"], "preset": "640x480"]
+
+        /// Whether it is on, after all that the bus had begun by now to do with the device: changes of one device go one after the other.
+        private func mode(_ client: RawClient) throws -> JSONValue? {
+            try set(client, "contrast", 20)
+            try set(client, "contrast", 30)
+            return try client.call("device.get", ["device": "cam0"])["device"]?["controls"]?["videoStabilizationMode"]
+        }
+
+        private func set(_ client: RawClient, _ control: String, _ value: JSONValue, lock: JSONValue? = nil) throws {
+            try client.call(
+                "device.set",
+                .members(["device": "cam0", "controls": .object([control: value]), "lock": lock]), within: 30)
+        }
+
+        private func isActive(_ bus: BusHarness, _ topic: String, _ mode: String) async throws {
+            try await bus.wait(for: topic) { $0?["resolved"]?[0]?["activeVideoStabilizationMode"]?.string == mode }
+        }
+
+        /// A session that prefers stabilization, running, and stabilized.
+        private func start(_ bus: BusHarness, _ client: RawClient) async throws -> (JSONValue, topic: String) {
+            let session = try client.call("session.create", Self.create)["session"] ?? .null
+            try client.call("session.configure", ["session": session, "actions": Self.prefer("auto")])
+            try client.call("session.start", ["session": session])
+            let topic = "state/session/\(session.string ?? "")/"
+            try await isActive(bus, topic, "standard")
+            return (session, topic)
         }
 
         @Test func `pictures are stabilized for a session that prefers it, and not for longer`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
-            let session =
-                try client.call(
-                    "session.create", ["inputs": ["cam0"], "outputs": ["videoData"], "preset": "640x480"])["session"]
-                ?? .null
+            let session = try client.call("session.create", Self.create)["session"] ?? .null
             let refusal = try client.refusal(
                 "session.configure", ["session": session, "actions": Self.prefer("cinematic")])
             #expect(refusal?.reason == .controlUnsupported)
             #expect(refusal?.data["supported"] == ["off", "standard", "auto"])
             try client.call("session.configure", ["session": session, "actions": Self.prefer("auto")])
             // It is not started yet.
-            #expect(try isOn(client) == "off")
+            #expect(try mode(client) == "off")
             try client.call("session.start", ["session": session])
             let topic = "state/session/\(session.string ?? "")/"
-            let state = try await bus.wait(for: topic) {
-                $0?["resolved"]?[0]?["activeVideoStabilizationMode"] == "standard"
-            }
+            try await isActive(bus, topic, "standard")
+            let state = try client.call("session.get", ["session": session])["state"]
             #expect(state?["state"] == "running")
             #expect(state?["connections"]?[0]?["preferredVideoStabilizationMode"] == "auto")
-            // A client that sets it otherwise has its way, and the session tells it.
-            try client.call("device.set", ["device": "cam0", "controls": ["videoStabilizationMode": "off"]])
-            try await bus.wait(for: topic) { $0?["resolved"]?[0]?["activeVideoStabilizationMode"] == "off" }
-            try client.call("device.set", ["device": "cam0", "controls": ["videoStabilizationMode": "standard"]])
-            try await bus.wait(for: topic) { $0?["resolved"]?[0]?["activeVideoStabilizationMode"] == "standard" }
+            // One that does not prefer it any more.
+            try client.call("session.configure", ["session": session, "actions": Self.prefer("off")])
+            try await isActive(bus, topic, "off")
+            try client.call("session.configure", ["session": session, "actions": Self.prefer("standard")])
+            try await isActive(bus, topic, "standard")
             try client.call("session.stop", ["session": session])
             try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["videoStabilizationMode"] == "off" }
-            // It was on before this session, and stays so.
-            try client.call("device.set", ["device": "cam0", "controls": ["videoStabilizationMode": "standard"]])
-            try client.call("session.start", ["session": session])
+            try await bus.stop()
+        }
+
+        @Test func `a client that sets it has its way, and the session tells it`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let (session, topic) = try await start(bus, client)
+            try set(client, "videoStabilizationMode", "off")
+            try await isActive(bus, topic, "off")
+            #expect(try mode(client) == "off")
+            try set(client, "videoStabilizationMode", "standard")
+            try await isActive(bus, topic, "standard")
+            // It was off before the session.
             try client.call("session.stop", ["session": session])
-            #expect(try isOn(client) == "standard")
+            try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["videoStabilizationMode"] == "off" }
+            #expect(try mode(client) == "off")
+            // It was on before this one, and stays so.
+            try set(client, "videoStabilizationMode", "standard")
+            try client.call("session.start", ["session": session])
+            #expect(try mode(client) == "standard")
+            try client.call("session.stop", ["session": session])
+            #expect(try mode(client) == "standard")
+            // Nor is it turned on again for a session that found it on.
+            try client.call("session.start", ["session": session])
+            #expect(try mode(client) == "standard")
+            try set(client, "videoStabilizationMode", "off")
+            try await isActive(bus, topic, "off")
+            #expect(try mode(client) == "off")
+            try await bus.stop()
+        }
+
+        @Test func `it is turned off when the lock ends that was in the way at the session's end`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let (client, other) = (
+                try RawClient(path: bus.directory.commandSocket), try RawClient(path: bus.directory.commandSocket)
+            )
+            let (session, _) = try await start(bus, client)
+            var lock = try other.call("device.lock", ["devices": "cam0", "lease": 3_600_000])["lock"]
+            try client.call("session.stop", ["session": session])
+            // Not against who has the lock.
+            try set(other, "contrast", 5, lock: lock)
+            let locked = try client.call("device.get", ["device": "cam0"])["device"]
+            #expect(locked?["controls"]?["videoStabilizationMode"] == "standard")
+            try other.call("device.unlock", ["lock": lock ?? .null])
+            try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["videoStabilizationMode"] == "off" }
+
+            // Who sets it then has it so.
+            try client.call("session.start", ["session": session])
+            try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["videoStabilizationMode"] == "standard" }
+            lock = try other.call("device.lock", ["devices": "cam0", "lease": 3_600_000, "wait": 20_000])["lock"]
+            try client.call("session.stop", ["session": session])
+            try set(other, "videoStabilizationMode", "standard", lock: lock)
+            try other.call("device.unlock", ["lock": lock ?? .null])
+            #expect(try mode(client) == "standard")
+            try await bus.stop()
+        }
+
+        @Test func `it is turned off by the next bus, where the one that turned it on has died`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let (session, topic) = try await start(bus, client)
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            // Over the end of its session, too, and with a lock in the way.
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try await bus.wait(for: topic) { $0?["state"] == "running" }
+            #expect(try mode(again) == "standard")
+            let lock = try again.call("device.lock", ["devices": "cam0", "lease": 3_600_000])["lock"] ?? .null
+            try again.call("session.stop", ["session": session])
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let last = try RawClient(path: bus.directory.commandSocket)
+            let locked = try last.call("device.get", ["device": "cam0"])["device"]
+            #expect(locked?["controls"]?["videoStabilizationMode"] == "standard")
+            try last.call("device.unlock", ["lock": lock])
+            try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["videoStabilizationMode"] == "off" }
             try await bus.stop()
         }
     }
