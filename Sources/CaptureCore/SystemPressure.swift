@@ -71,11 +71,26 @@ public struct SystemPressureState: Hashable, Sendable {
 /// doesn't come and go with what it causes itself.
 public struct SystemPressureBrake: Hashable, Sendable {
     public private(set) var isOn = false
+    /// Whether it is known how the device was left by who stopped it before; until then only `shutdown` says anything.
+    public private(set) var isKnown: Bool
 
-    public init() {}
+    /// - Parameter isKnown: false: somebody else may have stopped it before.
+    public init(isKnown: Bool = true) { self.isKnown = isKnown }
+
+    /// The device says whether it is stopped, which counts for as long as nothing else is known.
+    ///
+    /// - Returns: whether it is to be told anew whether it has to be.
+    public mutating func adopt(isOn: Bool) -> Bool {
+        guard !isKnown else { return false }
+        isKnown = true
+        self.isOn = isOn
+        return isOn
+    }
 
     /// - Returns: whether that is a change.
     public mutating func take(_ level: SystemPressureLevel) -> Bool {
+        guard isKnown || level == .shutdown else { return false }
+        isKnown = true
         let before = isOn
         if level == .shutdown { isOn = true } else if level <= .serious { isOn = false }
         return isOn != before

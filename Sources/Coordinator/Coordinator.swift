@@ -243,7 +243,7 @@ public final class Coordinator {
         fleet.onHello = { [weak self] worker in
             guard let self else { return }
             admit(worker)
-            worker.order(.halt(pressures.isHalted(worker)))
+            if let isHalted = pressures.wish(for: worker) { worker.order(.halt(isHalted)) }
             if let lock = locks.table.lock(on: worker.device.id) { worker.order(.lock, fence: lock.fence) }
             sessions.greeted(worker)
         }

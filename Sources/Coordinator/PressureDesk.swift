@@ -16,7 +16,8 @@ final class PressureDesk {
 
     private struct Entry {
         var state = SystemPressureState.nominal
-        var brake = SystemPressureBrake()
+        /// A coordinator before this one may have had it stopped; its worker says so.
+        var brake = SystemPressureBrake(isKnown: false)
     }
 
     private let watch: PressureWatch?
@@ -62,6 +63,12 @@ final class PressureDesk {
 
     func isHalted(_ worker: Worker) -> Bool { entries[worker.device.identity.uniqueID]?.brake.isOn ?? false }
 
+    /// What a worker is to be told at its hello; nil: nothing, as it isn't known yet whether it has to stop.
+    func wish(for worker: Worker) -> Bool? {
+        guard let brake = entries[worker.device.identity.uniqueID]?.brake, brake.isKnown else { return nil }
+        return brake.isOn
+    }
+
     func setStreaming(_ isStreaming: Bool) { watch?.setStreaming(isStreaming) }
 
     /// To be called whenever something of the device, or of the machine, may have changed.
@@ -72,7 +79,9 @@ final class PressureDesk {
         var change = Change()
         if state != entry.state { change.state = state }
         entry.state = state
-        if entry.brake.take(state.level) { change.isHalted = entry.brake.isOn }
+        let isAdopted = worker.status["isHalted"]?.bool.map { entry.brake.adopt(isOn: $0) } ?? false
+        let isTaken = entry.brake.take(state.level)
+        if isAdopted || isTaken { change.isHalted = entry.brake.isOn }
         entries[worker.device.identity.uniqueID] = entry
         return change
     }

@@ -100,5 +100,21 @@ import Testing
         #expect(!brake.take(.critical) && brake.isOn)
         #expect(brake.take(.serious) && !brake.isOn)
         #expect(!brake.take(.critical) && !brake.isOn)
+        // Nobody else has a say in it.
+        #expect(!brake.adopt(isOn: true) && !brake.isOn)
+    }
+
+    @Test func `a device that somebody else has stopped stays so, until the pressure is known and over`() {
+        var brake = SystemPressureBrake(isKnown: false)
+        #expect(!brake.take(.nominal) && !brake.isOn && !brake.isKnown)
+        #expect(brake.adopt(isOn: true) && brake.isOn && brake.isKnown)
+        #expect(!brake.take(.critical) && brake.isOn)
+        #expect(brake.take(.nominal) && !brake.isOn)
+        var other = SystemPressureBrake(isKnown: false)
+        #expect(!other.adopt(isOn: false) && other.isKnown && !other.isOn)
+        // What is so high already needs nobody's word.
+        var high = SystemPressureBrake(isKnown: false)
+        #expect(high.take(.shutdown) && high.isKnown && high.isOn)
+        #expect(!high.adopt(isOn: false) && high.isOn)
     }
 }

@@ -55,6 +55,21 @@ extension ProcessTests {
             return session
         }
 
+        /// Goes on when all that the bus had begun by now to do with the device is done: orders to its worker go one after the other.
+        private func finish(_ client: RawClient, _ device: String = "cam0") throws {
+            for value in [20, 30] as [JSONValue] {
+                try client.call("device.set", ["device": .string(device), "controls": ["contrast": value]], within: 30)
+            }
+        }
+
+        private func isStreaming(_ client: RawClient, _ device: String = "cam0") throws -> JSONValue? {
+            try client.call("device.get", ["device": .string(device)])["device"]?["isStreaming"]
+        }
+
+        private func state(_ client: RawClient, _ session: String) throws -> JSONValue? {
+            try client.call("session.get", ["session": .string(session)])["state"]
+        }
+
         /// Subscribes to what happens, in force when it returns.
         private func events(_ bus: BusHarness, _ topics: [String]) throws -> RawClient {
             // Its own: everybody who has subscribed to a nonce is told of it again.
@@ -84,11 +99,11 @@ extension ProcessTests {
 
             for level in ["serious", "shutdown"] {
                 try client.call("fault.inject", ["device": "cam0", "fault": "pressure", "level": .string(level)])
-            }
-            for level in ["serious", "shutdown"] {
                 let event = try next(device)
                 #expect(event["event"] == "systemPressureChanged" && event["level"]?.string == level)
                 #expect(event["factors"] == ["cameraTemperature"])
+                let now = try client.call("device.get", ["device": "cam0"])["device"]?["systemPressureState"]
+                #expect(now == Self.level(level, ["cameraTemperature"]))
             }
             let interrupted = try next(events)
             #expect(interrupted["event"] == "wasInterrupted")
@@ -103,13 +118,17 @@ extension ProcessTests {
                     && $0?["systemPressureState"] == Self.level("shutdown", ["cameraTemperature"])
             }
             // The other camera has nothing to do with it.
-            let state = try client.call("session.get", ["session": .string(other)])["state"]
-            #expect(state?["state"] == "running")
+            try finish(client, "cam1")
+            #expect(try state(client, other)?["state"] == "running")
+            #expect(try isStreaming(client, "cam1") == true)
+            _ = try FrameReader(bus, "cam1", "gray:64x48").next()
 
             // Not before it is well below.
             try client.call("fault.inject", ["device": "cam0", "fault": "pressure", "level": "critical"])
             #expect(try next(device)["level"] == "critical")
-            #expect(try client.call("session.get", ["session": .string(session)])["state"]?["state"] == "interrupted")
+            try finish(client)
+            #expect(try isStreaming(client) == false)
+            #expect(try state(client, session)?["state"] == "interrupted")
             try client.call("fault.inject", ["device": "cam0", "fault": "none"])
             #expect(try next(events)["event"] == "interruptionEnded")
             try await bus.wait(for: "state/session/\(session)/") { $0?["state"] == "running" }
@@ -146,11 +165,24 @@ extension ProcessTests {
             let session = try start(client)
             try client.call("fault.inject", ["device": "cam0", "fault": "pressure", "level": "shutdown"])
             try await bus.wait(for: "state/session/\(session)/") { $0?["state"] == "interrupted" }
+            // It would not have to stop for that, and is not to go on before it is less.
+            try client.call("fault.inject", ["device": "cam0", "fault": "pressure", "level": "critical"])
+            try await bus.wait(for: "state/device/cam0/") { $0?["systemPressureState"]?["level"] == "critical" }
+            let worker = try bus.workerPID("cam0")
             try await bus.killCoordinator()
             try await bus.startCoordinator()
-            try await bus.wait(for: "state/session/\(session)/") {
-                $0?["interruption"]?["reason"] == "videoDeviceNotAvailableDueToSystemPressure"
+            // Asked, as what was told before it died may still be on its way.
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try await eventually {
+                try again.call("device.get", ["device": "cam0"])["device"]?["systemPressureState"]?["level"]
+                    == "critical"
             }
+            try await eventually { try state(again, session)?["state"] == "interrupted" }
+            try finish(again)
+            #expect(
+                try state(again, session)?["interruption"]?["reason"] == "videoDeviceNotAvailableDueToSystemPressure")
+            #expect(try isStreaming(again) == false)
+            #expect(try bus.workerPID("cam0") == worker)
             // A worker that is started anew knows of no fault.
             kill(try #require(try bus.workerPID("cam0")), SIGKILL)
             try await bus.wait(for: "state/session/\(session)/") { $0?["state"] == "running" }

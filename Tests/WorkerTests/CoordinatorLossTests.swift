@@ -79,6 +79,25 @@ struct CoordinatorLossTests {
         #expect(error?.reason == .lockLost)
     }
 
+    @Test("that was halted stays so, and says so, until the new one tells it otherwise")
+    func halted() throws {
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        _ = try subscriber.next { $0.topic == "frame/cam0/native/" && $0.header["error"] == nil }
+        #expect(try worker.coordinator.waitForStatus("streaming") { $0["isStreaming"] == true }["isHalted"] == false)
+        _ = try worker.coordinator.order(.halt(true)).get()
+        try worker.coordinator.waitForStatus("halted") { $0["isHalted"] == true && $0["isStreaming"] == false }
+        let starts = bench.now.starts
+        worker.killCoordinator()
+        try worker.startCoordinator()
+        _ = try worker.coordinator.order(.session(isRunning: true)).get()
+        #expect(try worker.coordinator.waitForStatus("told") { $0["isHalted"] != nil }["isHalted"] == true)
+        _ = try worker.coordinator.order(.readControls).get()
+        #expect(bench.now.starts == starts)
+        _ = try worker.coordinator.order(.halt(false)).get()
+        try worker.coordinator.waitForStatus("streaming") { $0["isHalted"] == false && $0["isStreaming"] == true }
+    }
+
     @Test("ends in order when no coordinator comes")
     func abandoned() throws {
         let worker = try WorkerFixture(bench) { $0.coordinatorGraceMilliseconds = 200 }
