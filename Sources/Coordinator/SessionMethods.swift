@@ -68,7 +68,8 @@ extension Coordinator {
             }
             askFor(call.caller, entry.session)
             if call.string("lock") != nil { sessions.reviewAll(entry) }
-            replyWhenSettled(entry.session.id, respond)
+            // What is asked for is done; whether the session can run so is told in its state.
+            replyWhenSettled(entry.session.id, isDone: true, respond)
         } catch {
             respond(.failure(error))
         }
@@ -252,13 +253,14 @@ extension Coordinator {
         }
     }
 
-    private func replyWhenSettled(_ id: String, _ respond: @escaping Responder) {
+    /// - Parameter isDone: what was asked for stays, whatever becomes of the session.
+    private func replyWhenSettled(_ id: String, isDone: Bool = false, _ respond: @escaping Responder) {
         sessions.whenSettled(id) { [weak self] in
             guard let self else { return }
             respond(
                 Result { () throws(BusError) in
                     let entry = try sessions.entry(id)
-                    if let error = entry.error, !entry.session.run.isWanted { throw error }
+                    if !isDone, let error = entry.error, !entry.session.run.isWanted { throw error }
                     return try reply(id)
                 })
         }
