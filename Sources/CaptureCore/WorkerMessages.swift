@@ -32,7 +32,7 @@ public struct WorkerOrder: Hashable, Sendable {
         case knownControls
         /// Begins a zoom ramp. Answers {generation, from, to, rate, milliseconds}.
         case rampZoom(ZoomWish)
-        /// Ends the zoom ramp that runs, if any.
+        /// Ends the zoom ramp that runs or waits to begin, if any, whatever else waits.
         case cancelZoom
         /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
         case who
@@ -45,10 +45,11 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Ends the process in order.
         case stop
 
-        /// Takes something back or closes it. There are never more of these than of what they end, so they count against no limit.
+        /// Takes something back or closes it. There are never more of these than of what they end, or than their givers share, so they
+        /// count against no limit.
         public var endsTransaction: Bool {
             switch self {
-            case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .admit, .stop: true
+            case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .admit, .cancelZoom, .stop: true
             default: false
             }
         }

@@ -89,7 +89,7 @@ extension Coordinator {
 
     func cancelZoomRamp(_ call: Call, _ respond: @escaping Responder) {
         underLock(call, respond) { worker, fence, respond in
-            worker.order(.cancelZoom, fence: fence) { result in respond(result.map { _ in [:] }) }
+            worker.cancelZoom(fence: fence) { result in respond(result.map { _ in [:] }) }
         }
     }
 

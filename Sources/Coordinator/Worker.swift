@@ -93,6 +93,12 @@ final class Worker {
     private var readiness: [UInt64: (timer: Loop.Token, body: () -> Void)] = [:]
     private var lastWaiter: UInt64 = 0
     private lazy var controls = SharedOrder { [weak self] in self?.order(.readControls, completion: $0) }
+    private lazy var zoomEnds = SharedOrder { [weak self] completion in
+        guard let self else { return }
+        order(.cancelZoom, fence: zoomFence, completion: completion)
+    }
+    /// The highest under which zoom ramps were to be ended.
+    private var zoomFence: UInt64 = 0
     private lazy var users = SharedOrder { [weak self] in self?.order(.who, completion: $0) }
     private var lastOrder: UInt64 = 0
 
@@ -449,6 +455,12 @@ final class Worker {
     /// Reads the controls; those who ask while they are being read share the next reading.
     func readControls(_ completion: @escaping SharedOrder.Completion) {
         if !controls.ask(completion) { completion(.failure(tooMany("controlReaders"))) }
+    }
+
+    /// Ends a zoom ramp; those who ask while one is being ended share the next order, so that it counts against no limit of orders.
+    func cancelZoom(fence: UInt64, _ completion: @escaping SharedOrder.Completion) {
+        zoomFence = max(zoomFence, fence)
+        if !zoomEnds.ask(completion) { completion(.failure(tooMany("zoomEnds"))) }
     }
 
     /// Looks who uses the device, likewise.

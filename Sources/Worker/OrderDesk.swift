@@ -35,6 +35,8 @@ final class OrderDesk {
     private var era = 0
     /// The transaction that is being applied now, if other devices change with this one.
     private var applying: String?
+    /// A zoom ramp is being begun now.
+    private var isBeginningRamp = false
     private var transactions: [String: Transaction] = [:]
     /// Orders that would change something under a lower fence are refused.
     private(set) var highestFence: UInt64 = 0
@@ -118,6 +120,7 @@ final class OrderDesk {
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
+            case .cancelZoom: cancelZoom(order)
             case .knownControls: reply(order.number, knownControls)
             case .who:
                 // Beside the others: who has a device is asked most when its driver holds everything else up.
@@ -272,10 +275,7 @@ final class OrderDesk {
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .rampZoom(let wish): rampZoom(wish, order.fence ?? 0, finish)
-        case .cancelZoom:
-            highestFence = max(highestFence, order.fence ?? 0)
-            guard let zoom else { return finish(.success([:])) }
-            zoom.end { finish(.success([:])) }
+        case .cancelZoom: endZoom(order, finish)
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
@@ -394,9 +394,11 @@ final class OrderDesk {
         _ wish: ZoomWish, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
         highestFence = max(highestFence, fence)
+        isBeginningRamp = true
         perform(.open) { keeper throws(BusError) in
             try keeper.beginZoom(wish, at: MonotonicClock.now())
         } then: { [weak self] result in
+            self?.isBeginningRamp = false
             guard case .success(let course) = result else { return finish(result.map { _ in [:] }) }
             self?.highestAppliedFence = max(self?.highestAppliedFence ?? 0, fence)
             self?.zoom?.begin(course)
@@ -407,6 +409,29 @@ final class OrderDesk {
                     "milliseconds": JSONValue(course.ramp.duration / 1_000_000),
                 ]))
         }
+    }
+
+    // Beside the others, as it needs no room and has no time: only ramps that were asked for before it go first, as it ends them.
+    private func cancelZoom(_ order: WorkerOrder) {
+        let last = queue.lastIndex {
+            if case .order(let other) = $0, case .rampZoom = other.action { true } else { false }
+        }
+        if let last {
+            queue.insert(.order(order), at: last + 1)
+        } else if isBeginningRamp {
+            queue.insert(.order(order), at: 0)
+        } else {
+            let begun = era
+            endZoom(order) { [weak self] result in
+                if let self, begun == era { reply(order.number, result) }
+            }
+        }
+    }
+
+    private func endZoom(_ order: WorkerOrder, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
+        highestFence = max(highestFence, order.fence ?? 0)
+        guard let zoom else { return finish(.success([:])) }
+        zoom.end { finish(.success([:])) }
     }
 
     /// What something that was no order has left behind.

@@ -299,6 +299,71 @@ struct OrderTests {
         #expect(error?.reason == .limitExceeded && error?.data["limit"] == "orderWait")
     }
 
+    private func zooming() throws -> WorkerFixture {
+        bench.set {
+            $0.extra = [
+                CaptureControl(
+                    name: "zoom_absolute", title: "Zoom, Absolute", id: 0x9A_090D, type: .integer, minimum: 100,
+                    maximum: 400)
+            ]
+        }
+        return try WorkerFixture(bench) { $0.idleCloseMilliseconds = 60_000 }
+    }
+
+    private static let ramp = WorkerOrder.Action.rampZoom(ZoomWish(target: .factor(4), rate: 0.01))
+
+    @Test("the end of a zoom ramp needs no room among the orders that wait, and does not wait for them")
+    func cancelZoomOfBusy() throws {
+        let worker = try zooming()
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(Self.ramp, fence: 1).get()
+        try coordinator.waitForStatus("ramping") { $0["controls"]?["rampingVideoZoom"] == true }
+        _ = try prepare(worker, ["controls": ["gain": 3]]).get()
+        bench.set { $0.slowness = 1000 }
+        bench.clearCalls()
+        try coordinator.send(.apply(transaction: "t"), fence: 1)
+        try bench.wait(forCall: "set gain")
+        let reads = try (0..<70).map { _ in try coordinator.send(.readControls) }
+        let cancels = try (0..<3).map { _ in try coordinator.send(.cancelZoom, fence: 1) }
+        var answers: [(UInt64, Result<JSONValue, BusError>)] = []
+        _ = try coordinator.wait("all answers", seconds: 60) {
+            if case .reply(let order, let result) = $0 { answers.append((order, result)) }
+            return answers.count == 1 + reads.count + cancels.count
+        }
+        let refused = answers.filter {
+            if case .failure(let error) = $0.1 { error.data["limit"] == "orders" } else { false }
+        }
+        #expect(refused.count == 70 - 64)
+        for cancel in cancels { _ = try answers.first { $0.0 == cancel }?.1.get() }
+        let last = try #require(answers.lastIndex { reads.contains($0.0) })
+        #expect(answers[..<last].count { cancels.contains($0.0) } == cancels.count)
+        try coordinator.waitForStatus("at rest") { $0["controls"]?["rampingVideoZoom"] == false }
+    }
+
+    @Test("the end of a zoom ramp ends one that waits to begin, too", arguments: [false, true])
+    func cancelZoomOfWaiting(isBeginning: Bool) throws {
+        let worker = try zooming()
+        let coordinator = try worker.coordinator
+        _ = try prepare(worker, ["controls": ["gain": 3]]).get()
+        bench.set { $0.slowness = 500 }
+        bench.clearCalls()
+        var orders: [UInt64] = []
+        if !isBeginning {
+            orders.append(try coordinator.send(.apply(transaction: "t"), fence: 1))
+            try bench.wait(forCall: "set gain")
+        }
+        orders.append(try coordinator.send(Self.ramp, fence: 1))
+        orders.append(try coordinator.send(.cancelZoom, fence: 1))
+        var answered: [UInt64] = []
+        _ = try coordinator.wait("the answers", seconds: 60) {
+            if case .reply(let order, let result) = $0, (try? result.get()) != nil { answered.append(order) }
+            return answered.count == orders.count
+        }
+        #expect(answered == orders)
+        let status = try coordinator.waitForStatus("told") { $0["controls"]?["rampingVideoZoom"] != nil }
+        #expect(status["controls"]?["rampingVideoZoom"] == false)
+    }
+
     /// A format that found no room on the bus is waited with longer and longer; another one is tried at once, and has no error yet.
     @Test("a new format is tried at once where the one before found no room")
     func anotherFormatAfterNoRoom() throws {
