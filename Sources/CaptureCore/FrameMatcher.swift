@@ -163,6 +163,7 @@ public struct FrameMatcher<Content> {
         }
         settle(at: now, into: &outputs)
         relieve(into: &outputs)
+        forget()
         return outputs
     }
 
@@ -170,10 +171,12 @@ public struct FrameMatcher<Content> {
     public mutating func advance(to now: Instant) -> [Output] {
         var outputs: [Output] = []
         settle(at: now, into: &outputs)
+        forget()
         return outputs
     }
 
-    /// Nobody waits for a device that is known to give no frames, until it does.
+    /// Nobody waits for a device that is known to give no frames, until it does. While that is the lead, only the newest frames of the others
+    /// are held, which its next one may belong to.
     public mutating func setAbsent(_ device: Int, at now: Instant) -> [Output] {
         guard absent.indices.contains(device), !absent[device] else { return [] }
         absent[device] = true
@@ -317,6 +320,14 @@ public struct FrameMatcher<Content> {
         for frame in queues[device].prefix(count) { heldBytes -= frame.bytes }
         queues[device].removeFirst(min(count, queues[device].count))
         dropped[device] += UInt64(count)
+    }
+
+    private mutating func forget() {
+        guard absent[0], queues[0].isEmpty else { return }
+        for device in 1..<max(1, devices) {
+            let oldest = absent[device] ? .max : (newest[device] ?? 0) - 2 * interval
+            leaveOut(queues[device].prefix { $0.time < oldest }.count, of: device)
+        }
     }
 
     private mutating func relieve(into outputs: inout [Output]) {

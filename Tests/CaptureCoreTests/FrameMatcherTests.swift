@@ -98,6 +98,28 @@ struct FrameMatcherTests {
         #expect(Self.give(&matcher, "b3", 1, 198) == ["a2 b2"])
     }
 
+    @Test("while the lead is away nothing piles up, and its first frame finds the others'")
+    func absentLead() {
+        var matcher = Matcher(devices: 3)
+        #expect(Self.give(&matcher, "a", 0, 5) == [])
+        // What waits still waits.
+        #expect(Self.told(matcher.setAbsent(0, at: 5 * Self.millisecond)) == [])
+        #expect(Self.give(&matcher, "b", 1, 6) == [])
+        #expect(Self.told(matcher.advance(to: 200 * Self.millisecond)) == ["a b -"])
+        for number in 6..<30 {
+            #expect(Self.give(&matcher, "b\(number)", 1, 33 * Int64(number)) == [])
+            #expect(Self.give(&matcher, "c\(number)", 2, 33 * Int64(number) + 1) == [])
+            #expect(matcher.held <= 6)
+        }
+        #expect(matcher.dropped[1] == 24 - 3 && matcher.dropped[2] == 24 - 3)
+        var sets = Self.give(&matcher, "a29", 0, 33 * 29 + 2)
+        sets += Self.give(&matcher, "b30", 1, 33 * 30) + Self.give(&matcher, "c30", 2, 33 * 30)
+        #expect(sets == ["a29 b29 c29"])
+        // Nothing is held of those that are away with it.
+        for device in 0..<3 { _ = matcher.setAbsent(device, at: 33 * 31 * Self.millisecond) }
+        #expect(matcher.held == 0)
+    }
+
     @Test("a lead that loses a frame shifts nobody, however wide the tolerance")
     func leadLoss() {
         var matcher = Matcher(devices: 2, options: .init(tolerance: 1000 * Self.millisecond))
