@@ -87,6 +87,7 @@ extension Coordinator {
         let uniqueIDs = Set(fleet.workers.values.map(\.device.identity.uniqueID))
         exposures.ended(uniqueIDs)
         pressures.keepOnly(uniqueIDs)
+        zooms = zooms.filter { uniqueIDs.contains($0.key) }
         if isComplete { lookForProblems() }
         publishBus()
         openCommands()

@@ -318,6 +318,7 @@ public final class Coordinator {
             self?.graces[peer] = nil
             guard let self else { return }
             connections.update()
+            if connections.peer(pid: peer.pid) != peer { processNames[peer] = nil }
             let isOfUser = graces.contains { $0.key.uid == peer.uid }
             if !isOfUser, !connections.isConnected(uid: peer.uid) { permission.left(uid: peer.uid) }
             guard let startTime = peer.startTime, connections.peer(pid: peer.pid)?.startTime != startTime else {

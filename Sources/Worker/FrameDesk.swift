@@ -114,7 +114,10 @@ final class FrameDesk {
     }
 
     /// All frames of the stream have come back.
-    func forget() { run = nil }
+    func forget() {
+        run = nil
+        departed = [:]
+    }
 
     /// A frame has come; nil: a damaged one.
     func deliver(_ arrival: StreamRun.Arrival?) {
