@@ -10,8 +10,10 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Answers {activeFormat, frameDuration, controls, adjusted} as it would be.
         ///
         /// `isShared`: other devices change with this one. Once it has applied, only the coordinator can say what is to become of it.
+        /// `isStandIn`: the format stands in for one that there is no room for: it holds while the device is open, and is not kept.
         case prepare(
-            transaction: String, change: JSONValue, path: String, mode: ConfigurationMode, isShared: Bool = false)
+            transaction: String, change: JSONValue, path: String, mode: ConfigurationMode, isShared: Bool = false,
+            isStandIn: Bool = false)
         /// Makes the prepared change; on an error the device is put back first. Answers {generation, activeFormat, frameDuration, controls, adjusted}.
         case apply(transaction: String)
         /// Puts the device back to what it was before ``apply(transaction:)``.
@@ -85,13 +87,14 @@ public struct WorkerOrder: Hashable, Sendable {
         if let link { members["link"] = JSONValue(link) }
         if let deadline { members["deadline"] = .integer(deadline) }
         switch action {
-        case .prepare(let transaction, let change, let path, let mode, let isShared):
+        case .prepare(let transaction, let change, let path, let mode, let isShared, let isStandIn):
             members["do"] = "prepare"
             members["transaction"] = .string(transaction)
             members["change"] = change
             members["path"] = .string(path)
             members["mode"] = .string(mode.rawValue)
             if isShared { members["shared"] = true }
+            if isStandIn { members["standIn"] = true }
         case .apply(let transaction):
             members["do"] = "apply"
             members["transaction"] = .string(transaction)
@@ -148,7 +151,7 @@ public struct WorkerOrder: Hashable, Sendable {
             else { return nil }
             action = .prepare(
                 transaction: transaction, change: change, path: path, mode: mode,
-                isShared: json["shared"]?.bool ?? false)
+                isShared: json["shared"]?.bool ?? false, isStandIn: json["standIn"]?.bool ?? false)
         case ("apply", let transaction?): action = .apply(transaction: transaction)
         case ("rollBack", let transaction?): action = .rollBack(transaction: transaction)
         case ("finish", let transaction?): action = .finish(transaction: transaction)

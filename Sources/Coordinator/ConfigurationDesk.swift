@@ -13,6 +13,8 @@ final class ConfigurationDesk {
         var mode: ConfigurationMode
         var isDryRun: Bool
         var fence: UInt64
+        /// Its formats stand in for others that there is no room for, and are not kept.
+        var isStandIn = false
     }
 
     private final class Run {
@@ -91,7 +93,7 @@ final class ConfigurationDesk {
                     run, device,
                     .prepare(
                         transaction: run.id, change: change.change, path: change.path, mode: run.batch.mode,
-                        isShared: run.batch.changes.count > 1)
+                        isShared: run.batch.changes.count > 1, isStandIn: run.batch.isStandIn)
                 ) { [weak self] result in
                     self?.answered(run, device, result) { $0.prepared(device, result) }
                 }

@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import JSON
+import LinuxIO
 import Logging
 
 /// What sessions cost the USB buses of their cameras: told before they start, refused above 1, and given up step by step where
@@ -106,21 +107,83 @@ extension SessionDesk {
         return isStreaming && !audience.isEmpty ? worker.setting : nil
     }
 
+    /// What a camera on USB sends, as sessions beside it were told.
+    struct Load: Equatable {
+        var bus: String
+        /// Bits a second.
+        var bitRate: Double
+    }
+
+    /// What a camera took before it stopped, or took less, and when that was (monotonic nanoseconds).
+    struct Freed {
+        var load: Load
+        var time: Int64
+    }
+
     /// Sessions that run learn what a camera beside theirs takes of their bus, when that has changed.
     func tellCosts(beside device: String) {
-        guard let worker = fleet.workers[device], let link = link(worker.device) else { return }
-        let isStreaming = worker.status["isStreaming"]?.bool ?? false
-        let bitRate = isStreaming ? worker.setting?.bitRate ?? 0 : 0
-        guard bitRates.updateValue(bitRate, forKey: device) ?? 0 != bitRate else { return }
+        var load: Load?
+        if let worker = fleet.workers[device], let link = link(worker.device),
+            worker.status["isStreaming"]?.bool ?? false, let bitRate = worker.setting?.bitRate
+        {
+            load = Load(bus: link.bus, bitRate: bitRate)
+        }
+        let before = loads[device]
+        guard load != before else { return }
+        // Nothing of one that has ended, or gone.
+        loads[device] = load
+        if let before, load.map({ $0.bitRate < before.bitRate }) ?? true { freed(before, by: device) }
+        let buses = Set([before?.bus, load?.bus].compactMap { $0 })
         for (id, entry) in entries where entry.session.run.isActive {
             let isBeside = entry.session.inputs.contains { input in
-                fleet.workers[input.device].flatMap { self.link($0.device) }?.bus == link.bus
+                fleet.workers[input.device].flatMap { self.link($0.device) }.map { buses.contains($0.bus) } ?? false
             }
             if isBeside { publish(id) }
         }
     }
 
     // MARK: When the driver finds no room
+
+    /// How long a camera that stops is waited for before its room is taken to be free, milliseconds: one that is only set otherwise begins again
+    /// in a moment.
+    private static let freeingTime: Int64 = 1000
+
+    private func freed(_ load: Load, by device: String) {
+        let isMore = freed[device].map { $0.load.bus != load.bus || $0.load.bitRate < load.bitRate } ?? true
+        if isMore { freed[device] = Freed(load: load, time: MonotonicClock.now()) }
+        guard freeingTimer == nil else { return }
+        freeingTimer = loop.schedule(afterMilliseconds: Self.freeingTime) { [weak self] in
+            guard let self else { return }
+            freeingTimer = nil
+            let freed = freed
+            self.freed = [:]
+            for (device, freed) in freed where isFree(device, freed.load) {
+                tryAgain(on: freed.load.bus, after: freed.time)
+            }
+        }
+    }
+
+    private func isFree(_ device: String, _ load: Load) -> Bool {
+        guard let now = loads[device], now.bus == load.bus else {
+            return claims(on: device).isEmpty || fleet.workers[device]?.isConnected != true
+        }
+        return now.bitRate < load.bitRate
+    }
+
+    /// There may be room on a bus that there was not before: cameras that take less than was decided are set to that again.
+    private func tryAgain(on bus: String, after time: Int64) {
+        for (device, stage) in stages.sorted(by: { $0.key < $1.key }) where !stage.isApplying {
+            guard let less = stage.given, less.since <= time, let worker = fleet.workers[device],
+                link(worker.device)?.bus == bus
+            else { continue }
+            let lock = held(device)
+            // What somebody else has locked stays as it is.
+            if let lock, !claims(on: device).contains(where: { $0.entry.lockID == lock.id }) { continue }
+            stage.given = nil
+            stage.applied = nil
+            apply(less.asked, stage, lock: lock)
+        }
+    }
 
     /// A device that streams otherwise has found room after all, or was set by somebody else.
     func forgetLess(_ stage: SessionStage, _ worker: Worker) {
@@ -145,7 +208,8 @@ extension SessionDesk {
         for less in DegradeLadder.settings(below: stage.given?.given ?? setting, in: formats) {
             let decision = deciding(less)
             guard less.isSame(as: decision.setting), served.allSatisfy({ decision.isSatisfied($0) }) else { continue }
-            stage.given = .init(asked: stage.given?.asked ?? setting, given: less)
+            stage.given = .init(
+                asked: stage.given?.asked ?? setting, given: less, since: stage.given?.since ?? MonotonicClock.now())
             logger.warning(
                 "a camera finds no room on its bus and takes less",
                 metadata: [

@@ -18,6 +18,7 @@ extension SessionDesk {
     /// Something of the device is otherwise, or of its lock.
     func deviceChanged(_ device: String) {
         tellCosts(beside: device)
+        if fleet.workers[device] == nil { toldRunning[device] = nil }
         guard let stage = stages[device] else {
             if stabilization.isOwed(device) || !claims(on: device).isEmpty { review(device) }
             return
@@ -324,7 +325,7 @@ extension SessionDesk {
     /// How long a change waits for somebody's short lock, nanoseconds.
     private static let lockPatience: Int64 = 10_000_000_000
 
-    private func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?) {
+    func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?) {
         stage.isApplying = true
         let device = stage.device
         let formats = fleet.workers[device]?.formats ?? []
@@ -332,14 +333,21 @@ extension SessionDesk {
             "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
             "frameRate": wish.frameDuration?.json,
         ])
-        carryOut(change, of: device, lock) { [weak self] in self?.applied(wish, stage, $0) }
+        carryOut(change, of: device, lock, isStandIn: stage.given != nil) { [weak self] in
+            self?.applied(wish, stage, $0)
+        }
     }
 
     /// Changes a device.
     ///
-    /// - Parameter lock: the one that it is done under; nil: one for just this, for which it waits.
-    func carryOut(_ change: JSONValue, of device: String, _ lock: Lock?, then body: @escaping Responder) {
-        var batch = ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0)
+    /// - Parameters:
+    ///   - lock: the one that it is done under; nil: one for just this, for which it waits.
+    ///   - isStandIn: its format stands in for what there is no room for.
+    func carryOut(
+        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool = false, then body: @escaping Responder
+    ) {
+        var batch = ConfigurationDesk.Batch(
+            changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0, isStandIn: isStandIn)
         if let lock {
             batch.fence = lock.fence
             return carryOut(batch, body)

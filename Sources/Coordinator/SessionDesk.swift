@@ -65,8 +65,11 @@ final class SessionDesk {
     var stages: [String: SessionStage] = [:]
     /// What each worker was last told.
     var toldRunning: [String: Bool] = [:]
-    /// Bits a second that each camera on USB sends, as sessions beside it were told.
-    var bitRates: [String: Double] = [:]
+    /// By device, while it streams.
+    var loads: [String: Load] = [:]
+    /// By device, until it is looked at whether that has stayed so.
+    var freed: [String: Freed] = [:]
+    var freeingTimer: Loop.Token?
     /// It is known which devices there are.
     var isSettled = false
     private var saveTimer: Loop.Token?

@@ -30,6 +30,8 @@ final class SessionStage {
     struct Less {
         var asked: StreamSetting
         var given: StreamSetting
+        /// When there was no room for what was asked, monotonic nanoseconds.
+        var since: Int64
     }
 
     let device: String

@@ -8,6 +8,8 @@ struct PreparedChange: Hashable, Sendable {
     var plan: ConfigurationPlan
     var path: String
     var mode: ConfigurationMode
+    /// Its format stands in for one that there is no room for, and is not kept.
+    var isStandIn = false
     /// How the device would be set.
     var outcome: DeviceConfiguration
     /// All controls' values then.
@@ -58,7 +60,9 @@ extension DeviceConfiguration {
 
 extension DeviceKeeper {
     /// Checks a change against the open device, and leaves it as it is.
-    func prepare(_ change: JSONValue, path: String, mode: ConfigurationMode) throws(BusError) -> PreparedChange {
+    func prepare(
+        _ change: JSONValue, path: String, mode: ConfigurationMode, isStandIn: Bool = false
+    ) throws(BusError) -> PreparedChange {
         let request = try ConfigurationChange.parse(change, path: path)
         let now = try translating { () throws(SourceError) in try read() }
         var plan = try ConfigurationPlanner(description: now.description).plan(
@@ -83,7 +87,8 @@ extension DeviceKeeper {
         outcome.words.merge(plan.words) { $1 }
         var then = now
         then.configuration = outcome
-        return PreparedChange(plan: plan, path: path, mode: mode, outcome: outcome, values: then.values)
+        return PreparedChange(
+            plan: plan, path: path, mode: mode, isStandIn: isStandIn, outcome: outcome, values: then.values)
     }
 
     /// Makes a change and reads back what became of it. If it can't be made, the device is as it was before.
@@ -97,13 +102,14 @@ extension DeviceKeeper {
             try verifyControls(change, now, &adjustments)
             generation += 1
             let committedBefore = committed
+            let first = change.isStandIn ? before.configuration : now.configuration
             let known =
                 committed
                 ?? CommittedConfiguration(
-                    generation: generation, format: now.configuration.format,
-                    frameDuration: now.configuration.frameDuration, controls: [])
+                    generation: generation, format: first.format, frameDuration: first.frameDuration, controls: [])
             let changed = withExposure(
-                known.changed(by: change.plan, generation: generation, to: now), change.plan, now)
+                known.changed(by: change.plan, generation: generation, to: now, isStandIn: change.isStandIn),
+                change.plan, now)
             committed = changed
             now.configuration.words = changed.words
             snapshot = now

@@ -206,6 +206,8 @@ final class DeviceDirector {
                 error = nil
                 logger.debug("device opened")
                 take(report)
+                // What stood in for something else does so no more.
+                onReported?(report)
                 if let queue { watch(queue) }
                 onOpened?()
                 perform(life.opened(at: now))

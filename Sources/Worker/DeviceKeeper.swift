@@ -87,6 +87,8 @@ final class DeviceKeeper {
         // Nobody waits any more for what was under way.
         metering.isAdjusting = false
         metering.isPuttingBack = true
+        // There may be room by now.
+        committed?.endStandIn()
         defer { metering.isPuttingBack = false }
         do {
             isOpen = true

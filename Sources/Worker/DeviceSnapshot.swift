@@ -35,13 +35,31 @@ struct CommittedConfiguration: Hashable, Sendable {
     var controls: [PlannedControl]
     /// ``DeviceConfiguration/words``
     var words: [String: String] = [:]
+    /// What ``format`` and ``frameDuration`` stand in for, as there was no room for that; nil: they are what was asked for.
+    var wish: Wish?
+
+    struct Wish: Hashable {
+        var format: FormatSelection
+        var frameDuration: FrameDuration?
+    }
+
+    /// What stood in for a wish is forgotten.
+    mutating func endStandIn() {
+        guard let wish else { return }
+        (format, frameDuration) = (wish.format, wish.frameDuration)
+        self.wish = nil
+    }
 
     /// The same after a further change.
     ///
     /// To a value that was set belongs the mode in which it counts: a camera that starts in its automatic mode would have the
     /// value put back and go on as it likes. What the change doesn't name stays as it was committed, however the device is now:
     /// another program may have set it.
-    func changed(by plan: ConfigurationPlan, generation: UInt64, to now: DeviceSnapshot) -> Self {
+    ///
+    /// - Parameter isStandIn: the format, or its rate, is not what was asked for.
+    func changed(
+        by plan: ConfigurationPlan, generation: UInt64, to now: DeviceSnapshot, isStandIn: Bool = false
+    ) -> Self {
         let table = now.description.controls
         let values = now.configuration.controls
         var names = Set(plan.controls.map(\.name))
@@ -67,6 +85,8 @@ struct CommittedConfiguration: Hashable, Sendable {
             frameDuration: setsRate ? now.configuration.frameDuration : frameDuration,
             controls: controls.filter { !names.contains($0.name) } + set)
         changed.words = words.merging(plan.words) { $1 }
+        changed.wish = wish
+        if setsRate { changed.wish = isStandIn ? wish ?? Wish(format: format, frameDuration: frameDuration) : nil }
         return changed
     }
 
@@ -78,13 +98,16 @@ struct CommittedConfiguration: Hashable, Sendable {
         return changed
     }
 
-    /// {generation, activeFormat, frameDuration, controls: [{name, value}], words?}
+    /// {generation, activeFormat, frameDuration, controls: [{name, value}], words?, insteadOf?: {activeFormat, frameDuration}}
     var json: JSONValue {
         .members([
             "generation": JSONValue(generation), "activeFormat": format.json,
             "frameDuration": frameDuration?.json ?? .null,
             "controls": .array(controls.map { ["name": .string($0.name), "value": $0.value.json] }),
             "words": words.isEmpty ? .none : .some(.object(words.mapValues(JSONValue.string))),
+            "insteadOf": wish.map {
+                ["activeFormat": $0.format.json, "frameDuration": $0.frameDuration?.json ?? .null]
+            },
         ])
     }
 
@@ -95,14 +118,15 @@ struct CommittedConfiguration: Hashable, Sendable {
         self.controls = controls
     }
 
-    /// Reads what ``json`` writes.
+    /// Reads what ``json`` writes. What stood in for a wish does so no more.
     init(json: JSONValue) throws(BusError) {
         guard let generation = json["generation"]?.integer.flatMap({ UInt64(exactly: $0) }) else {
             throw .invalidParams("generation", "must be a count")
         }
         self.generation = generation
-        format = try FormatSelection(json: json["activeFormat"] ?? .null, path: "activeFormat")
-        let duration = json["frameDuration"] ?? .null
+        let setting = json["insteadOf"] ?? json
+        format = try FormatSelection(json: setting["activeFormat"] ?? .null, path: "activeFormat")
+        let duration = setting["frameDuration"] ?? .null
         frameDuration = duration.isNull ? nil : try FrameDuration(json: duration, path: "frameDuration")
         words = (json["words"]?.object ?? [:]).compactMapValues(\.string)
         controls = []

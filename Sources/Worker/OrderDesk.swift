@@ -262,8 +262,8 @@ final class OrderDesk {
         _ order: WorkerOrder, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) throws(BusError) {
         switch order.action {
-        case .prepare(let id, let change, let path, let mode, let isShared):
-            try prepare(id, change, path, mode, isShared, finish)
+        case .prepare(let id, let change, let path, let mode, let isShared, let isStandIn):
+            try prepare(id, change, path, mode, isShared, isStandIn, finish)
         case .apply(let id): try apply(id, order.fence ?? 0, finish)
         case .rollBack(let id):
             if case .applied(_, let fence, _)? = transactions[id], fence < highestAppliedFence {
@@ -285,7 +285,7 @@ final class OrderDesk {
 
     private func prepare(
         _ id: String, _ change: JSONValue, _ path: String, _ mode: ConfigurationMode, _ isShared: Bool,
-        _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+        _ isStandIn: Bool, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) throws(BusError) {
         guard transactions[id] != nil || transactions.count < Self.maximumTransactions else {
             throw BusError(
@@ -297,7 +297,7 @@ final class OrderDesk {
         }
         let begun = era
         perform(.open) { keeper throws(BusError) in
-            try keeper.prepare(change, path: path, mode: mode)
+            try keeper.prepare(change, path: path, mode: mode, isStandIn: isStandIn)
         } then: { [weak self] result in
             // One that was left meanwhile is not known any more.
             if let self, begun == era, case .success(let prepared) = result {

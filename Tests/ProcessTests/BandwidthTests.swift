@@ -128,15 +128,74 @@ extension ProcessTests {
         @Test func `a camera that finds no room takes less, and says so`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
-            try client.call("fault.inject", ["device": "cam0", "fault": "noSpace", "milliseconds": 700])
+            try client.call("fault.inject", ["device": "cam0", "fault": "noSpace"])
             let created = try client.call("session.create", ["preset": "high", "inputs": ["cam0"]])
             let session = try #require(created["session"]?.string)
             let wanted = try #require(created["resolved"]?.array?.first)
-            try client.call("session.start", ["session": .string(session)])
-            let state = try await bus.wait(for: "state/session/\(session)/") { $0?["state"] == "running" }
+            try client.call("session.start", ["session": .string(session)], within: 30)
+            try await bus.wait(for: "state/session/\(session)/") { state in
+                Self.isShort(state) && state?["error"]?["reason"] == "limitExceeded"
+            }
+            try client.call("fault.inject", ["device": "cam0", "fault": "none"])
+            let state = try await bus.wait(for: "state/session/\(session)/", by: .after(seconds: 40)) {
+                $0?["state"] == "running"
+            }
             let told = state?["explanation"]?.array?.compactMap(\.string) ?? []
             #expect(told.contains { $0.contains("found no room") }, "\(told)")
             #expect(state?["resolved"]?.array?.first != wanted)
+            try await bus.stop()
+        }
+
+        private static func isShort(_ state: JSONValue?) -> Bool {
+            state?["explanation"]?.array?.contains { $0.string?.contains("found no room") ?? false } ?? false
+        }
+
+        @Test func `what it takes instead is not kept, and is over when there is room again`() async throws {
+            let bus = try await BusHarness(virtual: nil, configuration: Self.hub)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            func create(_ device: String, rate: Int64) throws -> JSONValue {
+                let inputs: JSONValue = [["device": .string(device), "frameRate": .integer(rate)]]
+                return try client.call("session.create", ["preset": "640x480", "inputs": inputs])["session"] ?? .null
+            }
+            func setting() throws -> [JSONValue?] {
+                let device = try client.call("device.get", ["device": "cam0"])["device"]
+                return [device?["activeFormat"], device?["frameDuration"]]
+            }
+            func startShort(_ session: JSONValue) async throws {
+                try client.call("fault.inject", ["device": "cam0", "fault": "noSpace"])
+                try client.call("session.start", ["session": session], within: 30)
+                let topic = "state/session/\(session.string ?? "")/"
+                try await bus.wait(for: topic) { Self.isShort($0) && $0?["error"]?["reason"] == "limitExceeded" }
+                try client.call("fault.inject", ["device": "cam0", "fault": "none"])
+                try await bus.wait(for: topic, by: .after(seconds: 40)) {
+                    Self.isShort($0) && $0?["state"] == "running"
+                }
+            }
+
+            let (session, other) = (try create("cam0", rate: 30), try create("cam1", rate: 15))
+            try client.call("session.start", ["session": other])
+            #expect(try client.call("session.start", ["session": session])["state"]?["state"] == "running")
+            let wanted = try setting()
+            try client.call("session.stop", ["session": session])
+
+            try await startShort(session)
+            #expect(try setting() != wanted)
+            try client.call("session.stop", ["session": session])
+            try await bus.wait(for: "state/device/cam0/") { $0?["isOpen"] == false }
+            do {
+                let frames = try FrameReader(bus, "cam0", "native")
+                let header = try frames.next().header
+                #expect(header["format"] == wanted[0]?["pixelFormat"] && header["width"] == wanted[0]?["width"])
+                #expect(try setting() == wanted)
+            }
+            try await bus.wait(for: "state/device/cam0/") { $0?["isOpen"] == false }
+
+            try await startShort(session)
+            #expect(try setting() != wanted)
+            try client.call("session.stop", ["session": other])
+            let topic = "state/session/\(session.string ?? "")/"
+            try await bus.wait(for: topic) { !Self.isShort($0) && $0?["state"] == "running" }
+            try await eventually { try setting() == wanted }
             try await bus.stop()
         }
     }

@@ -48,6 +48,37 @@ struct RestoringTests {
         return members
     }
 
+    @Test("a format that stands in for another holds while the device is open, and is not put back")
+    func standIn() throws {
+        let change: JSONValue = ["device": "cam0", "activeFormat": "f0"]
+        let prepare = WorkerOrder.Action.prepare(
+            transaction: "t", change: change, path: "", mode: .exact, isStandIn: true)
+        let order = WorkerOrder(number: 1, fence: 1, action: prepare)
+        #expect(WorkerOrder(json: order.json) == order)
+        let kept: JSONValue
+        do {
+            let worker = try worker(committed([], format: (32, 24))) { $0.idleCloseMilliseconds = 50 }
+            let subscriber = try worker.subscriber("frame/cam0/native/")
+            _ = try subscriber.next { $0.header["width"] == 32 }
+            for action in [prepare, .apply(transaction: "t"), .finish(transaction: "t")] {
+                _ = try worker.coordinator.order(action, fence: 1).get()
+            }
+            // The start reads what is committed, too.
+            _ = try subscriber.next { $0.header["width"] == 64 }
+            kept = try #require(try worker.coordinator.status["committed"])
+            try subscriber.unsubscribe("frame/cam0/native/")
+            try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+            try subscriber.subscribe("frame/cam0/native/")
+            _ = try subscriber.next { $0.header["width"] == 32 }
+            try worker.coordinator.waitForStatus("as asked") { $0["committed"]?["activeFormat"]?["width"] == 32 }
+            try worker.stop()
+        }
+        #expect(kept["activeFormat"]?["width"] == 64)
+        let worker = try worker(kept)
+        let status = try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        #expect(status["activeFormat"]?["width"] == 32)
+    }
+
     @Test("modes are put back before the values that they govern, whatever order they were committed in")
     func order() throws {
         bench.set { $0.meddled = ["gain_automatic": .boolean(true)] }
