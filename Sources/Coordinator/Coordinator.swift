@@ -214,7 +214,7 @@ public final class Coordinator {
             profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
             rigs = RigDesk(
                 BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
-            pressures = PressureDesk(
+            pressures = try PressureDesk(
                 loop,
                 root: options.watchesPressure && configuration.watchesPressure ? configuration.pressureRoot : nil,
                 logger: logger)
