@@ -159,14 +159,16 @@ import ZeroMQ
             while (try? server.socket.receive()) ?? nil != nil { subscriptions += 1 }
         }
         defer { loop.cancel(token) }
-        let peers = try (0..<count).map { _ in
+        var peers: [Socket] = []
+        while peers.count < count {
             let socket = try Socket(context, .subscribe)
             try socket.set(.reconnectInterval, -1)
             try socket.subscribe("")
             try socket.connect("ipc://\(server.path)")
-            return socket
+            peers.append(socket)
+            // The kernel keeps so many waiting at the door, and no more.
+            if peers.count % 25 == 0 { #expect(try run { subscriptions == peers.count }) }
         }
-        #expect(try run { subscriptions == count })
         return peers
     }
 

@@ -73,7 +73,7 @@ extension ProcessTests {
             #expect(
                 served.hasPrefix("cam0 streams 1920x1080")
                     && served.hasSuffix(
-                        "which serves both: large gets it as bgr, small scaled to 640x480 as bgr at 15/s."),
+                        "which serves both: large gets it as it is, small scaled to 640x480 at 15/s."),
                 "\(served)")
             // The first one's topic is what it was.
             let again = try user.client.call("session.get", ["session": .string(large)])

@@ -160,7 +160,8 @@ extension ProcessTests {
                         let set = try await sets.next()
                         checker.check(set)
                         if set.header.isLate {
-                            late = set.header
+                            // On a machine that has much to do others may be late as well.
+                            if set.header.parts.first?.device == "cam2" { late = set.header }
                         } else if set.header.parts.last?.frame == nil {
                             open[set.header.number] = set.header.monotonic
                         }
