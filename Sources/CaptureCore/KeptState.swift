@@ -123,10 +123,7 @@ extension Lock {
             "id": .string(id), "token": .string(tokenHash), "devices": JSONValue(devices), "fence": JSONValue(fence),
             "note": note.map(JSONValue.string), "since": JSONValue(since), "lease": lease.map { JSONValue($0) },
             "expires": expires.map { JSONValue($0) }, "request": request.map(JSONValue.string),
-            "holder": .members([
-                "uid": JSONValue(holder.uid), "gid": JSONValue(holder.gid), "pid": JSONValue(holder.pid),
-                "startTime": holder.startTime.map { JSONValue($0) }, "name": .string(holder.name),
-            ]),
+            "holder": holder.keptJSON,
         ])
     }
 
@@ -146,7 +143,16 @@ extension Lock {
 }
 
 extension LockHolder {
-    init?(keptJSON json: JSONValue) {
+    /// {uid, gid, pid, startTime?, name}, for a coordinator that comes after this one.
+    public var keptJSON: JSONValue {
+        .members([
+            "uid": JSONValue(uid), "gid": JSONValue(gid), "pid": JSONValue(pid),
+            "startTime": startTime.map { JSONValue($0) }, "name": .string(name),
+        ])
+    }
+
+    /// Reads what ``keptJSON`` writes; nil when it is something else.
+    public init?(keptJSON json: JSONValue) {
         guard let uid = json["uid"]?.integer.flatMap({ UInt32(exactly: $0) }),
             let gid = json["gid"]?.integer.flatMap({ UInt32(exactly: $0) }),
             let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) }), let name = json["name"]?.string

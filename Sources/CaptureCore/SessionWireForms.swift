@@ -58,10 +58,7 @@ extension CaptureSession {
         for name in ["state", "interruption"] { kept[name] = nil }
         kept["started"] = .bool(run.hasStarted)
         kept["request"] = request.map(JSONValue.string)
-        kept["owner"] = .object(
-            (owner.json.object ?? [:]).merging(
-                owner.startTime.map { ["startTime": JSONValue($0)] } ?? [:]
-            ) { _, new in new })
+        kept["owner"] = owner.keptJSON
         return .object(kept)
     }
 

@@ -76,11 +76,9 @@ extension Coordinator {
         let wish = ZoomWish(target: target, rate: call.params["rate"]?.double ?? 1)
         let holder = holder(call.caller)
         underLock(call, respond) { [weak self] worker, fence, respond in
-            worker.order(.rampZoom(wish), fence: fence) { result in
+            let owner = ZoomRampOwner(holder: holder, fence: fence)
+            worker.order(.rampZoom(wish, by: owner.json), fence: fence) { result in
                 guard let self, case .success(let value) = result else { return respond(result) }
-                self.zooms[worker.device.identity.uniqueID] = holder
-                // Who lost the right to it while it was begun.
-                self.endUnauthorizedZooms()
                 self.remember(worker)
                 self.books.save { isKept in respond(.success(Self.told(isKept, value))) }
             }
@@ -93,13 +91,16 @@ extension Coordinator {
         }
     }
 
-    /// Ends zoom ramps of those who may not change their devices any more.
-    func endUnauthorizedZooms() {
-        zooms = zooms.filter { uniqueID, holder in
-            guard let worker = fleet.worker(of: uniqueID) else { return false }
-            guard isUnauthorized(holder, [worker.device.id]) else { return true }
-            worker.order(.cancelZoom)
-            return false
+    /// Ends the zoom ramp that runs at a device if it is of who may not change it any more.
+    func judgeZoom(_ worker: Worker) {
+        guard let ramp = worker.status["zoomRamp"].flatMap(ZoomRampOwner.init(json:)) else {
+            worker.endedZoom = nil
+            return
+        }
+        guard ramp != worker.endedZoom, isUnauthorized(ramp.holder, [worker.device.id]) else { return }
+        worker.endedZoom = ramp
+        worker.order(.cancelZoom) { [weak worker] result in
+            if case .failure = result { worker?.endedZoom = nil }
         }
     }
 

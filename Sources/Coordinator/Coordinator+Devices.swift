@@ -176,6 +176,7 @@ extension Coordinator {
             publish(worker)
             tellPressure(worker, change)
             exposures.changed(worker)
+            judgeZoom(worker)
         } else {
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)

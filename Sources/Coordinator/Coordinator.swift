@@ -61,8 +61,6 @@ public final class Coordinator {
     let rigs: RigDesk
     let matchers: MatcherFleet
     let pressures: PressureDesk
-    /// Who began the last zoom ramp of each device, by `uniqueID`.
-    var zooms: [String: LockHolder] = [:]
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
