@@ -11,6 +11,11 @@ public struct ZoomRampOwner: Hashable, Sendable {
         self.fence = fence
     }
 
+    /// Whether a ramp ends where it is because the device has that lock: another process was given it since the ramp was begun.
+    public func yields(to lock: Lock) -> Bool {
+        !lock.isTransient && lock.fence > fence && !lock.holder.isSameProcess(as: holder)
+    }
+
     /// {holder, fence}
     public var json: JSONValue { ["holder": holder.keptJSON, "fence": JSONValue(fence)] }
 

@@ -91,13 +91,16 @@ extension Coordinator {
         }
     }
 
-    /// Ends the zoom ramp that runs at a device if it is of who may not change it any more.
+    /// Ends the zoom ramp that runs at a device if it is of who may not change it any more, or if another process has the device
+    /// to itself by now.
     func judgeZoom(_ worker: Worker) {
         guard let ramp = worker.status["zoomRamp"].flatMap(ZoomRampOwner.init(json:)) else {
             worker.endedZoom = nil
             return
         }
-        guard ramp != worker.endedZoom, isUnauthorized(ramp.holder, [worker.device.id]) else { return }
+        let device = worker.device.id
+        let isLocked = locks.table.lock(on: device).map(ramp.yields) ?? false
+        guard ramp != worker.endedZoom, isLocked || isUnauthorized(ramp.holder, [device]) else { return }
         worker.endedZoom = ramp
         worker.order(.cancelZoom) { [weak worker] result in
             if case .failure = result { worker?.endedZoom = nil }

@@ -248,6 +248,7 @@ public final class Coordinator {
         locks.onChange = { [weak self] device, lock, fence in
             guard let self, let worker = fleet.workers[device] else { return }
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
+            judgeZoom(worker)
             guard !isStopping else { return }
             publish(worker)
             sessions.deviceChanged(device)
