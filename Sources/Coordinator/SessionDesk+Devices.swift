@@ -201,7 +201,7 @@ extension SessionDesk {
         forgetLess(stage, worker)
         let decision = decision(device, worker, formats, claims, lock, less: stage.given?.given)
         stage.decision = decision
-        let isOwnLock = lock.map { lock in claims.contains { $0.entry.lockID == lock.id } } ?? false
+        let isOwnLock = lock.map { lock in claims.contains { $0.session.lockID == lock.id } } ?? false
         var served: [(Claim, Delivery)] = []
         for claim in claims {
             switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {
@@ -279,7 +279,7 @@ extension SessionDesk {
         }
         guard let lock else { return decide(claims, current, nil) }
         let party = CaptureParty(.lock, id: lock.id, name: lock.holder.name)
-        let owners = claims.filter { $0.entry.lockID == lock.id }
+        let owners = claims.filter { $0.session.lockID == lock.id }
         guard !owners.isEmpty else { return decide(claims, worker.setting, party) }
         // Those that were given the lock set the device; for all others it is locked as they have set it.
         let first = decide(owners, current, nil)

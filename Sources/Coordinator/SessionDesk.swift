@@ -25,8 +25,6 @@ final class SessionDesk {
         var renditions: [String: Set<Rendition>] = [:]
         /// With another camera, which is being tried: the session is not touched before that one serves it.
         var trial: Trial?
-        /// The lock under which its client lets it set the device.
-        var lockID: String?
         /// What went wrong last, until it runs.
         var error: BusError?
         var waiting: [(timer: Loop.Token, body: () -> Void)] = []
@@ -211,10 +209,15 @@ final class SessionDesk {
     }
 
     /// Starts it; that it runs, or why not, is told when it is known. A session that was started goes on as it is.
-    func start(_ id: String) throws(BusError) {
+    ///
+    /// - Parameter lockID: the lock under which it may set its devices from now on; nil: as before.
+    func start(_ id: String, lockID: String?) throws(BusError) {
         let entry = try entry(id)
         entry.error = nil
-        try change(id) { session in _ = session.run.start() }
+        try change(id) { session in
+            session.lockID = lockID ?? session.lockID
+            _ = session.run.start()
+        }
         if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
     }
 

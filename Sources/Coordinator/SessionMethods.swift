@@ -61,13 +61,13 @@ extension Coordinator {
                 actions.append((try SessionAction.parse(action, path: path), path))
             }
             let surroundings = surroundings
-            try using(call.string("lock"), entry) { () throws(BusError) in
-                try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
-                    try session.configure(actions, in: surroundings)
-                }
+            let lockID = try lockID(call)
+            try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
+                session.lockID = lockID ?? session.lockID
+                try session.configure(actions, in: surroundings)
             }
             askFor(call.caller, entry.session)
-            if call.string("lock") != nil { sessions.reviewAll(entry) }
+            if lockID != nil { sessions.reviewAll(entry) }
             replyWhenSettled(entry.session.id, respond)
         } catch {
             respond(.failure(error))
@@ -99,14 +99,15 @@ extension Coordinator {
             try checkMaySession(call.caller)
             let entry = try ownSession(call)
             askFor(call.caller, entry.session)
-            try using(call.string("lock"), entry) { () throws(BusError) in
-                if !entry.session.run.isActive {
-                    try sessions.checkBandwidth(entry.session)
-                    pressures.look()
-                }
-                try sessions.start(entry.session.id)
+            let lockID = try lockID(call)
+            if !entry.session.run.isActive {
+                var session = entry.session
+                session.lockID = lockID ?? session.lockID
+                try sessions.checkBandwidth(session)
+                pressures.look()
             }
-            if call.string("lock") != nil { sessions.reviewAll(entry) }
+            try sessions.start(entry.session.id, lockID: lockID)
+            if lockID != nil { sessions.reviewAll(entry) }
             replyWhenSettled(entry.session.id, respond)
         } catch {
             respond(.failure(error))
@@ -158,7 +159,9 @@ extension Coordinator {
             }
             let device: String
             if let named = call.string("device") { device = named } else { device = try otherCamera(than: old) }
-            let (candidate, dropped) = try session.switched(to: device, in: surroundings)
+            var (candidate, dropped) = try session.switched(to: device, in: surroundings)
+            // In force with the other camera, and not before: if that can't be had, the session is as it was.
+            candidate.lockID = try lockID(call) ?? session.lockID
             let answer = { [weak self] (error: BusError?) in
                 guard let self else { return }
                 if let error { return respond(.failure(error)) }
@@ -171,14 +174,11 @@ extension Coordinator {
                         return .object(members)
                     })
             }
-            try using(call.string("lock"), entry) { () throws(BusError) in
-                if device != old, session.run.isActive { try sessions.checkBandwidth(candidate) }
-            }
-            guard device != old else { return answer(nil) }
-            guard session.run.isActive else {
+            guard device != old, session.run.isActive else {
                 try sessions.change(session.id) { $0 = candidate }
                 return answer(nil)
             }
+            try sessions.checkBandwidth(candidate)
             sessions.tryOut(entry, candidate, device, answer)
         } catch {
             respond(.failure(error))
@@ -238,18 +238,10 @@ extension Coordinator {
         return entry
     }
 
-    /// From here on the session may set devices under that lock; what is refused leaves it without.
-    private func using(
-        _ token: String?, _ entry: SessionDesk.Entry, _ body: () throws(BusError) -> Void
-    ) throws(BusError) {
-        let before = entry.lockID
-        if let token { entry.lockID = try locks.authorize(token: token, devices: []).id }
-        do throws(BusError) {
-            try body()
-        } catch {
-            entry.lockID = before
-            throw error
-        }
+    /// The public id of the lock that the call shows; nil: it shows none.
+    private func lockID(_ call: Call) throws(BusError) -> String? {
+        guard let token = call.string("lock") else { return nil }
+        return try locks.authorize(token: token, devices: []).id
     }
 
     private func replyWhenSettled(_ id: String, _ respond: @escaping Responder) {

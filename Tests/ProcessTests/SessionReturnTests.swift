@@ -75,6 +75,28 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a session keeps the lock that it was given over the death of the bus`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let lock = try client.call("device.lock", ["devices": "cam0", "lease": 3_600_000])["lock"] ?? .null
+            let small: JSONValue = ["device": "cam0", "activeFormat": ["width": 640, "height": 480]]
+            try client.call("device.configure", ["lock": lock, "changes": [small]])
+            let session = try client.call("session.create", Self.small)["session"] ?? .null
+            let started = try client.call("session.start", ["session": session, "lock": lock])
+            #expect(started["state"]?["state"] == "running")
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let topic = "state/session/\(session.string ?? "")/"
+            try await bus.wait(for: topic) { $0?["state"] == "running" }
+            // Under that lock it has the device set otherwise, as nobody else can.
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try again.call("session.configure", ["session": session, "actions": [["preset": "1280x720"]]])
+            try await bus.wait(for: topic) {
+                $0?["state"] == "running" && $0?["resolved"]?[0]?["width"] == 1280
+            }
+            try await bus.stop()
+        }
+
         @Test func `a session that can't be read costs the others nothing`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -135,6 +135,34 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a switch that fails leaves a session the lock that it had`() async throws {
+            let bus = try await BusHarness(virtual: 3)
+            let user = try User(bus)
+            func lock(_ device: JSONValue) throws -> JSONValue {
+                try user.client.call("device.lock", ["devices": device])["lock"] ?? .null
+            }
+            let (own, obstacle, other) = (try lock("cam0"), try lock("cam1"), try lock("cam2"))
+            for (device, lock) in [("cam0", own), ("cam1", obstacle)] {
+                let change: JSONValue = ["device": .string(device), "activeFormat": ["width": 640, "height": 480]]
+                try user.client.call("device.configure", ["lock": lock, "changes": [change]])
+            }
+            let id = try user.create(["inputs": ["cam0"], "preset": "1280x720"])
+            let session = JSONValue.string(id)
+            let start = try user.client.call("session.start", ["session": session, "lock": own])
+            #expect(start["state"]?["state"] == "running")
+            let refusal = try user.client.refusal(
+                "session.switchCamera", ["session": session, "device": "cam1", "lock": other])
+            #expect(refusal?.reason == .deviceBusy)
+            // Under the lock of before it has its device set otherwise.
+            let after = try user.client.call(
+                "session.configure", ["session": session, "actions": [["preset": "1920x1080"]]])
+            #expect(after["state"]?["state"] == "running")
+            try await bus.wait(for: "state/session/\(id)/") {
+                $0?["state"] == "running" && $0?["resolved"]?[0]?["width"] == 1920
+            }
+            try await bus.stop()
+        }
+
         @Test func `a session ends with its process, and a detached one stays`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let user = try User(bus)
