@@ -221,25 +221,21 @@ final class SessionDesk {
         if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
     }
 
+    /// Stops it, which nothing can keep it from.
     func stop(_ id: String) throws(BusError) {
-        var told: [SessionRun.Event] = []
-        try change(id) { session in told = session.run.stop() }
-        guard let entry = entries[id] else { return }
+        let entry = try entry(id)
         entry.error = nil
-        entry.places = [:]
-        entry.renditions = [:]
-        endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
-        update(entry, told)
+        halt(entry)
     }
 
     /// Stops it, whether that can be written now or later.
-    func halt(_ entry: Entry, also events: [SessionRun.Event]) {
+    func halt(_ entry: Entry, also events: [SessionRun.Event] = []) {
         let told = entry.session.run.stop()
         entry.places = [:]
         entry.renditions = [:]
+        save()
         endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
         update(entry, told + events)
-        save()
         reviewAll(entry)
         settle(entry)
     }
