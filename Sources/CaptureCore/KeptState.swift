@@ -17,6 +17,8 @@ public struct KeptState: Hashable, Sendable {
     /// Ids of transactions that are to be kept on every device that has made them.
     public var decided: [String]
     public var sessions: [CaptureSession] = []
+    /// Sorted by device. What can't be read of them is left out.
+    public var exposures: [KeptExposure] = []
     /// What stood among the sessions and is none: as far as it can be told apart, its id. The others are good all the same, as none depends
     /// on another.
     public private(set) var unreadableSessions: [String] = []
@@ -81,7 +83,7 @@ public struct KeptState: Hashable, Sendable {
         [
             "version": .integer(Self.version), "boot": .string(boot), "epoch": .string(epoch),
             "fence": JSONValue(fence), "locks": .array(locks.map(\.keptJSON)), "decided": JSONValue(decided),
-            "sessions": .array(sessions.map(\.keptJSON)),
+            "sessions": .array(sessions.map(\.keptJSON)), "exposures": .array(exposures.map(\.keptJSON)),
         ]
     }
 
@@ -104,6 +106,7 @@ public struct KeptState: Hashable, Sendable {
         }
         // Not there in files of versions that decided nothing.
         decided = json["decided"]?.array?.compactMap(\.string) ?? []
+        exposures = json["exposures"]?.array?.compactMap(KeptExposure.init(keptJSON:)) ?? []
         for entry in json["sessions"]?.array ?? [] {
             if let session = CaptureSession(keptJSON: entry) {
                 sessions.append(session)

@@ -30,16 +30,22 @@ extension Coordinator {
                 guard let self, case .success(let value) = result, var members = value.object else {
                     return respond(result)
                 }
-                // A newer one is in force, whatever it wants.
-                self.exposures.cancel(worker)
                 let holder = self.holder(call.caller)
                 // Who lost the right to it meanwhile has nothing locked later on.
                 let canLock =
                     worker.status["supports"]?["exposureMode"]?.array?.contains("locked") ?? false
                     && !self.isUnauthorized(holder, [worker.device.id])
                 members["willLock"] = .bool(wantsLock && canLock)
-                respond(.success(.object(members)))
-                if wantsLock, canLock { self.exposures.begin(worker, caller: holder, fence: fence) }
+                var isKept = true
+                if wantsLock, canLock {
+                    isKept = self.exposures.begin(worker, caller: holder, fence: fence)
+                } else {
+                    // A newer one is in force, whatever it wants.
+                    self.exposures.cancel(worker)
+                }
+                respond(.success(Self.told(isKept, .object(members))))
+                // Not before the call's own lock is given back.
+                self.exposures.changed(worker)
             }
         }
     }

@@ -88,7 +88,7 @@ public final class Coordinator {
         return desk
     }()
     private(set) lazy var exposures = ExposureDesk(
-        loop, locks,
+        loop, locks, keeper,
         set: { [weak self] device, fence, respond in
             self?.setControls(["exposureMode": "locked"], device, fence, respond)
         },
@@ -385,6 +385,7 @@ public final class Coordinator {
         logger.info("stopping")
         service.notify("STOPPING=1")
         sessions.shutDown()
+        exposures.shutDown()
         locks.shutDown()
         permission.shutDown()
         isStopping = true
