@@ -291,7 +291,7 @@ final class SessionDesk {
 
     private func isSettled(_ entry: Entry) -> Bool {
         guard entry.session.run.isActive else { return true }
-        let isBusy = entry.session.inputs.contains { stages[$0.device].map { $0.isApplying || $0.isDirty } ?? false }
+        let isBusy = entry.session.inputs.contains { stages[$0.device]?.isBusy ?? false }
         return !isBusy && (entry.session.run.state != .starting || entry.error != nil)
     }
 

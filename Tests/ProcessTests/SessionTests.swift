@@ -135,6 +135,33 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `who waits for a lock and was first is waited for, and the session says so`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let user = try User(bus)
+            // What is held for long is not what the session wants, but somebody waits for both.
+            let held = try user.client.call("device.lock", ["devices": "cam1", "lease": 3_600_000])["lock"] ?? .null
+            let first = try RawClient(path: bus.directory.commandSocket)
+            try first.start(
+                "device.lock", ["devices": ["cam0", "cam1"], "wait": 3_600_000, "lease": 3_600_000, "note": "first"])
+            try await eventually { try user.client.call("device.locks")["waiting"]?.array?.count == 1 }
+            let id = try user.create(Self.large)
+            try user.client.start("session.start", ["session": .string(id)])
+            let waiting = try await bus.wait(for: "state/session/\(id)/") { $0?["state"] == "interrupted" }
+            #expect(waiting?["interruption"]?["reason"] == "videoDeviceInUseByAnotherClient")
+            #expect(waiting?["interruption"]?["by"]?["holder"]?["pid"]?.integer != nil)
+            #expect(waiting?["interruption"]?["by"]?["lock"] == nil)
+            #expect(try user.client.reply(within: 20).result.get()["state"]?["state"] == "interrupted")
+            // Its lock is not waited for any longer than it takes to see it.
+            try user.client.call("device.unlock", ["lock": held])
+            let lock = try first.reply(within: 20).result.get()["lock"] ?? .null
+            try await bus.wait(for: "state/session/\(id)/") {
+                $0?["state"] == "interrupted" && $0?["interruption"]?["by"]?["lock"]?.string != nil
+            }
+            try first.call("device.unlock", ["lock": lock])
+            try await user.wait(id, for: "running")
+            try await bus.stop()
+        }
+
         @Test func `a switch that fails leaves a session the lock that it had`() async throws {
             let bus = try await BusHarness(virtual: 3)
             let user = try User(bus)
