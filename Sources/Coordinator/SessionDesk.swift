@@ -38,6 +38,12 @@ final class SessionDesk {
         var place = Place.pending
         var timer: Loop.Token
         var completion: (BusError?) -> Void
+
+        /// - Returns: whether it is about any of these devices.
+        mutating func rename(_ names: [String: String]) -> Bool {
+            device = names[device] ?? device
+            return session.rename(names)
+        }
     }
 
     let loop: Loop
@@ -322,7 +328,9 @@ final class SessionDesk {
     func rename(_ names: [(device: String, name: String)]) {
         let names = Dictionary(names.map { ($0.device, $0.name) }) { first, _ in first }
         var isChanged = false
-        for (id, entry) in entries where entry.session.rename(names) {
+        for (id, entry) in entries {
+            let isTried = entry.trial?.rename(names) ?? false
+            guard entry.session.rename(names) || isTried else { continue }
             isChanged = true
             entry.places = Dictionary(entry.places.map { (names[$0.key] ?? $0.key, $0.value) }) { first, _ in first }
             entry.renditions = Dictionary(entry.renditions.map { (names[$0.key] ?? $0.key, $0.value) }) { $1 }

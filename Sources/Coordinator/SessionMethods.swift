@@ -168,7 +168,9 @@ extension Coordinator {
                 respond(
                     Result { () throws(BusError) in
                         var members = try reply(session.id).object ?? [:]
-                        members["active"] = .string(device)
+                        // It may have another name by now.
+                        let active = try sessions.entry(session.id).session.inputs.first?.device ?? device
+                        members["active"] = .string(active)
                         members["switched"] = .bool(device != old)
                         members["dropped"] = .array(dropped)
                         return .object(members)

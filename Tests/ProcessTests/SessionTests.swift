@@ -162,6 +162,30 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a camera that is being switched to may get another name meanwhile`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let user = try User(bus)
+            let lock = try user.client.call("device.lock", ["devices": "cam1"])["lock"] ?? .null
+            let change: JSONValue = ["device": "cam1", "activeFormat": ["width": 640, "height": 480], "frameRate": 30]
+            try user.client.call("device.configure", ["lock": lock, "changes": [change]])
+            try user.client.call("device.unlock", ["lock": lock])
+            let session = JSONValue.string(try user.create(["inputs": ["cam0"], "preset": "640x480"]))
+            #expect(try user.client.call("session.start", ["session": session])["state"]?["state"] == "running")
+            // It is set as it is to be, and does not stream before its process goes on.
+            let worker = try #require(try bus.workerPID("cam1"))
+            kill(worker, SIGSTOP)
+            try user.client.start("session.switchCamera", ["session": session, "device": "cam1"])
+            let other = try RawClient(path: bus.directory.commandSocket)
+            try other.start("device.rename", ["device": "cam1", "name": "right"])
+            try await bus.wait(for: "state/device/cam1/") { $0 == nil }
+            kill(worker, SIGKILL)
+            let answer = try user.client.reply(within: 30).result.get()
+            #expect(answer["active"] == "right" && answer["switched"] == true)
+            #expect(answer["state"]?["inputs"]?[0]?["device"] == "right" && answer["state"]?["state"] == "running")
+            _ = try other.reply(within: 20).result.get()
+            try await bus.stop()
+        }
+
         @Test func `a switch that fails leaves a session the lock that it had`() async throws {
             let bus = try await BusHarness(virtual: 3)
             let user = try User(bus)
