@@ -75,7 +75,7 @@ extension Client {
         try await session("configure", id, ["actions": .array(actions)], lock ?? defaultLock, timeout)
     }
 
-    /// Whether an action could be carried out; nil: yes, else why not.
+    /// Whether an action, or {switchCamera: a device's id or null}, could be carried out; nil: yes, else why not.
     public func whyNot(
         _ action: JSONValue, inSession id: String, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> String? {

@@ -76,11 +76,11 @@ extension Coordinator {
 
     private func canAdd(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            var session = try sessions.entry(call.string("session") ?? "").session
-            let action = try SessionAction.parse(call.params["action"] ?? .null, path: "action")
+            let session = try sessions.entry(call.string("session") ?? "").session
+            let change = try change(call.params["action"] ?? .null)
             do throws(BusError) {
-                try session.configure([(action, "action")], in: surroundings)
-                if session.run.isActive { try sessions.checkBandwidth(session) }
+                let changed = try change(session)
+                if session.run.isActive { try sessions.checkBandwidth(changed) }
                 respond(.success(["can": true, "why": .null, "reason": .null]))
             } catch {
                 // A request that makes no sense is no answer to whether it could be.
@@ -91,6 +91,19 @@ extension Coordinator {
             }
         } catch {
             respond(.failure(error))
+        }
+    }
+
+    /// What an action, or {switchCamera: a device's id, or null}, makes of a session.
+    private func change(_ action: JSONValue) throws(BusError) -> (CaptureSession) throws(BusError) -> CaptureSession {
+        if let device = action["switchCamera"], action.object?.count == 1 {
+            return { [self] session throws(BusError) in try switched(session, to: device.string).session }
+        }
+        let action = try SessionAction.parse(action, path: "action")
+        return { [self] session throws(BusError) in
+            var session = session
+            try session.configure([(action, "action")], in: surroundings)
+            return session
         }
     }
 
@@ -151,15 +164,7 @@ extension Coordinator {
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
             let session = entry.session
-            guard session.inputs.count == 1, let old = session.inputs.first?.device else {
-                throw BusError(
-                    .cannotAddInput,
-                    "Only a session with one input can switch its camera; this one has \(session.inputs.count).",
-                    ["why": "the session has not just one input"])
-            }
-            let device: String
-            if let named = call.string("device") { device = named } else { device = try otherCamera(than: old) }
-            var (candidate, dropped) = try session.switched(to: device, in: surroundings)
+            var (candidate, old, device, dropped) = try switched(session, to: call.string("device"))
             // In force with the other camera, and not before: if that can't be had, the session is as it was.
             candidate.lockID = try lockID(call) ?? session.lockID
             let answer = { [weak self] (error: BusError?) in
@@ -185,6 +190,22 @@ extension Coordinator {
         } catch {
             respond(.failure(error))
         }
+    }
+
+    /// A session with another camera; nil: the one that is taken where none is named.
+    private func switched(
+        _ session: CaptureSession, to named: String?
+    ) throws(BusError) -> (session: CaptureSession, old: String, device: String, dropped: [JSONValue]) {
+        guard session.inputs.count == 1, let old = session.inputs.first?.device else {
+            throw BusError(
+                .cannotAddInput,
+                "Only a session with one input can switch its camera; this one has \(session.inputs.count).",
+                ["why": "the session has not just one input"])
+        }
+        let device: String
+        if let named { device = named } else { device = try otherCamera(than: old) }
+        let (candidate, dropped) = try session.switched(to: device, in: surroundings)
+        return (candidate, old, device, dropped)
     }
 
     private static func isSwitching(_ entry: SessionDesk.Entry) -> BusError {

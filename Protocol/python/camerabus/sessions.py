@@ -260,6 +260,7 @@ class Session(SessionBase):
         return run(self._ask("configure", params, timeout))
 
     def can_add(self, action: SessionAction, timeout: float | None = None) -> CanAdd:
+        """Whether an action could be carried out, or `{"switchCamera": device}`; None: the one that `switch_camera()` would take."""
         return run(self._can_add(action, timeout))
 
     def switch_camera(

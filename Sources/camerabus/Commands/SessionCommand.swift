@@ -306,7 +306,15 @@ extension SessionCommand {
         static let configuration = CommandConfiguration(
             commandName: "can-add",
             abstract: "Says whether an action could be carried out, and why not (exit status 1).",
-            discussion: "With --json: {\"can\", \"why\"}.")
+            discussion: """
+                An action is one as of 'camerabus session configure', or {"switchCamera": DEVICE}, where null is the camera that would be taken.
+
+                With --json: {"can", "why"}.
+
+                EXAMPLES:
+                  camerabus session can-add $id '{"addInput": "cam1"}'
+                  camerabus session can-add $id '{"switchCamera": null}'
+                """)
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
