@@ -22,7 +22,7 @@ extension Coordinator {
             var session = CaptureSession(
                 id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: owner,
                 isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now(), request: call.digest)
-            var actions: [(SessionAction, String)] = []
+            var actions: [(action: SessionAction, path: String)] = []
             if let preset = call.params["preset"] {
                 actions.append((.preset(try SessionAction.preset(preset, "preset")), "preset"))
             }
@@ -32,7 +32,7 @@ extension Coordinator {
             if let inputs = call.params["inputs"]?.array {
                 for (index, input) in inputs.enumerated() {
                     let path = "inputs[\(index)]"
-                    actions.append((.addInput(try SessionAction.input(input, path)), path))
+                    actions += try expanded(.addInput(try SessionAction.input(input, path)), path)
                 }
             } else if let device = defaultCamera() {
                 actions.append((.addInput(SessionInput(device: device)), "inputs"))
@@ -41,7 +41,7 @@ extension Coordinator {
                 let path = "outputs[\(index)]"
                 actions.append((try SessionAction.parse(["addOutput": output], path: path), path))
             }
-            try session.configure(actions.map { (action: $0.0, path: $0.1) }, in: surroundings)
+            try session.configure(actions, in: surroundings)
             try sessions.add(session)
             askFor(call.caller, session)
             respond(.success(try reply(session.id)))
@@ -58,7 +58,7 @@ extension Coordinator {
             var actions: [(action: SessionAction, path: String)] = []
             for (index, action) in (call.params["actions"]?.array ?? []).enumerated() {
                 let path = "actions[\(index)]"
-                actions.append((try SessionAction.parse(action, path: path), path))
+                actions += try expanded(try SessionAction.parse(action, path: path), path)
             }
             let surroundings = surroundings
             let lockID = try lockID(call)
@@ -102,7 +102,7 @@ extension Coordinator {
         let action = try SessionAction.parse(action, path: "action")
         return { [self] session throws(BusError) in
             var session = session
-            try session.configure([(action, "action")], in: surroundings)
+            try session.configure(try expanded(action, "action"), in: surroundings)
             return session
         }
     }

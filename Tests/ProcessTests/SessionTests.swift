@@ -69,7 +69,12 @@ extension ProcessTests {
             let second = try user.start(small)
             #expect(second["state"]?["state"] == "running")
             #expect(second["resolved"]?.array?.first?["width"]?.integer == 640)
-            #expect(second["explanation"]?.array?.isEmpty == false)
+            let served = second["explanation"]?.array?.first?.string ?? ""
+            #expect(
+                served.hasPrefix("cam0 streams 1920x1080")
+                    && served.hasSuffix(
+                        "which serves both: large gets it as bgr, small scaled to 640x480 as bgr at 15/s."),
+                "\(served)")
             // The first one's topic is what it was.
             let again = try user.client.call("session.get", ["session": .string(large)])
             #expect(again["resolved"]?.array?.first?["topic"]?.string == topic)
@@ -96,7 +101,14 @@ extension ProcessTests {
                 #expect(event["event"] == "wasInterrupted")
                 #expect(event["reason"] == "videoDeviceInUseByAnotherClient")
                 #expect(event["by"]?["session"]?.string == third)
-                #expect(try user.state(session) == "interrupted")
+                let now = try user.client.call("session.get", ["session": .string(session)])
+                #expect(now["state"]?["state"] == "interrupted")
+                let why = now["explanation"]?.array?.compactMap(\.string).joined(separator: " ") ?? ""
+                let name = session == large ? "large" : "small"
+                #expect(
+                    why.contains("\(name) waits: it wants")
+                        && why.contains("third, which has the higher priority (10 against 0), has the format 320x240"),
+                    "\(why)")
             }
             try user.client.call("session.delete", ["session": .string(third)])
             for events in [events.0, events.1] { #expect(try Self.next(events)["event"] == "interruptionEnded") }

@@ -21,7 +21,8 @@ class Sessions(LiveTestCase):
                             frame = next(frames)
                             sizes.append((frame.width, frame.height))
                     self.assertEqual(sizes, [(1920, 1080), (640, 480)])
-                    self.assertTrue(small.explanation)
+                    self.assertIn(f"{self.first} streams 1920x1080", small.explanation[0])
+                    self.assertIn("large gets it", small.explanation[0])
                     wish = {"device": self.first, "activeFormat": {"pixelFormat": "RGGB", "width": 320, "height": 240}}
                     with self.client.mirror("state/session/") as mirror:
                         with self.client.session(wish, priority=10) as third:

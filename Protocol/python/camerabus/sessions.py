@@ -396,6 +396,8 @@ class SessionCalls(Opened):
     ) -> Session:
         """Makes a session; `with` starts it. Without inputs it has the default camera, without outputs one of `videoData`.
 
+        The name of a rig stands for its cameras: all of them are inputs, or the session is not made.
+
         It ends with its `with` block, or with this process, unless it is `detached`. Where two sessions can't both have what they want,
         the one with the higher priority gets it, and the other one is interrupted until it can go on.
         """

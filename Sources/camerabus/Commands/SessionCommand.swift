@@ -15,6 +15,7 @@ struct SessionCommand: AsyncParsableCommand {
 
             EXAMPLES:
               camerabus session run cam0 --preset 1280x720
+              camerabus session run stereo --preset 640x480   # all cameras of a rig ('camerabus rigs'), or none
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
               camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
@@ -30,7 +31,8 @@ extension SessionCommand {
     /// What a new session is to be.
     struct Wishes: ParsableArguments {
         @Argument(
-            help: "The devices that are its inputs (default: the first that is there).", completion: deviceCompletion)
+            help: "The devices that are its inputs, or rigs of them (default: the first that is there).",
+            completion: rigCompletion)
         var devices: [String] = []
 
         @Option(
