@@ -61,8 +61,6 @@ public final class Coordinator {
     let rigs: RigDesk
     let matchers: MatcherFleet
     let pressures: PressureDesk
-    /// Who began the last zoom ramp of each device, by `uniqueID`.
-    var zooms: [String: LockHolder] = [:]
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -90,7 +88,7 @@ public final class Coordinator {
         return desk
     }()
     private(set) lazy var exposures = ExposureDesk(
-        loop, locks,
+        loop, locks, keeper,
         set: { [weak self] device, fence, respond in
             self?.setControls(["exposureMode": "locked"], device, fence, respond)
         },
@@ -250,6 +248,7 @@ public final class Coordinator {
         locks.onChange = { [weak self] device, lock, fence in
             guard let self, let worker = fleet.workers[device] else { return }
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
+            judgeZoom(worker)
             guard !isStopping else { return }
             publish(worker)
             sessions.deviceChanged(device)
@@ -402,6 +401,7 @@ public final class Coordinator {
         logger.info("stopping")
         service.notify("STOPPING=1")
         sessions.shutDown()
+        exposures.shutDown()
         locks.shutDown()
         permission.shutDown()
         isStopping = true

@@ -47,6 +47,8 @@ class Sessions(LiveTestCase):
         self.assertEqual(session.refresh().state.preset, "high")
         self.assertFalse(session.can_add({"addOutput": "metadata"}))
         self.assertTrue(session.can_add({"addOutput": "preview"}))
+        self.assertTrue(session.can_add({"switchCamera": None}))
+        self.assertEqual(session.can_add({"switchCamera": "nobody"}).reason, "deviceNotFound")
         answer = session.configure({"addOutput": {"type": "preview", "width": 320}}, {"preset": "1280x720"})
         assert answer.state is not None
         self.assertEqual([output["id"] for output in answer.state.outputs], ["photo", "preview"])

@@ -103,14 +103,15 @@ extension SessionCommand {
         try Output.line(session.id)
         Output.note(Table.printable("\(session.runState)"))
         let notes = SessionsCommand.notes(
-            session.state, resolved: .array(session.resolved), explanation: JSONValue(session.explanation))
+            session.state, resolved: .array(session.resolved), hardwareCost: .number(session.hardwareCost),
+            explanation: JSONValue(session.explanation))
         for line in notes { Output.note(Table.printable(line)) }
     }
 
     static func json(_ session: ClientSession) -> JSONValue {
         [
             "session": .string(session.id), "state": session.state, "resolved": .array(session.resolved),
-            "explanation": JSONValue(session.explanation),
+            "hardwareCost": .number(session.hardwareCost), "explanation": JSONValue(session.explanation),
         ]
     }
 
@@ -206,6 +207,7 @@ extension SessionCommand {
             if options.json { return try Output.json(SessionCommand.json(answer)) }
             var value = answer.state.object ?? [:]
             value["resolved"] = .array(answer.resolved)
+            value["hardwareCost"] = .number(answer.hardwareCost)
             value["explanation"] = JSONValue(answer.explanation)
             try SessionsCommand.table([.object(value)]).print()
         }
@@ -306,7 +308,15 @@ extension SessionCommand {
         static let configuration = CommandConfiguration(
             commandName: "can-add",
             abstract: "Says whether an action could be carried out, and why not (exit status 1).",
-            discussion: "With --json: {\"can\", \"why\"}.")
+            discussion: """
+                An action is one as of 'camerabus session configure', or {"switchCamera": DEVICE}, where null is the camera that would be taken.
+
+                With --json: {"can", "why"}.
+
+                EXAMPLES:
+                  camerabus session can-add $id '{"addInput": "cam1"}'
+                  camerabus session can-add $id '{"switchCamera": null}'
+                """)
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
