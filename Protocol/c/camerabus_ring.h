@@ -292,7 +292,7 @@ static inline uint32_t camerabus_ring_word(const struct camerabus_ring *ring, in
     return __atomic_load_n((const uint32_t *)(const void *)(ring->memory + offset), __ATOMIC_ACQUIRE);
 }
 
-/* 0, or why no more frames come: 1 replaced, 2 ended, 3 withdrawn. */
+/* 0, or why no more frames come: 1 replaced, 2 ended. */
 static inline uint32_t camerabus_ring_closed(const struct camerabus_ring *ring) { return camerabus_ring_word(ring, 392); }
 
 static inline int camerabus_ring_is_unchanged(const struct camerabus_ring *ring, uint32_t slot, uint64_t stamp) {

@@ -57,9 +57,12 @@ public struct CameraControlMap: Sendable {
         }
     }
 
-    /// By name what the camera can do: false, true, or for controls that take words those that it has.
+    /// What AVFoundation's cameras may have and none of this bus has, so that a client that asks is told.
+    static let unsupported = ["depth", "portraitMatte", "dualCamera"]
+
+    /// By name what the camera can do: false, true, or for controls that take words those that it has; and ``unsupported``.
     public var supports: JSONValue {
-        var members: [String: JSONValue] = [:]
+        var members = Dictionary(Self.unsupported.map { ($0, JSONValue.bool(false)) }) { first, _ in first }
         for name in CameraControlName.allCases {
             switch kind(name) {
             case nil: members[name.rawValue] = false

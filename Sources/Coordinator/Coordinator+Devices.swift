@@ -85,7 +85,7 @@ extension Coordinator {
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
         let uniqueIDs = Set(fleet.workers.values.map(\.device.identity.uniqueID))
-        exposures.ended(uniqueIDs)
+        if isComplete { exposures.keepOnly(uniqueIDs) }
         pressures.keepOnly(uniqueIDs)
         if isComplete { lookForProblems() }
         publishBus()
@@ -176,6 +176,7 @@ extension Coordinator {
             publish(worker)
             tellPressure(worker, change)
             exposures.changed(worker)
+            judgeZoom(worker)
         } else {
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)

@@ -271,7 +271,7 @@ final class OrderDesk {
             transactions[id] = nil
             finish(.success([:]))
         case .readControls: readControls(finish)
-        case .rampZoom(let wish): rampZoom(wish, order.fence ?? 0, finish)
+        case .rampZoom(let wish, let owner): rampZoom(wish, by: owner, order.fence ?? 0, finish)
         case .cancelZoom:
             highestFence = max(highestFence, order.fence ?? 0)
             guard let zoom else { return finish(.success([:])) }
@@ -391,7 +391,8 @@ final class OrderDesk {
     }
 
     private func rampZoom(
-        _ wish: ZoomWish, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+        _ wish: ZoomWish, by owner: JSONValue, _ fence: UInt64,
+        _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
         highestFence = max(highestFence, fence)
         perform(.open) { keeper throws(BusError) in
@@ -399,7 +400,7 @@ final class OrderDesk {
         } then: { [weak self] result in
             guard case .success(let course) = result else { return finish(result.map { _ in [:] }) }
             self?.highestAppliedFence = max(self?.highestAppliedFence ?? 0, fence)
-            self?.zoom?.begin(course)
+            self?.zoom?.begin(course, by: owner)
             finish(
                 .success([
                     "generation": JSONValue(course.generation), "from": JSONValue(course.ramp.from),

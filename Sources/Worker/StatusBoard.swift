@@ -23,6 +23,8 @@ struct DeviceStatus {
     var notRestored: [NotRestored] = []
     /// What the device itself says of the pressure that it is under.
     var pressure = SystemPressureState.nominal
+    /// Who began the zoom ramp that runs; null: none does.
+    var zoomRamp = JSONValue.null
     /// How many want each of the renditions that are made.
     var subscribers: [Rendition: Int] = [:]
 
@@ -43,6 +45,7 @@ struct DeviceStatus {
             "committed": committed?.json ?? .null, "fence": JSONValue(fence),
             "kernelPriority": (priority?.rawValue).map(JSONValue.string) ?? .null,
             "notRestored": .array(notRestored.map(\.json)), "systemPressureState": pressure.json,
+            "zoomRamp": zoomRamp,
             "subscribers": .object(
                 Dictionary(subscribers.map { ($0.description, JSONValue($1)) }) { first, _ in first }),
         ]

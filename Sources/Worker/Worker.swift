@@ -393,7 +393,8 @@ public final class Worker {
             error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence, priority: director.knowledge.priority,
-            notRestored: director.knowledge.notRestored, pressure: faults.pressure, subscribers: countSubscribers())
+            notRestored: director.knowledge.notRestored, pressure: faults.pressure,
+            zoomRamp: desk.zoom?.ramp ?? .null, subscribers: countSubscribers())
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
