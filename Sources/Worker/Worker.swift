@@ -112,16 +112,17 @@ public final class Worker {
                 perUser: options.connectionsPerUser, total: options.connections)
             errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
+            let zoom = DigitalZoomState(limit: options.maxZoom)
             frames = FrameDesk(
                 device: options.device, socket, pool,
-                PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)))
+                PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)), zoom)
             let clock = CallClock()
             let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
                 loop,
                 device: DeviceKeeper(
                     TimedSource(source, clock), device: options.device, committed: committed,
-                    zoomLimit: options.maxZoom),
+                    zoomLimit: options.maxZoom, zoom: zoom),
                 clock: clock)
             director = DeviceDirector(
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,

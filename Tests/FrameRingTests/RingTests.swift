@@ -19,7 +19,8 @@ struct RingTests {
         RingRecord(
             sequence: number, captureSequence: number &* 3, monotonic: Int64(truncatingIfNeeded: number) &* 7,
             realtime: Int64(truncatingIfNeeded: number) &* 11, generation: number &* 13, dropped: number &* 17,
-            bytes: bytes, timestampSource: .endOfFrame, orientation: 270, isMirrored: true, isKeyframe: false)
+            bytes: bytes, timestampSource: .endOfFrame, orientation: 270, isMirrored: true, isKeyframe: false,
+            zoom: 1000 + Int(truncatingIfNeeded: number % 99_000))
     }
 
     static func writer(keep: Int = 4) throws -> RingWriter {
