@@ -141,6 +141,7 @@ struct camerabus_ring_frame {
     uint32_t orientation; /* degrees clockwise */
     int mirrored;
     int keyframe; /* -1: each frame stands for itself; else begin with a 1, and go on with one after a loss */
+    int zoom; /* how many times the middle of the device's picture is enlarged, in thousandths; 1000: it is the whole picture */
 };
 
 struct camerabus_ring {
@@ -291,7 +292,7 @@ static inline uint32_t camerabus_ring_word(const struct camerabus_ring *ring, in
     return __atomic_load_n((const uint32_t *)(const void *)(ring->memory + offset), __ATOMIC_ACQUIRE);
 }
 
-/* 0, or why no more frames come: 1 replaced, 2 ended, 3 withdrawn. */
+/* 0, or why no more frames come: 1 replaced, 2 ended. */
 static inline uint32_t camerabus_ring_closed(const struct camerabus_ring *ring) { return camerabus_ring_word(ring, 392); }
 
 static inline int camerabus_ring_is_unchanged(const struct camerabus_ring *ring, uint32_t slot, uint64_t stamp) {
@@ -348,6 +349,8 @@ static inline int camerabus_ring_poll(
         frame->mirrored = (flags >> 2) & 1;
         frame->orientation = ((flags >> 3) & 3) * 90;
         frame->keyframe = flags & 32 ? (flags & 64) != 0 : -1;
+        frame->zoom = (int)((flags >> 8) & 0x1FFFF);
+        if (frame->zoom < 1000) frame->zoom = 1000;
         ring->last = frame->number;
         if (frame->source == 3 || frame->bytes < ring->least_bytes || frame->bytes > ring->plan.slot_bytes) {
             ring->unusable++;

@@ -8,6 +8,9 @@ public struct ClientSession: Hashable, Sendable {
     public var state: JSONValue
     /// What each output gets, or would if the session were started: {output, type, device, topic, rendition, width, height, …}.
     public var resolved: [JSONValue]
+    /// What part of its bandwidth the fullest USB bus of the session's cameras has to give, with all that streams beside, or would if the
+    /// session were started: above 1 it can't run, 0 means that none is on USB.
+    public var hardwareCost: Double
     /// Why, in sentences.
     public var explanation: [String]
 
@@ -22,6 +25,7 @@ public struct ClientSession: Hashable, Sendable {
         self.id = id
         self.state = state
         resolved = json["resolved"]?.array ?? []
+        hardwareCost = json["hardwareCost"]?.double ?? 0
         explanation = json["explanation"]?.array?.compactMap(\.string) ?? []
     }
 
@@ -71,7 +75,7 @@ extension Client {
         try await session("configure", id, ["actions": .array(actions)], lock ?? defaultLock, timeout)
     }
 
-    /// Whether an action could be carried out; nil: yes, else why not.
+    /// Whether an action, or {switchCamera: a device's id or null}, could be carried out; nil: yes, else why not.
     public func whyNot(
         _ action: JSONValue, inSession id: String, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> String? {

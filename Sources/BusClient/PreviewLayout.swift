@@ -47,44 +47,50 @@ public struct PreviewLayout: Hashable, Sendable {
     public var gravity: Gravity
     public var rotation: Rotation
     public var isMirrored: Bool
+    /// How many times the middle of the camera's picture is enlarged in what is shown (``FrameHeader/zoom``).
+    public var zoom: Double
 
     public init(
         view: Size, picture: Size, gravity: Gravity = .resizeAspectFill, rotation: Rotation = .none,
-        isMirrored: Bool = false
+        isMirrored: Bool = false, zoom: Double = 1
     ) {
         self.view = view
         self.picture = picture
         self.gravity = gravity
         self.rotation = rotation
         self.isMirrored = isMirrored
+        self.zoom = zoom
     }
 
     /// The point of the picture that the view shows there (`captureDevicePointConverted(fromLayerPoint:)`); nil outside of the picture or
-    /// the view, and for sizes that are not above 0.
+    /// the view, and for sizes that are not above 0 or a zoom below 1.
     public func devicePoint(_ point: Point) -> Point? {
         guard let frame, (0...view.width).contains(point.x), (0...view.height).contains(point.y) else { return nil }
         var x = (point.x - frame.left) / frame.width
         let y = (point.y - frame.top) / frame.height
         guard (0...1).contains(x), (0...1).contains(y) else { return nil }
         if isMirrored { x = 1 - x }
-        return switch rotation {
-        case .none: Point(x: x, y: y)
-        case .quarter: Point(x: y, y: 1 - x)
-        case .half: Point(x: 1 - x, y: 1 - y)
-        case .threeQuarters: Point(x: 1 - y, y: x)
-        }
+        let shown =
+            switch rotation {
+            case .none: Point(x: x, y: y)
+            case .quarter: Point(x: y, y: 1 - x)
+            case .half: Point(x: 1 - x, y: 1 - y)
+            case .threeQuarters: Point(x: 1 - y, y: x)
+            }
+        return Point(x: 0.5 + (shown.x - 0.5) / zoom, y: 0.5 + (shown.y - 0.5) / zoom)
     }
 
     /// Where the view shows a point of the picture (`layerPointConverted(fromCaptureDevicePoint:)`), beyond the view's bounds if that is
-    /// cut off; nil outside of the picture, and for sizes that are not above 0.
+    /// cut off; nil outside of the picture, and for sizes that are not above 0 or a zoom below 1.
     public func viewPoint(_ point: Point) -> Point? {
         guard let frame, (0...1).contains(point.x), (0...1).contains(point.y) else { return nil }
+        let shown = Point(x: 0.5 + (point.x - 0.5) * zoom, y: 0.5 + (point.y - 0.5) * zoom)
         var turned =
             switch rotation {
-            case .none: point
-            case .quarter: Point(x: 1 - point.y, y: point.x)
-            case .half: Point(x: 1 - point.x, y: 1 - point.y)
-            case .threeQuarters: Point(x: point.y, y: 1 - point.x)
+            case .none: shown
+            case .quarter: Point(x: 1 - shown.y, y: shown.x)
+            case .half: Point(x: 1 - shown.x, y: 1 - shown.y)
+            case .threeQuarters: Point(x: shown.y, y: 1 - shown.x)
             }
         if isMirrored { turned.x = 1 - turned.x }
         return Point(x: frame.left + turned.x * frame.width, y: frame.top + turned.y * frame.height)
@@ -95,7 +101,7 @@ public struct PreviewLayout: Hashable, Sendable {
         let isSideways = rotation == .quarter || rotation == .threeQuarters
         let (width, height) = isSideways ? (picture.height, picture.width) : (picture.width, picture.height)
         guard width > 0, height > 0, view.width > 0, view.height > 0, width.isFinite, height.isFinite,
-            view.width.isFinite, view.height.isFinite
+            view.width.isFinite, view.height.isFinite, zoom >= 1, zoom.isFinite
         else { return nil }
         var (across, down) = (view.width / width, view.height / height)
         switch gravity {

@@ -97,7 +97,7 @@ public final class RingConnection {
     public func header(of frame: RingFrame) -> FrameHeader? {
         guard let ring else { return nil }
         let record = frame.record
-        return FrameHeader(
+        var header = FrameHeader(
             device: ring.device, rendition: ring.rendition, stream: ring.stream, sequence: record.sequence,
             captureSequence: record.captureSequence, generation: record.generation, monotonic: record.monotonic,
             realtime: record.realtime, timestampSource: "\(record.timestampSource)", format: Self.name(ring.format),
@@ -107,6 +107,8 @@ public final class RingConnection {
                     offset: $0.offset, stride: $0.stride, bytes: ring.isCompressed ? record.bytes : $0.bytes)
             }, orientation: record.orientation, mirrored: record.isMirrored, dropped: record.dropped,
             keyframe: record.isKeyframe)
+        header.zoom = Double(record.zoom) / 1000
+        return header
     }
 
     private func receive() throws(ClientError) {

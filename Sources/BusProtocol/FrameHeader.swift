@@ -70,6 +70,8 @@ public struct FrameHeader: Hashable, Sendable {
     public var dropped: UInt64
     /// For formats with frames that build on others; nil: each stands for itself.
     public var keyframe: Bool?
+    /// How many times the middle of the device's picture is enlarged here, where the bus zooms; 1: it is the device's whole picture.
+    public var zoom = 1.0
     /// What is known of the exposure, uninterpreted; nil: nothing.
     public var exposure: JSONValue?
     /// On `buffer/<device>/<rendition>/`, in place of a payload.
@@ -130,6 +132,7 @@ extension FrameHeader {
         mirrored = try Self.member(json, "mirrored", \.bool)
         dropped = try Self.member(json, "dropped", \.counter)
         keyframe = json["keyframe"]?.bool
+        if let value = json["zoom"]?.double, value >= 1 { zoom = value }
         if let value = json["exposure"], !value.isNull { exposure = value }
         if let value = json["buffer"] {
             buffer = Buffer(

@@ -3,6 +3,10 @@ extension MethodTable {
     private static let lock = Schema.Property.optional(
         "lock", Schema.reference("LockToken").described("Under it the session may set devices that it covers."))
 
+    private static let question = Schema.anyOf([
+        .reference("SessionAction"), .object([.required("switchCamera", Schema.reference("DeviceID").orNull)]),
+    ]).described("An action, or a switch to that camera; null: to the one that would be taken.")
+
     static let sessions = [
         Method(
             "session.create", "Makes a session; it does not run before it is started.",
@@ -33,8 +37,8 @@ extension MethodTable {
                 .controlUnsupported,
             ] + wishes + settings + locks),
         Method(
-            "session.canAdd", "Answers whether an action could be carried out, and why not.",
-            params: .object([session, .required("action", .reference("SessionAction"))]),
+            "session.canAdd", "Answers whether an action, or a switch of cameras, could be carried out, and why not.",
+            params: .object([session, .required("action", question)]),
             result: .object(
                 [
                     .required("can", .boolean), .required("why", Schema.string().orNull),

@@ -19,7 +19,9 @@ extension Schema {
                 .optional("activeFormat", Schema.reference("FormatWish").orNull),
                 .optional("frameRate", Schema.reference("FrameRateWish").orNull),
             ]),
-        ]).described("A device; a bare string is its id. With an activeFormat the session's preset is inputPriority."),
+        ]).described(
+            "A device, or each of a rig's; a bare string is its id or the rig's name. With an activeFormat the session's preset is inputPriority."
+        ),
         "SessionOutputWish": .anyOf([
             .reference("SessionOutputType"),
             .object([.required("type", .reference("SessionOutputType")), .optional("id", outputID)] + outputOptions),

@@ -201,6 +201,7 @@ extension TopicTable {
                     [.required("offset", count), .required("stride", count), .required("bytes", count)],
                     additional: true), min: 1)), .required("orientation", .integer(min: 0, max: 270)),
         .required("mirrored", .boolean), .required("dropped", count), .optional("keyframe", .boolean),
+        .optional("zoom", .number(min: 1)),
         .optional("exposure", .any),
     ]
 

@@ -31,6 +31,12 @@ public final class ConnectionGuard {
     /// When a line was last logged about connections beyond the limits: a flood is one line a second.
     private var lastWarning: Int64 = 0
     private var lastCutWarning: Int64 = 0
+    /// Whose connections are to end that were told of too late for ``shutDown(where:)`` itself; until nothing older is left.
+    private var endings: [(server: ServerSocket, matches: (_ uid: UInt32, _ gid: UInt32) -> Bool)] = []
+    /// Events of one socket that are taken in one turn: a flood of connections leaves turns to everything else on the loop.
+    private static let eventsPerTurn = 256
+    /// The same where everything that has been told has to be known; what is beyond is seen to as it is read.
+    var eventsAtOnce = 65_536
     /// Connections that were shut down so far.
     public private(set) var refused = 0
     /// Called when a connection has ended, with its descriptor.
@@ -66,22 +72,24 @@ public final class ConnectionGuard {
         servers.append(server)
         loop.watch(.socket(server.monitor)) { [weak self, weak server] in
             guard let self, let server else { return }
-            read(server)
+            read(server, atMost: Self.eventsPerTurn)
         }
     }
 
     /// Takes in what the monitors have told so far. libzmq tells of a connection before its first message can arrive.
     public func update() {
-        for server in servers { read(server) }
+        for server in servers { read(server, atMost: eventsAtOnce) }
     }
 
     /// The process of that number that has a connection here; nil when none has.
     public func peer(pid: Int32) -> Peer? { peers.values.first { $0.pid == pid && $0.startTime != nil } }
 
-    private func read(_ server: ServerSocket) {
-        // A bounded number at a time: a flood of connections leaves turns to everything else on the loop.
-        for _ in 0..<256 {
-            guard let frames = try? server.monitor.receive() else { return }
+    private func read(_ server: ServerSocket, atMost maximum: Int) {
+        for _ in 0..<maximum {
+            guard let frames = try? server.monitor.receive() else {
+                endings.removeAll { $0.server === server }
+                return
+            }
             guard let event = MonitorEvent(frames) else { continue }
             switch event.kind {
             case .accepted: accepted(event.value, on: server)
@@ -106,6 +114,9 @@ public final class ConnectionGuard {
         guard !ledger.open(descriptor: descriptor, uid: credentials.uid, pid: credentials.pid) else {
             peers[descriptor] = Peer(
                 uid: credentials.uid, pid: credentials.pid, startTime: ProcessTable.startTime(of: credentials.pid))
+            if endings.contains(where: { $0.server === server && $0.matches(credentials.uid, credentials.gid) }) {
+                UnixSocket.shutDown(pinned.rawValue)
+            }
             return
         }
         peers[descriptor] = Peer(uid: credentials.uid, pid: credentials.pid, startTime: nil)
@@ -145,11 +156,14 @@ public final class ConnectionGuard {
         UnixSocket.shutDown(pinned.rawValue)
     }
 
-    /// Ends the connections of those for whom this is true, those that were accepted this moment among them.
+    /// Ends the connections of those for whom this is true, all that were accepted before among them: who comes in after this was
+    /// asked for at the door as it is now.
     ///
-    /// - Returns: how many.
+    /// - Returns: how many. A flood of connections that is too long to be taken in at once is seen to in the next turns of the loop.
     @discardableResult
-    public func shutDown(where matches: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> Int {
+    public func shutDown(where matches: @escaping (_ uid: UInt32, _ gid: UInt32) -> Bool) -> Int {
+        // Each goes with the first reading that leaves nothing, perhaps with this one.
+        for server in servers { endings.append((server, matches)) }
         update()
         var count = 0
         for (descriptor, peer) in peers {

@@ -35,6 +35,11 @@ int clinux_inotify_add_written(int fd, const char *folder) {
     return inotify_add_watch(fd, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR);
 }
 
+int clinux_inotify_add_changed(int fd, const char *folder) {
+    return inotify_add_watch(fd, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |
+                                             IN_MOVE_SELF | IN_ONLYDIR);
+}
+
 int clinux_is_procfs(const char *path) {
     struct statfs system;
     return statfs(path, &system) == 0 ? system.f_type == PROC_SUPER_MAGIC : -1;

@@ -138,6 +138,8 @@ enum CameraControlID {
     static let exposureMetering: UInt32 = 0x00CB_0002
     /// Not a driver's: a picture that is cropped by `VIDIOC_S_SELECTION` and scaled up again, in hundredths.
     static let cropZoom: UInt32 = 0x00CB_0001
+    /// Not a driver's: pictures are made of the middle of the device's (``DigitalZoom``).
+    static let digitalZoom: UInt32 = 0x00CB_0003
 
     /// Bits of `V4L2_CID_3A_LOCK`.
     static let exposureLock: Int64 = 1

@@ -19,22 +19,30 @@ public struct CameraControlMap: Sendable {
     let zoomLimit: Double
     /// The exposure can be driven by what is metered in the frames of the active format.
     let isMetered: Bool
+    /// Of the active format; nil: not known.
+    private let dimensions: Dimensions?
 
     /// - Parameters:
     ///   - controls: the driver's, with their present flags.
     ///   - traits: those of the active format.
     ///   - zoomLimit: what `zoomValue` spans at most.
-    ///   - canMeter: pictures can be made of the active format, so that their light can be measured.
+    ///   - isConvertible: pictures can be made of the active format, so that light can be measured and parts be enlarged.
+    ///   - dimensions: those of the active format; nil: not known.
     public init(
         controls: [CaptureControl], traits: FormatTraits = FormatTraits(), zoomLimit: Double = defaultMaxZoom,
-        canMeter: Bool = true
+        isConvertible: Bool = true, dimensions: Dimensions? = nil
     ) {
         var usable = controls.filter { !$0.flags.contains(.disabled) && $0.type != .unknown }
         // A driver's own points are its own business.
-        isMetered = canMeter && usable.contains { $0.id == ID.exposureX && $0.category == ExposureMetering.category }
-        if !canMeter {
-            usable.removeAll { ExposureMetering.ofPoint.contains($0.id) && $0.category == ExposureMetering.category }
+        isMetered =
+            isConvertible && usable.contains { $0.id == ID.exposureX && $0.category == ExposureMetering.category }
+        if !isConvertible {
+            usable.removeAll {
+                ExposureMetering.ofPoint.contains($0.id) && $0.category == ExposureMetering.category
+                    || $0.id == ID.digitalZoom
+            }
         }
+        self.dimensions = dimensions
         byID = Dictionary(usable.map { ($0.id, $0) }) { first, _ in first }
         self.traits = traits
         self.zoomLimit = max(1, zoomLimit)
@@ -49,9 +57,12 @@ public struct CameraControlMap: Sendable {
         }
     }
 
-    /// By name what the camera can do: false, true, or for controls that take words those that it has.
+    /// What AVFoundation's cameras may have and none of this bus has, so that a client that asks is told.
+    static let unsupported = ["depth", "portraitMatte", "dualCamera"]
+
+    /// By name what the camera can do: false, true, or for controls that take words those that it has; and ``unsupported``.
     public var supports: JSONValue {
-        var members: [String: JSONValue] = [:]
+        var members = Dictionary(Self.unsupported.map { ($0, JSONValue.bool(false)) }) { first, _ in first }
         for name in CameraControlName.allCases {
             switch kind(name) {
             case nil: members[name.rawValue] = false
@@ -65,7 +76,8 @@ public struct CameraControlMap: Sendable {
     /// How many times the picture can be enlarged in the active format; 1: it can't.
     public var videoMaxZoomFactor: Double {
         guard let zoom, zoom.minimum > 0 else { return 1 }
-        let most = Double(zoom.maximum) / Double(zoom.minimum)
+        var most = Double(zoom.maximum) / Double(zoom.minimum)
+        if zoom.id == ID.digitalZoom, let dimensions { most = min(most, DigitalZoom.limit(of: dimensions)) }
         return min(traits.videoMaxZoomFactor ?? most, most)
     }
 
@@ -74,7 +86,7 @@ public struct CameraControlMap: Sendable {
 
     /// The control that the zoom factor is made of.
     public var zoom: CaptureControl? {
-        [ID.zoom, ID.cropZoom].compactMap { byID[$0] }.first {
+        [ID.zoom, ID.cropZoom, ID.digitalZoom].compactMap { byID[$0] }.first {
             $0.type == .integer && $0.minimum > 0 && $0.maximum > $0.minimum && !$0.flags.contains(.readOnly)
         }
     }

@@ -24,6 +24,8 @@ public struct CaptureSession: Hashable, Sendable {
     /// One for each input and output, in the order of the outputs.
     public internal(set) var connections: [SessionConnection]
     public var run = SessionRun()
+    /// The public id of the lock under which its client lets it set devices.
+    public var lockID: String?
 
     public init(
         id: String, name: String? = nil, owner: LockHolder, isDetached: Bool = false, since: Instant,

@@ -129,16 +129,18 @@ extension ConfigurationPlanner {
         _ path: String, _ current: DeviceConfiguration, _ wishes: inout [Wish], into plan: inout ConfigurationPlan
     ) {
         guard plan.format != nil, plan.formatID != current.formatID else { return }
-        let map = cameraControls(plan, current)
+        let (before, now) = (description.cameraControls(formatID: current.formatID), cameraControls(plan, current))
+        // One that can't be zoomed at all gives the whole picture.
+        let map = now.zoom == nil ? before : now
+        let most = now.zoom == nil ? 1 : now.videoMaxZoomFactor
         guard let zoom = map.zoom, !wishes.contains(where: { $0.control.id == zoom.id }),
-            let factor = map.zoomFactor(current.controls), factor > map.videoMaxZoomFactor,
-            let (_, value) = map.zoomSetting(map.videoMaxZoomFactor)
+            let factor = map.zoomFactor(current.controls), factor > most, let (_, value) = map.zoomSetting(most)
         else { return }
         wishes.append(Wish(control: zoom, value: .integer(value), name: "videoZoomFactor", isImplied: true))
         plan.adjustments.append(
             Adjustment(
                 path: ConfigurationChange.path(of: "controls.videoZoomFactor", in: path), asked: .tidy(factor),
-                given: .tidy(map.videoMaxZoomFactor), why: "The new format can't be zoomed as far."))
+                given: .tidy(most), why: "The new format can't be zoomed as far."))
     }
 
     // MARK: What can't be set now

@@ -63,7 +63,7 @@ public struct DeviceDescription: Hashable, Sendable {
         let format = formats.first { $0.id == formatID }
         return CameraControlMap(
             controls: controls, traits: format?.traits ?? FormatTraits(), zoomLimit: zoomLimit,
-            canMeter: format.map { $0.pixelFormat.nearestEncoding != nil } ?? true)
+            isConvertible: format.map { $0.pixelFormat.nearestEncoding != nil } ?? true, dimensions: format?.dimensions)
     }
 }
 

@@ -17,6 +17,8 @@ public struct KeptState: Hashable, Sendable {
     /// Ids of transactions that are to be kept on every device that has made them.
     public var decided: [String]
     public var sessions: [CaptureSession] = []
+    /// Sorted by device. What can't be read of them is left out.
+    public var exposures: [KeptExposure] = []
     /// What stood among the sessions and is none: as far as it can be told apart, its id. The others are good all the same, as none depends
     /// on another.
     public private(set) var unreadableSessions: [String] = []
@@ -81,7 +83,7 @@ public struct KeptState: Hashable, Sendable {
         [
             "version": .integer(Self.version), "boot": .string(boot), "epoch": .string(epoch),
             "fence": JSONValue(fence), "locks": .array(locks.map(\.keptJSON)), "decided": JSONValue(decided),
-            "sessions": .array(sessions.map(\.keptJSON)),
+            "sessions": .array(sessions.map(\.keptJSON)), "exposures": .array(exposures.map(\.keptJSON)),
         ]
     }
 
@@ -104,6 +106,7 @@ public struct KeptState: Hashable, Sendable {
         }
         // Not there in files of versions that decided nothing.
         decided = json["decided"]?.array?.compactMap(\.string) ?? []
+        exposures = json["exposures"]?.array?.compactMap(KeptExposure.init(keptJSON:)) ?? []
         for entry in json["sessions"]?.array ?? [] {
             if let session = CaptureSession(keptJSON: entry) {
                 sessions.append(session)
@@ -123,10 +126,7 @@ extension Lock {
             "id": .string(id), "token": .string(tokenHash), "devices": JSONValue(devices), "fence": JSONValue(fence),
             "note": note.map(JSONValue.string), "since": JSONValue(since), "lease": lease.map { JSONValue($0) },
             "expires": expires.map { JSONValue($0) }, "request": request.map(JSONValue.string),
-            "holder": .members([
-                "uid": JSONValue(holder.uid), "gid": JSONValue(holder.gid), "pid": JSONValue(holder.pid),
-                "startTime": holder.startTime.map { JSONValue($0) }, "name": .string(holder.name),
-            ]),
+            "holder": holder.keptJSON,
         ])
     }
 
@@ -146,7 +146,16 @@ extension Lock {
 }
 
 extension LockHolder {
-    init?(keptJSON json: JSONValue) {
+    /// {uid, gid, pid, startTime?, name}, for a coordinator that comes after this one.
+    public var keptJSON: JSONValue {
+        .members([
+            "uid": JSONValue(uid), "gid": JSONValue(gid), "pid": JSONValue(pid),
+            "startTime": startTime.map { JSONValue($0) }, "name": .string(name),
+        ])
+    }
+
+    /// Reads what ``keptJSON`` writes; nil when it is something else.
+    public init?(keptJSON json: JSONValue) {
         guard let uid = json["uid"]?.integer.flatMap({ UInt32(exactly: $0) }),
             let gid = json["gid"]?.integer.flatMap({ UInt32(exactly: $0) }),
             let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) }), let name = json["name"]?.string

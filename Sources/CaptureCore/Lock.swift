@@ -24,6 +24,11 @@ public struct LockHolder: Hashable, Sendable {
         .object(["uid": JSONValue(uid), "gid": JSONValue(gid), "pid": JSONValue(pid), "name": .string(name)])
     }
 
+    /// Whether both are the same process, whatever it calls itself. A process that isn't known here is nobody else's.
+    public func isSameProcess(as other: LockHolder) -> Bool {
+        pid > 0 && pid == other.pid && uid == other.uid && startTime == other.startTime
+    }
+
     /// True if that process is this one, as far as is known here: an unknown pid is nobody's, an unknown start time anybody's.
     func isProcess(_ pid: Int32, startedAt start: UInt64?) -> Bool {
         guard pid > 0, self.pid == pid else { return false }

@@ -58,10 +58,8 @@ extension CaptureSession {
         for name in ["state", "interruption"] { kept[name] = nil }
         kept["started"] = .bool(run.hasStarted)
         kept["request"] = request.map(JSONValue.string)
-        kept["owner"] = .object(
-            (owner.json.object ?? [:]).merging(
-                owner.startTime.map { ["startTime": JSONValue($0)] } ?? [:]
-            ) { _, new in new })
+        kept["lock"] = lockID.map(JSONValue.string)
+        kept["owner"] = owner.keptJSON
         return .object(kept)
     }
 
@@ -79,6 +77,7 @@ extension CaptureSession {
             id: id, name: json["name"]?.string, owner: owner, isDetached: isDetached, since: since, preset: preset,
             priority: priority, request: json["request"]?.string)
         run = SessionRun(isWanted: isWanted, hasStarted: hasStarted)
+        lockID = json["lock"]?.string
         do throws(BusError) {
             for input in inputs { self.inputs.append(try SessionAction.input(input, "")) }
             for output in outputs { self.outputs.append(try SessionOutput(keptJSON: output)) }

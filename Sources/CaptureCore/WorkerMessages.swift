@@ -33,7 +33,9 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Answers the same as they were read last, of a device that is not to be opened for it.
         case knownControls
         /// Begins a zoom ramp. Answers {generation, from, to, rate, milliseconds}.
-        case rampZoom(ZoomWish)
+        ///
+        /// `by`: for whom, as ``ZoomRampOwner`` tells it; the worker only gives it back, for as long as the ramp runs.
+        case rampZoom(ZoomWish, by: JSONValue = .null)
         /// Ends the zoom ramp that runs or waits to begin, if any, whatever else waits.
         case cancelZoom
         /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
@@ -114,8 +116,9 @@ public struct WorkerOrder: Hashable, Sendable {
             members["on"] = .bool(isOn)
         case .readControls: members["do"] = "readControls"
         case .knownControls: members["do"] = "knownControls"
-        case .rampZoom(let wish):
+        case .rampZoom(let wish, let owner):
             members["do"] = "rampZoom"
+            if !owner.isNull { members["by"] = owner }
             members["rate"] = .number(wish.rate)
             switch wish.target {
             case .factor(let factor): members["factor"] = .number(factor)
@@ -167,10 +170,11 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("knownControls", _): action = .knownControls
         case ("rampZoom", _):
             guard let rate = json["rate"]?.double else { return nil }
+            let owner = json["by"] ?? .null
             if let factor = json["factor"]?.double {
-                action = .rampZoom(ZoomWish(target: .factor(factor), rate: rate))
+                action = .rampZoom(ZoomWish(target: .factor(factor), rate: rate), by: owner)
             } else if let value = json["value"]?.double {
-                action = .rampZoom(ZoomWish(target: .value(value), rate: rate))
+                action = .rampZoom(ZoomWish(target: .value(value), rate: rate), by: owner)
             } else {
                 return nil
             }
@@ -207,7 +211,7 @@ public enum WorkerReport: Hashable, Sendable {
     case description(JSONValue)
     /// How the device is, whole: the members of its state that the worker knows (isOpen, isStreaming, stream, memory,
     /// activeFormat, frameDuration, frameRate, generation, controls, asOf, busySince, error, kernelPriority, notRestored,
-    /// systemPressureState).
+    /// systemPressureState), and for the coordinator alone what it has to know of it, such as `zoomRamp` (``ZoomRampOwner``).
     case status(JSONValue)
     /// The answer to an order.
     case reply(order: UInt64, Result<JSONValue, BusError>)

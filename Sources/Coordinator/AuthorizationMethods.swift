@@ -161,7 +161,7 @@ extension Coordinator {
         exposures.endUnauthorized { [self] holder, uniqueID in
             fleet.worker(of: uniqueID).map { isUnauthorized(holder, [$0.device.id]) } ?? false
         }
-        endUnauthorizedZooms()
+        for worker in fleet.workers.values { judgeZoom(worker) }
         sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }
 

@@ -2,10 +2,17 @@ import CaptureCore
 import LinuxIO
 
 extension AuthorizationPolicy {
-    /// Reads who is who from the configuration and the machine's user database.
-    ///
+    /// Who is who, by the configuration and the machine's user database, which may wait for a network; and which keys name nobody.
+    static func resolved(
+        _ configuration: Configuration, owner: UInt32
+    ) -> (policy: AuthorizationPolicy, unknown: [String]) {
+        var unknown: [String] = []
+        let policy = AuthorizationPolicy(configuration, owner: owner) { unknown.append($0) }
+        return (policy, unknown)
+    }
+
     /// - Parameter unknown: told which keys name nobody.
-    init(_ configuration: Configuration, owner: UInt32, unknown: (String) -> Void) {
+    private init(_ configuration: Configuration, owner: UInt32, unknown: (String) -> Void) {
         self.init(owner: owner)
         standard = configuration.standardRole
         for (name, role) in configuration.userRoles {

@@ -30,16 +30,22 @@ extension Coordinator {
                 guard let self, case .success(let value) = result, var members = value.object else {
                     return respond(result)
                 }
-                // A newer one is in force, whatever it wants.
-                self.exposures.cancel(worker)
                 let holder = self.holder(call.caller)
                 // Who lost the right to it meanwhile has nothing locked later on.
                 let canLock =
                     worker.status["supports"]?["exposureMode"]?.array?.contains("locked") ?? false
                     && !self.isUnauthorized(holder, [worker.device.id])
                 members["willLock"] = .bool(wantsLock && canLock)
-                respond(.success(.object(members)))
-                if wantsLock, canLock { self.exposures.begin(worker, caller: holder, fence: fence) }
+                var isKept = true
+                if wantsLock, canLock {
+                    isKept = self.exposures.begin(worker, caller: holder, fence: fence)
+                } else {
+                    // A newer one is in force, whatever it wants.
+                    self.exposures.cancel(worker)
+                }
+                respond(.success(Self.told(isKept, .object(members))))
+                // Not before the call's own lock is given back.
+                self.exposures.changed(worker)
             }
         }
     }
@@ -76,11 +82,9 @@ extension Coordinator {
         let wish = ZoomWish(target: target, rate: call.params["rate"]?.double ?? 1)
         let holder = holder(call.caller)
         underLock(call, respond) { [weak self] worker, fence, respond in
-            worker.order(.rampZoom(wish), fence: fence) { result in
+            let owner = ZoomRampOwner(holder: holder, fence: fence)
+            worker.order(.rampZoom(wish, by: owner.json), fence: fence) { result in
                 guard let self, case .success(let value) = result else { return respond(result) }
-                self.zooms[worker.device.identity.uniqueID] = holder
-                // Who lost the right to it while it was begun.
-                self.endUnauthorizedZooms()
                 self.remember(worker)
                 self.books.save { isKept in respond(.success(Self.told(isKept, value))) }
             }
@@ -93,13 +97,19 @@ extension Coordinator {
         }
     }
 
-    /// Ends zoom ramps of those who may not change their devices any more.
-    func endUnauthorizedZooms() {
-        zooms = zooms.filter { uniqueID, holder in
-            guard let worker = fleet.worker(of: uniqueID) else { return false }
-            guard isUnauthorized(holder, [worker.device.id]) else { return true }
-            worker.order(.cancelZoom)
-            return false
+    /// Ends the zoom ramp that runs at a device if it is of who may not change it any more, or if another process has the device
+    /// to itself by now.
+    func judgeZoom(_ worker: Worker) {
+        guard let ramp = worker.status["zoomRamp"].flatMap(ZoomRampOwner.init(json:)) else {
+            worker.endedZoom = nil
+            return
+        }
+        let device = worker.device.id
+        let isLocked = locks.table.lock(on: device).map(ramp.yields) ?? false
+        guard ramp != worker.endedZoom, isLocked || isUnauthorized(ramp.holder, [device]) else { return }
+        worker.endedZoom = ramp
+        worker.order(.cancelZoom) { [weak worker] result in
+            if case .failure = result { worker?.endedZoom = nil }
         }
     }
 

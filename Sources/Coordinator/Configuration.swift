@@ -41,7 +41,8 @@ public struct Configuration: Hashable, Sendable {
     public var renditions = BusLimits.maxRenditions
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
     public var idleCloseMilliseconds = 2000
-    /// `worker.max_zoom`: the zoom factor that `zoomValue` 1 stands for, where a camera zooms so far.
+    /// `worker.max_zoom`: the zoom factor that `zoomValue` 1 stands for, where a camera zooms so far; and how far one
+    /// is zoomed that can't zoom by itself.
     public var maxZoom = CameraControlMap.defaultMaxZoom
     /// `worker.silence_limit_ms`: how long a stream may go without a frame; 0: for ever.
     public var silenceLimitMilliseconds = 5000

@@ -85,9 +85,8 @@ extension Coordinator {
         connected = connected.filter { fleet.worker(of: $0.key) != nil }
         rigs.publish()
         let uniqueIDs = Set(fleet.workers.values.map(\.device.identity.uniqueID))
-        exposures.ended(uniqueIDs)
+        if isComplete { exposures.keepOnly(uniqueIDs) }
         pressures.keepOnly(uniqueIDs)
-        zooms = zooms.filter { uniqueIDs.contains($0.key) }
         if isComplete { lookForProblems() }
         publishBus()
         openCommands()
@@ -177,6 +176,7 @@ extension Coordinator {
             publish(worker)
             tellPressure(worker, change)
             exposures.changed(worker)
+            judgeZoom(worker)
         } else {
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)

@@ -61,8 +61,6 @@ public final class Coordinator {
     let rigs: RigDesk
     let matchers: MatcherFleet
     let pressures: PressureDesk
-    /// Who began the last zoom ramp of each device, by `uniqueID`.
-    var zooms: [String: LockHolder] = [:]
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -90,7 +88,7 @@ public final class Coordinator {
         return desk
     }()
     private(set) lazy var exposures = ExposureDesk(
-        loop, locks,
+        loop, locks, keeper,
         set: { [weak self] device, fence, respond in
             self?.setControls(["exposureMode": "locked"], device, fence, respond)
         },
@@ -121,6 +119,8 @@ public final class Coordinator {
     /// Which devices were connected when they were published last, by `uniqueID`.
     var connected: [String: Bool] = [:]
     private var failure: StartError?
+    /// Looks up whom the configuration names when it was read again; from the first time on.
+    private var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?
     /// How long requests wait for the first search for cameras, milliseconds.
     static let searchPatience: Int64 = 2000
     /// How long a process without a connection keeps what it holds, milliseconds.
@@ -191,12 +191,10 @@ public final class Coordinator {
             keeper.onFence = { [books] fence in
                 if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
             }
-            var unknown: [Problem] = []
-            var authorizations = AuthorizationBook(
-                policy: AuthorizationPolicy(configuration, owner: CurrentProcess.uid) {
-                    unknown.append(.userUnknown($0))
-                })
-            unknownUsers = unknown
+            // Before anybody can connect: here one may wait for the name service.
+            let (policy, unknown) = AuthorizationPolicy.resolved(configuration, owner: CurrentProcess.uid)
+            var authorizations = AuthorizationBook(policy: policy)
+            unknownUsers = unknown.map { .userUnknown($0) }
             permissionKeeper = try AuthorizationKeeper(
                 loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)
             permission = AuthorizationDesk(loop, events: events, authorizations, permissionKeeper, logger: logger)
@@ -214,7 +212,7 @@ public final class Coordinator {
             profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
             rigs = RigDesk(
                 BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
-            pressures = PressureDesk(
+            pressures = try PressureDesk(
                 loop,
                 root: options.watchesPressure && configuration.watchesPressure ? configuration.pressureRoot : nil,
                 logger: logger)
@@ -250,6 +248,7 @@ public final class Coordinator {
         locks.onChange = { [weak self] device, lock, fence in
             guard let self, let worker = fleet.workers[device] else { return }
             worker.order(lock == nil ? .unlock : .lock, fence: fence)
+            judgeZoom(worker)
             guard !isStopping else { return }
             publish(worker)
             sessions.deviceChanged(device)
@@ -353,21 +352,18 @@ public final class Coordinator {
         }
     }
 
-    /// Reads the configuration again. A file that can't be read or is wrong changes nothing.
+    /// Reads the configuration again. A file that can't be read or is wrong changes nothing. Who has which role is as before until those
+    /// whom it names have been looked up.
     private func reload() {
         service.notify("RELOADING=1")
-        defer { service.notify("READY=1") }
         do {
-            configuration = try StartUp.readConfiguration(options.configurationPath)
+            let read = try StartUp.readConfiguration(options.configurationPath)
+            try lookUpNames(read)
+            configuration = read
             fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
             rigs.setConfigured(configuration.rigs)
-            unknownUsers = []
-            permission.setPolicy(
-                AuthorizationPolicy(configuration, owner: CurrentProcess.uid) { [self] in
-                    unknownUsers.append(.userUnknown($0))
-                })
             // The handler's level, where it has one for all.
             var logger = logger
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
@@ -378,7 +374,26 @@ public final class Coordinator {
             logger.error("the configuration is left as it was", metadata: ["error": "\(error)"])
             refusal = .configurationRefused("\(error)")
             tellProblems()
+            service.notify("READY=1")
         }
+    }
+
+    // A name service may be a network away, and has nobody here wait for it.
+    private func lookUpNames(_ configuration: Configuration) throws(SystemError) {
+        if lookUp == nil {
+            lookUp = try BackgroundWork(
+                loop, name: "names", work: { AuthorizationPolicy.resolved($0, owner: CurrentProcess.uid) },
+                then: { [weak self] in self?.setPolicy($0.policy, unknown: $0.unknown) })
+        }
+        lookUp?.start(configuration)
+    }
+
+    private func setPolicy(_ policy: AuthorizationPolicy, unknown: [String]) {
+        guard !isStopping else { return }
+        permission.setPolicy(policy)
+        unknownUsers = unknown.map { .userUnknown($0) }
+        tellProblems()
+        service.notify("READY=1")
     }
 
     /// Ends everything in order: waits and locks are told, workers end, sockets go.
@@ -387,6 +402,7 @@ public final class Coordinator {
         logger.info("stopping")
         service.notify("STOPPING=1")
         sessions.shutDown()
+        exposures.shutDown()
         locks.shutDown()
         permission.shutDown()
         isStopping = true

@@ -5,95 +5,116 @@ import JSON
 import LinuxIO
 
 /// Locks exposures that were asked to be locked when they have settled (`device.expose` with `thenLock`).
+///
+/// That one will be locked was told in a reply, so it is kept for the next coordinator until it is. With the device's process ends what
+/// it has metered: an exposure that is locked before it is metered anew would be another, so that is told and not done.
 final class ExposureDesk {
     private final class Wish {
-        let caller: LockHolder
-        /// Its id when it was asked.
-        let device: String
-        /// Of the lock that it was asked under.
-        let fence: UInt64
-        /// The format that it was asked in.
-        let format: JSONValue
+        let kept: KeptExposure
+        /// Asked for before this coordinator's time.
+        let isInherited: Bool
         var timer: Loop.Token?
+        /// It has settled, and is being locked.
+        var isLocking = false
 
-        init(caller: LockHolder, device: String, fence: UInt64, format: JSONValue) {
-            self.caller = caller
-            self.device = device
-            self.fence = fence
-            self.format = format
+        init(_ kept: KeptExposure, isInherited: Bool = false) {
+            self.kept = kept
+            self.isInherited = isInherited
         }
     }
 
     private let loop: Loop
     private let locks: LockDesk
+    private let keeper: StateKeeper
     private let set: (_ device: String, _ fence: UInt64, @escaping Responder) -> Void
     private let tell: (_ device: String, _ members: [String: JSONValue]) -> Void
     /// By the device's `uniqueID`.
     private var wishes: [String: Wish] = [:]
+    private var saveTimer: Loop.Token?
 
     /// How long a camera that doesn't tell whether it adjusts its exposure is given, milliseconds.
     private static let patience: Int64 = 1000
     /// How long to wait for a lock that lasts for one call only, nanoseconds.
     private static let callWait: Int64 = 2_000_000_000
+    /// How long subscribers need at most to connect again, milliseconds.
+    private static let returnTime: Int64 = 500
+    /// When what could not be written is tried again, milliseconds.
+    private static let saveInterval: Int64 = 1000
 
     /// - Parameters:
     ///   - set: locks a device's exposure under a fence.
     ///   - tell: publishes `exposureLockFailed`.
     init(
-        _ loop: Loop, _ locks: LockDesk, set: @escaping (String, UInt64, @escaping Responder) -> Void,
+        _ loop: Loop, _ locks: LockDesk, _ keeper: StateKeeper,
+        set: @escaping (String, UInt64, @escaping Responder) -> Void,
         tell: @escaping (String, [String: JSONValue]) -> Void
     ) {
         self.loop = loop
         self.locks = locks
+        self.keeper = keeper
         self.set = set
         self.tell = tell
+        for kept in keeper.exposures { wishes[kept.device] = Wish(kept, isInherited: true) }
     }
 
-    /// The exposure is to be locked when it has settled. Replaces an earlier wish.
-    func begin(_ worker: Worker, caller: LockHolder, fence: UInt64) {
-        cancel(worker)
-        let wish = Wish(
-            caller: caller, device: worker.device.id, fence: fence, format: worker.status["activeFormat"] ?? .null)
-        wishes[worker.device.identity.uniqueID] = wish
-        if worker.status["controls"]?["adjustingExposure"]?.bool == nil {
-            wish.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak worker] in
-                guard let self, let worker, isPending(wish, worker) else { return }
-                lock(worker, wish)
-            }
-        }
-        changed(worker)
+    /// The exposure is to be locked when it has settled, from the next ``changed(_:)`` on. Replaces an earlier wish.
+    ///
+    /// - Returns: false: another coordinator will not know of it.
+    func begin(_ worker: Worker, caller: LockHolder, fence: UInt64) -> Bool {
+        let uniqueID = worker.device.identity.uniqueID
+        loop.cancel(wishes[uniqueID]?.timer)
+        wishes[uniqueID] = Wish(
+            KeptExposure(
+                device: uniqueID, holder: caller, fence: fence, format: worker.status["activeFormat"] ?? .null,
+                worker: worker.pid ?? 0))
+        return save()
     }
 
     /// It is not to be locked any more.
-    func cancel(_ worker: Worker) {
-        loop.cancel(wishes.removeValue(forKey: worker.device.identity.uniqueID)?.timer)
-    }
+    func cancel(_ worker: Worker) { forget([worker.device.identity.uniqueID]) }
 
     /// To be called whenever something of a device has changed.
     func changed(_ worker: Worker) {
-        guard let wish = wishes[worker.device.identity.uniqueID] else { return }
+        guard let wish = wishes[worker.device.identity.uniqueID], !wish.isLocking else { return }
         let status = worker.status
-        let mode = status["controls"]?["exposureMode"]?.string
-        guard worker.isRunning, worker.isConnected, status["activeFormat"] == wish.format,
-            mode == "continuousAutoExposure"
+        // One that a coordinator before this one has started says hello in a moment.
+        guard worker.state != .starting else { return }
+        guard worker.isRunning, worker.pid == wish.kept.worker else {
+            cancel(worker)
+            return lost(worker.device.id, wish)
+        }
+        // It has said nothing yet.
+        guard let controls = status["controls"] else { return }
+        guard worker.isConnected, status["activeFormat"] == wish.kept.format,
+            controls["exposureMode"]?.string == "continuousAutoExposure"
         else { return cancel(worker) }
-        if status["controls"]?["adjustingExposure"]?.bool == false { lock(worker, wish) }
+        switch controls["adjustingExposure"]?.bool {
+        case true?: break
+        case false?: lock(worker, wish)
+        case nil where wish.timer == nil:
+            wish.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak worker] in
+                guard let self, let worker, isPending(wish, worker), !wish.isLocking else { return }
+                lock(worker, wish)
+            }
+        case nil: break
+        }
     }
 
     /// Who may not change a device any more has nothing locked there later on.
     func endUnauthorized(_ isUnauthorized: (_ caller: LockHolder, _ uniqueID: String) -> Bool) {
-        for (uniqueID, wish) in wishes where isUnauthorized(wish.caller, uniqueID) {
-            loop.cancel(wish.timer)
-            wishes[uniqueID] = nil
-        }
+        forget(wishes.filter { isUnauthorized($0.value.kept.holder, $0.key) }.map(\.key))
     }
 
-    /// A device is gone.
-    func ended(_ uniqueIDs: Set<String>) {
-        for (uniqueID, wish) in wishes where !uniqueIDs.contains(uniqueID) {
-            loop.cancel(wish.timer)
-            wishes[uniqueID] = nil
-        }
+    /// Only these devices are there.
+    func keepOnly(_ uniqueIDs: Set<String>) { forget(wishes.keys.filter { !uniqueIDs.contains($0) }) }
+
+    /// The bus ends, and all that it was to do.
+    func shutDown() { forget(Array(wishes.keys)) }
+
+    private func forget(_ uniqueIDs: [String]) {
+        let forgotten = uniqueIDs.compactMap { wishes.removeValue(forKey: $0) }
+        for wish in forgotten { loop.cancel(wish.timer) }
+        if !forgotten.isEmpty { save() }
     }
 
     private func isPending(_ wish: Wish, _ worker: Worker) -> Bool {
@@ -101,25 +122,47 @@ final class ExposureDesk {
     }
 
     private func lock(_ worker: Worker, _ wish: Wish) {
-        cancel(worker)
+        wish.isLocking = true
         let device = worker.device.id
+        let told: Responder = { [weak self, weak worker] result in
+            guard let self else { return }
+            // Only now: a coordinator that comes in between has it to do again.
+            if let worker, isPending(wish, worker) { cancel(worker) }
+            if case .failure(let error) = result { failed(device, error) }
+        }
         let present = locks.table.lock(on: device)
         // Whoever asked for it and has the lock by now is not somebody else, nor is whoever asked under a lock that was handed on.
-        if let present, present.holder == wish.caller || present.fence == wish.fence {
-            return set(device, present.fence) { [weak self] in self?.told(device, $0) }
+        if let present, present.holder.isSameProcess(as: wish.kept.holder) || present.fence == wish.kept.fence {
+            return set(device, present.fence, told)
         }
         let wait = present?.isTransient ?? false ? Self.callWait : 0
-        let told: Responder = { [weak self] in self?.told(device, $0) }
         locks.withTransientLock(on: [device], for: .ourselves, wait: wait, then: told) { [weak self] fence, done in
             self?.set(device, fence, done)
         }
     }
 
-    private func told(_ device: String, _ result: Result<JSONValue, BusError>) {
-        if case .failure(let error) = result { failed(device, error) }
+    private func lost(_ device: String, _ wish: Wish) {
+        let error = BusError(.workerCrashed, "The device's process ended before its exposure had settled.")
+        // Those who want to know are just coming back.
+        loop.schedule(afterMilliseconds: wish.isInherited ? Self.returnTime : 0) { [weak self] in
+            self?.failed(device, error)
+        }
     }
 
     private func failed(_ device: String, _ error: BusError) {
         tell(device, ["reason": .string(error.reason.rawValue), "holder": error.data["holder"] ?? .null])
+    }
+
+    /// Writes what is to be locked; what can't be written is tried again, as what was called off must not come back.
+    @discardableResult
+    private func save() -> Bool {
+        let isSaved = keeper.save(wishes.values.map(\.kept).sorted { $0.device < $1.device })
+        if !isSaved, saveTimer == nil {
+            saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in
+                self?.saveTimer = nil
+                self?.save()
+            }
+        }
+        return isSaved
     }
 }

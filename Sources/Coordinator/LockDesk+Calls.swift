@@ -7,15 +7,17 @@ extension LockDesk {
     ///
     /// - Parameters:
     ///   - wait: nanoseconds for which another lock is waited for.
+    ///   - onWait: gets the ticket to cancel with where there is something to wait for.
     ///   - respond: gets the call's answer, or why there was no lock.
     ///   - call: gets the lock's fence, and calls its second argument once.
     func withTransientLock(
-        on devices: [String], for holder: LockHolder, wait: Int64 = 0, then respond: @escaping Responder,
+        on devices: [String], for holder: LockHolder, wait: Int64 = 0, onWait: (_ ticket: UInt64) -> Void = { _ in },
+        then respond: @escaping Responder,
         _ call: @escaping (_ fence: UInt64, _ done: @escaping Responder) -> Void
     ) {
         var wish = Wish(devices: devices, holder: holder, isTransient: true)
         wish.wait = wait
-        request(wish) { [weak self] granted in
+        let ticket = request(wish) { [weak self] granted in
             switch granted {
             case .failure(let error): respond(.failure(error))
             case .success(let grant):
@@ -26,6 +28,7 @@ extension LockDesk {
                 }
             }
         }
+        if isWaiting(ticket) { onWait(ticket) }
     }
 }
 

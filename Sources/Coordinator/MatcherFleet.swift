@@ -1,7 +1,6 @@
 import BusProtocol
 import BusServer
 import CaptureCore
-import Glibc
 import JSON
 import LinuxIO
 import Logging
@@ -38,8 +37,8 @@ final class MatcherFleet {
         for name in names where matchers[name] == nil { add(name) }
     }
 
-    /// Has the matchers let in whom this list has, and nobody else. They read it from a file, which those that outlive this coordinator,
-    /// or are started again, find as well.
+    /// Has the matchers let in whom this list has, and nobody else. They watch the file that it is in: so do those that a coordinator
+    /// before this one started, whether or not their rigs are there still.
     func admit(_ list: DoorList) {
         guard list != doors else { return }
         do throws(SystemError) {
@@ -51,7 +50,6 @@ final class MatcherFleet {
             // Better nobody than somebody who may not: without the file they let nobody in.
             File.remove(launch().runtimeDirectory.doorsFile)
         }
-        for matcher in Array(matchers.values) + leaving { matcher.rereadDoors() }
     }
 
     /// How long a matcher may take to end, nanoseconds.
@@ -139,8 +137,6 @@ private final class Matcher {
         switch LockFile.holder(of: directory.matcherLock(name)) {
         case .somebody(let owner?):
             inherited = owner
-            // It has the doors of the coordinator before this one.
-            owner.send(SIGUSR1)
             token = loop.watch(.descriptor(owner.rawValue)) { [weak self] in self?.ended() }
             policy.started(at: MonotonicClock.now())
         case .somebody(nil):
@@ -157,8 +153,6 @@ private final class Matcher {
             }
         }
     }
-
-    func rereadDoors() { (child?.process ?? inherited)?.send(SIGUSR1) }
 
     private func ended() {
         if let child {

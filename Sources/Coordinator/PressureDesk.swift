@@ -31,13 +31,14 @@ final class PressureDesk {
     }
 
     /// - Parameter root: where /proc and /sys are looked for; nil: the machine's pressure is not watched.
-    init(_ loop: Loop, root: String?, logger: Logger) {
-        watch = root.map { PressureWatch(loop, root: $0, logger: logger) }
+    /// - Throws: when no thread can be started.
+    init(_ loop: Loop, root: String?, logger: Logger) throws(SystemError) {
+        watch = try root.map { root throws(SystemError) in try PressureWatch(loop, root: root, logger: logger) }
     }
 
     func begin() { watch?.begin() }
 
-    /// Looks now: something is about to start. Sensors are slow to read, and whoever starts much doesn't have them read each time.
+    /// Has somebody look: something is about to start, which does not wait for that; what was read last counts until then.
     func look() {
         let now = MonotonicClock.now()
         if let lastLook, now - lastLook < Self.lookInterval { return }
@@ -80,7 +81,9 @@ final class PressureDesk {
         if state != entry.state { change.state = state }
         entry.state = state
         let isAdopted = worker.status["isHalted"]?.bool.map { entry.brake.adopt(isOn: $0) } ?? false
-        let isTaken = entry.brake.take(state.level)
+        // What it had to stop for is not over because nobody has looked yet.
+        let isKnown = watch?.isKnown ?? true || state.level == .shutdown
+        let isTaken = isKnown && entry.brake.take(state.level)
         if isAdopted || isTaken { change.isHalted = entry.brake.isOn }
         entries[worker.device.identity.uniqueID] = entry
         return change

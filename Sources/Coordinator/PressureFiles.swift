@@ -1,6 +1,23 @@
 import CaptureCore
 import LinuxIO
 
+/// What is to be read of the machine's pressure.
+struct PressureOrder: Sendable {
+    /// The folders of thermal zones that were found last.
+    var zones: [String]
+    /// The number of the search for zones that is to be made first; nil: none is.
+    var search: UInt64?
+}
+
+/// What the machine told of its pressure.
+struct PressureReading: Sendable {
+    var stalls: [SystemPressureFactor: StallReading]
+    var temperatures: [ThermalZone]
+    /// The zones that were read, and the number of the search that found them.
+    var zones: [String]
+    var search: UInt64?
+}
+
 /// Where the machine tells of its pressure, below a root that tests put elsewhere.
 struct PressureFiles {
     /// In front of /proc and /sys; empty for the machine itself.
@@ -16,6 +33,15 @@ struct PressureFiles {
     var stallFolder: String { "\(root)/proc/pressure" }
 
     func stallPath(_ factor: SystemPressureFactor) -> String { "\(stallFolder)/\(factor.rawValue)" }
+
+    /// Reads all there is to read. Sensors are slow: each may keep its reader waiting for a bus.
+    func reading(_ order: PressureOrder) -> PressureReading {
+        let zones = order.search == nil ? order.zones : zoneFolders()
+        var stalls: [SystemPressureFactor: StallReading] = [:]
+        for factor in Self.stallFactors { stalls[factor] = stall(factor) }
+        return PressureReading(
+            stalls: stalls, temperatures: zones.compactMap(zone), zones: zones, search: order.search)
+    }
 
     /// nil: the kernel tells nothing of it.
     func stall(_ factor: SystemPressureFactor) -> StallReading? { text(stallPath(factor)).flatMap(StallReading.init) }

@@ -7,6 +7,8 @@ import ZeroMQ
 
 /// Knows how hard it is for this machine to go on: by the kernel's triggers, and by reading where it has none.
 ///
+/// Nothing here waits for a sensor: all is read on a thread, and what was read last counts.
+///
 /// While nothing presses, nobody wakes the process for it. What a trigger has told is read again until it is over, and temperatures,
 /// which no kernel tells of by itself, every ten seconds while a camera streams or the machine is hot.
 final class PressureWatch {
@@ -23,10 +25,14 @@ final class PressureWatch {
     private let loop: Loop
     private let logger: Logger
     private let files: PressureFiles
+    private var reader: BackgroundWork<PressureOrder, PressureReading>?
     private var triggers: [PressureTrigger] = []
     private var folders: FolderWatch?
     private var monitor: DeviceMonitor?
     private var zones: [String] = []
+    /// Searches for zones that were wanted, and those that were made.
+    private var searchesWanted: UInt64 = 1
+    private var searchesMade: UInt64 = 0
     private var gauge = SystemPressureGauge()
     /// Until when a stall that was told of is read again.
     private var calmTimer: Loop.Token?
@@ -35,7 +41,9 @@ final class PressureWatch {
     private var hasBegun = false
     private(set) var sources: [SystemPressureFactor: Source] = [:]
     private(set) var state = SystemPressureState.nominal
-    /// Told when ``state`` or ``sources`` has changed.
+    /// Whether anything has been read yet.
+    private(set) var isKnown = false
+    /// Told when ``state``, ``sources`` or ``isKnown`` has changed.
     var onChange: (() -> Void)?
 
     /// Of a trigger, microseconds: shorter ones, and those that are no multiples of two seconds, are for root.
@@ -49,27 +57,22 @@ final class PressureWatch {
     /// From one reading of what nobody tells to the next, milliseconds.
     private static let interval: Int64 = 10_000
 
-    init(_ loop: Loop, root: String, logger: Logger) {
+    init(_ loop: Loop, root: String, logger: Logger) throws(SystemError) {
         self.loop = loop
         self.logger = logger
         files = PressureFiles(root: root)
+        reader = try BackgroundWork(
+            loop, name: "pressure", work: { [files] in files.reading($0) }, then: { [weak self] in self?.take($0) })
     }
 
     /// Begins to watch.
     func begin() {
         guard !hasBegun else { return }
         hasBegun = true
-        zones = files.zoneFolders()
-        sources[.systemTemperature] = zones.isEmpty ? Source.none : .reading
+        // Until they have been looked for.
+        sources[.systemTemperature] = Source.none
         for factor in PressureFiles.stallFactors { sources[factor] = watch(factor) }
-        watchFolders()
         listen()
-        for factor in PressureFiles.stallFactors + [.systemTemperature] where sources[factor] != .trigger {
-            logger.info(
-                sources[factor] == Source.none
-                    ? "this pressure is not known" : "this pressure is read from time to time",
-                metadata: ["factor": "\(factor.rawValue)"])
-        }
         read()
     }
 
@@ -110,11 +113,8 @@ final class PressureWatch {
             guard let self else { return }
             var left = Self.eventsPerTurn
             while left > 0, self.monitor?.next() != nil { left -= 1 }
-            zones = files.zoneFolders()
-            let before = sources
-            sources[.systemTemperature] = zones.isEmpty ? Source.none : .reading
+            searchesWanted += 1
             read()
-            if sources != before { onChange?() }
         }
     }
 
@@ -125,23 +125,47 @@ final class PressureWatch {
         if isStreaming { read() } else { schedule() }
     }
 
-    /// Reads all there is to read: at each trigger, and when a session starts.
+    /// Has all read that there is to read: at each trigger, and when a session starts.
     func read() {
         guard hasBegun else { return }
-        for factor in PressureFiles.stallFactors { gauge.take(files.stall(factor), of: factor) }
-        gauge.take(zones.compactMap(files.zone))
+        reader?.start(
+            PressureOrder(zones: zones, search: searchesMade < searchesWanted ? searchesWanted : nil))
+    }
+
+    private func take(_ reading: PressureReading) {
+        let before = (state, sources, isKnown)
+        if let search = reading.search { found(reading.zones, bySearch: search) }
+        for factor in PressureFiles.stallFactors { gauge.take(reading.stalls[factor], of: factor) }
+        gauge.take(reading.temperatures)
         schedule()
-        let before = state
-        state = gauge.state
-        guard state != before else { return }
-        logger.notice(
-            "system pressure",
-            metadata: [
-                "level": "\(state.level.rawValue)",
-                "factors":
-                    "\(SystemPressureFactor.allCases.filter(state.factors.contains).map(\.rawValue).joined(separator: " "))",
-            ])
-        onChange?()
+        (state, isKnown) = (gauge.state, true)
+        if state != before.0 {
+            logger.notice(
+                "system pressure",
+                metadata: [
+                    "level": "\(state.level.rawValue)",
+                    "factors":
+                        "\(SystemPressureFactor.allCases.filter(state.factors.contains).map(\.rawValue).joined(separator: " "))",
+                ])
+        }
+        if before != (state, sources, isKnown) { onChange?() }
+    }
+
+    private func found(_ zones: [String], bySearch search: UInt64) {
+        let isFirst = searchesMade == 0
+        searchesMade = search
+        self.zones = zones
+        sources[.systemTemperature] = zones.isEmpty ? Source.none : .reading
+        guard isFirst else { return }
+        watchFolders()
+        // What was written meanwhile was told to nobody.
+        if folders != nil { read() }
+        for factor in PressureFiles.stallFactors + [.systemTemperature] where sources[factor] != .trigger {
+            logger.info(
+                sources[factor] == Source.none
+                    ? "this pressure is not known" : "this pressure is read from time to time",
+                metadata: ["factor": "\(factor.rawValue)"])
+        }
     }
 
     private func schedule() {

@@ -178,10 +178,10 @@ extension SessionDesk {
             else { continue }
             let lock = held(device)
             // What somebody else has locked stays as it is.
-            if let lock, !claims(on: device).contains(where: { $0.entry.lockID == lock.id }) { continue }
+            if let lock, !claims(on: device).contains(where: { $0.session.lockID == lock.id }) { continue }
             stage.given = nil
             stage.applied = nil
-            apply(less.asked, stage, lock: lock)
+            apply(less.asked, stage, lock: lock, claims(on: device))
         }
     }
 

@@ -137,6 +137,11 @@ extension SessionDesk {
             stages[device] ?? SessionStage(device: device, prefersStabilization: stabilization.isOwed(device))
         guard !stage.isApplying else {
             stage.isDirty = true
+            // Who was first has the lock now: what can be had beside that is decided at once.
+            if let ticket = stage.ticket, held(device) != nil, locks.isWaiting(ticket) {
+                stage.isWithdrawn = true
+                locks.cancel(ticket)
+            }
             return
         }
         guard !claims.isEmpty else {
@@ -204,7 +209,7 @@ extension SessionDesk {
         forgetLess(stage, worker)
         let decision = decision(device, worker, formats, claims, lock, less: stage.given?.given)
         stage.decision = decision
-        let isOwnLock = lock.map { lock in claims.contains { $0.entry.lockID == lock.id } } ?? false
+        let isOwnLock = lock.map { lock in claims.contains { $0.session.lockID == lock.id } } ?? false
         var served: [(Claim, Delivery)] = []
         for claim in claims {
             switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {
@@ -227,7 +232,7 @@ extension SessionDesk {
             !decision.isChange
             || (stage.applied.map { $0.wish == decision.setting && $0.result == worker.setting } ?? false)
         guard isDone, let wish = decision.setting else {
-            if let wish = decision.setting { apply(wish, stage, lock: isOwnLock ? lock : nil) }
+            if let wish = decision.setting { apply(wish, stage, lock: isOwnLock ? lock : nil, served.map(\.0)) }
             return
         }
         stage.succeeded()
@@ -282,7 +287,7 @@ extension SessionDesk {
         }
         guard let lock else { return decide(claims, current, nil) }
         let party = CaptureParty(.lock, id: lock.id, name: lock.holder.name)
-        let owners = claims.filter { $0.entry.lockID == lock.id }
+        let owners = claims.filter { $0.session.lockID == lock.id }
         guard !owners.isEmpty else { return decide(claims, worker.setting, party) }
         // Those that were given the lock set the device; for all others it is locked as they have set it.
         let first = decide(owners, current, nil)
@@ -325,17 +330,36 @@ extension SessionDesk {
     /// How long a change waits for somebody's short lock, nanoseconds.
     private static let lockPatience: Int64 = 10_000_000_000
 
-    func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?) {
+    func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?, _ claims: [Claim]) {
         stage.isApplying = true
         let device = stage.device
+        let ahead = locks.table.waiters(on: device).first { !$0.isTransient }
         let formats = fleet.workers[device]?.formats ?? []
         let change = JSONValue.members([
             "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
             "frameRate": wish.frameDuration?.json,
         ])
-        carryOut(change, of: device, lock, isStandIn: stage.given != nil) { [weak self] in
+        let wait = { [weak self] (ticket: UInt64) in
+            // For a call that is under way it is waited without a word.
+            guard let self, let ahead else { return }
+            stage.ticket = ticket
+            // Who has its pictures goes on with them until the change is made.
+            for claim in claims {
+                if case .served = place(claim, device) { continue }
+                put(claim, device, .denied(promised(device, to: ahead.holder)))
+            }
+        }
+        carryOut(change, of: device, lock, isStandIn: stage.given != nil, onWait: wait) { [weak self] in
             self?.applied(wish, stage, $0)
         }
+    }
+
+    private func promised(_ device: String, to holder: LockHolder) -> SessionInterruption {
+        SessionInterruption(
+            .videoDeviceInUseByAnotherClient, device: device, by: ["holder": holder.json],
+            message:
+                "\(device) is to be set otherwise, and \(holder.name) waits for its lock and was first; the session goes on "
+                + "by itself when that is over.")
     }
 
     /// Changes a device.
@@ -343,8 +367,10 @@ extension SessionDesk {
     /// - Parameters:
     ///   - lock: the one that it is done under; nil: one for just this, for which it waits.
     ///   - isStandIn: its format stands in for what there is no room for.
+    ///   - onWait: gets the ticket with which it waits, if it has to.
     func carryOut(
-        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool = false, then body: @escaping Responder
+        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool = false,
+        onWait: (_ ticket: UInt64) -> Void = { _ in }, then body: @escaping Responder
     ) {
         var batch = ConfigurationDesk.Batch(
             changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0, isStandIn: isStandIn)
@@ -352,8 +378,9 @@ extension SessionDesk {
             batch.fence = lock.fence
             return carryOut(batch, body)
         }
-        locks.withTransientLock(on: [device], for: .ourselves, wait: Self.lockPatience, then: body) {
-            [carryOut, batch] fence, done in
+        locks.withTransientLock(
+            on: [device], for: .ourselves, wait: Self.lockPatience, onWait: onWait, then: body
+        ) { [carryOut, batch] fence, done in
             var batch = batch
             batch.fence = fence
             carryOut(batch, done)
@@ -361,9 +388,14 @@ extension SessionDesk {
     }
 
     private func applied(_ wish: StreamSetting, _ stage: SessionStage, _ result: Result<JSONValue, BusError>) {
+        let isWithdrawn = stage.isWithdrawn
         stage.isApplying = false
         stage.isDirty = false
+        stage.ticket = nil
+        stage.isWithdrawn = false
         guard stages[stage.device] === stage else { return }
+        // Of what was given up nothing is to be learned.
+        if isWithdrawn, case .failure = result { return review(stage.device) }
         switch result {
         case .success:
             stage.applied = .init(wish: wish, result: fleet.workers[stage.device]?.setting)

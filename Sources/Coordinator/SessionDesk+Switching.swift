@@ -16,7 +16,8 @@ extension SessionDesk {
     ) {
         let timer = loop.schedule(afterMilliseconds: Self.trialPatience) { [weak self, weak entry] in
             guard let entry else { return }
-            let message = "\(device) could not be made ready in time; the session goes on as it was."
+            let message =
+                "\(entry.trial?.device ?? device) could not be made ready in time; the session goes on as it was."
             self?.endTrial(entry, BusError(.deviceBusy, message, ["holder": .null, "queue": 0]))
         }
         entry.trial = Trial(session: session, device: device, timer: timer, completion: completion)

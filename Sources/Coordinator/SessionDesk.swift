@@ -25,8 +25,6 @@ final class SessionDesk {
         var renditions: [String: Set<Rendition>] = [:]
         /// With another camera, which is being tried: the session is not touched before that one serves it.
         var trial: Trial?
-        /// The lock under which its client lets it set the device.
-        var lockID: String?
         /// What went wrong last, until it runs.
         var error: BusError?
         var waiting: [(timer: Loop.Token, body: () -> Void)] = []
@@ -40,6 +38,12 @@ final class SessionDesk {
         var place = Place.pending
         var timer: Loop.Token
         var completion: (BusError?) -> Void
+
+        /// - Returns: whether it is about any of these devices.
+        mutating func rename(_ names: [String: String]) -> Bool {
+            device = names[device] ?? device
+            return session.rename(names)
+        }
     }
 
     let loop: Loop
@@ -217,32 +221,33 @@ final class SessionDesk {
     }
 
     /// Starts it; that it runs, or why not, is told when it is known. A session that was started goes on as it is.
-    func start(_ id: String) throws(BusError) {
+    ///
+    /// - Parameter lockID: the lock under which it may set its devices from now on; nil: as before.
+    func start(_ id: String, lockID: String?) throws(BusError) {
         let entry = try entry(id)
         entry.error = nil
-        try change(id) { session in _ = session.run.start() }
+        try change(id) { session in
+            session.lockID = lockID ?? session.lockID
+            _ = session.run.start()
+        }
         if entry.session.inputs.isEmpty { update(entry, entry.session.run.serve()) }
     }
 
+    /// Stops it, which nothing can keep it from.
     func stop(_ id: String) throws(BusError) {
-        var told: [SessionRun.Event] = []
-        try change(id) { session in told = session.run.stop() }
-        guard let entry = entries[id] else { return }
+        let entry = try entry(id)
         entry.error = nil
-        entry.places = [:]
-        entry.renditions = [:]
-        endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
-        update(entry, told)
+        halt(entry)
     }
 
     /// Stops it, whether that can be written now or later.
-    func halt(_ entry: Entry, also events: [SessionRun.Event]) {
+    func halt(_ entry: Entry, also events: [SessionRun.Event] = []) {
         let told = entry.session.run.stop()
         entry.places = [:]
         entry.renditions = [:]
+        save()
         endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
         update(entry, told + events)
-        save()
         reviewAll(entry)
         settle(entry)
     }
@@ -298,7 +303,7 @@ final class SessionDesk {
 
     private func isSettled(_ entry: Entry) -> Bool {
         guard entry.session.run.isActive else { return true }
-        let isBusy = entry.session.inputs.contains { stages[$0.device].map { $0.isApplying || $0.isDirty } ?? false }
+        let isBusy = entry.session.inputs.contains { stages[$0.device]?.isBusy ?? false }
         return !isBusy && (entry.session.run.state != .starting || entry.error != nil)
     }
 
@@ -329,7 +334,9 @@ final class SessionDesk {
     func rename(_ names: [(device: String, name: String)]) {
         let names = Dictionary(names.map { ($0.device, $0.name) }) { first, _ in first }
         var isChanged = false
-        for (id, entry) in entries where entry.session.rename(names) {
+        for (id, entry) in entries {
+            let isTried = entry.trial?.rename(names) ?? false
+            guard entry.session.rename(names) || isTried else { continue }
             isChanged = true
             entry.places = Dictionary(entry.places.map { (names[$0.key] ?? $0.key, $0.value) }) { first, _ in first }
             entry.renditions = Dictionary(entry.renditions.map { (names[$0.key] ?? $0.key, $0.value) }) { $1 }

@@ -22,7 +22,7 @@ extension Coordinator {
             var session = CaptureSession(
                 id: hexadecimal(randomBytes(4)), name: call.string("name"), owner: owner,
                 isDetached: call.params["detached"]?.bool ?? false, since: MonotonicClock.now(), request: call.digest)
-            var actions: [(SessionAction, String)] = []
+            var actions: [(action: SessionAction, path: String)] = []
             if let preset = call.params["preset"] {
                 actions.append((.preset(try SessionAction.preset(preset, "preset")), "preset"))
             }
@@ -32,7 +32,7 @@ extension Coordinator {
             if let inputs = call.params["inputs"]?.array {
                 for (index, input) in inputs.enumerated() {
                     let path = "inputs[\(index)]"
-                    actions.append((.addInput(try SessionAction.input(input, path)), path))
+                    actions += try expanded(.addInput(try SessionAction.input(input, path)), path)
                 }
             } else if let device = defaultCamera() {
                 actions.append((.addInput(SessionInput(device: device)), "inputs"))
@@ -41,7 +41,7 @@ extension Coordinator {
                 let path = "outputs[\(index)]"
                 actions.append((try SessionAction.parse(["addOutput": output], path: path), path))
             }
-            try session.configure(actions.map { (action: $0.0, path: $0.1) }, in: surroundings)
+            try session.configure(actions, in: surroundings)
             try sessions.add(session)
             askFor(call.caller, session)
             respond(.success(try reply(session.id)))
@@ -58,16 +58,16 @@ extension Coordinator {
             var actions: [(action: SessionAction, path: String)] = []
             for (index, action) in (call.params["actions"]?.array ?? []).enumerated() {
                 let path = "actions[\(index)]"
-                actions.append((try SessionAction.parse(action, path: path), path))
+                actions += try expanded(try SessionAction.parse(action, path: path), path)
             }
             let surroundings = surroundings
-            try using(call.string("lock"), entry) { () throws(BusError) in
-                try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
-                    try session.configure(actions, in: surroundings)
-                }
+            let lockID = try lockID(call)
+            try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
+                session.lockID = lockID ?? session.lockID
+                try session.configure(actions, in: surroundings)
             }
             askFor(call.caller, entry.session)
-            if call.string("lock") != nil { sessions.reviewAll(entry) }
+            if lockID != nil { sessions.reviewAll(entry) }
             // What is asked for is done; whether the session can run so is told in its state.
             replyWhenSettled(entry.session.id, isDone: true, respond)
         } catch {
@@ -77,11 +77,11 @@ extension Coordinator {
 
     private func canAdd(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            var session = try sessions.entry(call.string("session") ?? "").session
-            let action = try SessionAction.parse(call.params["action"] ?? .null, path: "action")
+            let session = try sessions.entry(call.string("session") ?? "").session
+            let change = try change(call.params["action"] ?? .null)
             do throws(BusError) {
-                try session.configure([(action, "action")], in: surroundings)
-                if session.run.isActive { try sessions.checkBandwidth(session) }
+                let changed = try change(session)
+                if session.run.isActive { try sessions.checkBandwidth(changed) }
                 respond(.success(["can": true, "why": .null, "reason": .null]))
             } catch {
                 // A request that makes no sense is no answer to whether it could be.
@@ -95,19 +95,33 @@ extension Coordinator {
         }
     }
 
+    /// What an action, or {switchCamera: a device's id, or null}, makes of a session.
+    private func change(_ action: JSONValue) throws(BusError) -> (CaptureSession) throws(BusError) -> CaptureSession {
+        if let device = action["switchCamera"], action.object?.count == 1 {
+            return { [self] session throws(BusError) in try switched(session, to: device.string).session }
+        }
+        let action = try SessionAction.parse(action, path: "action")
+        return { [self] session throws(BusError) in
+            var session = session
+            try session.configure(try expanded(action, "action"), in: surroundings)
+            return session
+        }
+    }
+
     private func startSession(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             try checkMaySession(call.caller)
             let entry = try ownSession(call)
             askFor(call.caller, entry.session)
-            try using(call.string("lock"), entry) { () throws(BusError) in
-                if !entry.session.run.isActive {
-                    try sessions.checkBandwidth(entry.session)
-                    pressures.look()
-                }
-                try sessions.start(entry.session.id)
+            let lockID = try lockID(call)
+            if !entry.session.run.isActive {
+                var session = entry.session
+                session.lockID = lockID ?? session.lockID
+                try sessions.checkBandwidth(session)
+                pressures.look()
             }
-            if call.string("lock") != nil { sessions.reviewAll(entry) }
+            try sessions.start(entry.session.id, lockID: lockID)
+            if lockID != nil { sessions.reviewAll(entry) }
             replyWhenSettled(entry.session.id, respond)
         } catch {
             respond(.failure(error))
@@ -151,39 +165,48 @@ extension Coordinator {
             let entry = try ownSession(call)
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
             let session = entry.session
-            guard session.inputs.count == 1, let old = session.inputs.first?.device else {
-                throw BusError(
-                    .cannotAddInput,
-                    "Only a session with one input can switch its camera; this one has \(session.inputs.count).",
-                    ["why": "the session has not just one input"])
-            }
-            let device: String
-            if let named = call.string("device") { device = named } else { device = try otherCamera(than: old) }
-            let (candidate, dropped) = try session.switched(to: device, in: surroundings)
+            var (candidate, old, device, dropped) = try switched(session, to: call.string("device"))
+            // In force with the other camera, and not before: if that can't be had, the session is as it was.
+            candidate.lockID = try lockID(call) ?? session.lockID
             let answer = { [weak self] (error: BusError?) in
                 guard let self else { return }
                 if let error { return respond(.failure(error)) }
                 respond(
                     Result { () throws(BusError) in
                         var members = try reply(session.id).object ?? [:]
-                        members["active"] = .string(device)
+                        // It may have another name by now.
+                        let active = try sessions.entry(session.id).session.inputs.first?.device ?? device
+                        members["active"] = .string(active)
                         members["switched"] = .bool(device != old)
                         members["dropped"] = .array(dropped)
                         return .object(members)
                     })
             }
-            try using(call.string("lock"), entry) { () throws(BusError) in
-                if device != old, session.run.isActive { try sessions.checkBandwidth(candidate) }
-            }
-            guard device != old else { return answer(nil) }
-            guard session.run.isActive else {
+            guard device != old, session.run.isActive else {
                 try sessions.change(session.id) { $0 = candidate }
                 return answer(nil)
             }
+            try sessions.checkBandwidth(candidate)
             sessions.tryOut(entry, candidate, device, answer)
         } catch {
             respond(.failure(error))
         }
+    }
+
+    /// A session with another camera; nil: the one that is taken where none is named.
+    private func switched(
+        _ session: CaptureSession, to named: String?
+    ) throws(BusError) -> (session: CaptureSession, old: String, device: String, dropped: [JSONValue]) {
+        guard session.inputs.count == 1, let old = session.inputs.first?.device else {
+            throw BusError(
+                .cannotAddInput,
+                "Only a session with one input can switch its camera; this one has \(session.inputs.count).",
+                ["why": "the session has not just one input"])
+        }
+        let device: String
+        if let named { device = named } else { device = try otherCamera(than: old) }
+        let (candidate, dropped) = try session.switched(to: device, in: surroundings)
+        return (candidate, old, device, dropped)
     }
 
     private static func isSwitching(_ entry: SessionDesk.Entry) -> BusError {
@@ -239,18 +262,10 @@ extension Coordinator {
         return entry
     }
 
-    /// From here on the session may set devices under that lock; what is refused leaves it without.
-    private func using(
-        _ token: String?, _ entry: SessionDesk.Entry, _ body: () throws(BusError) -> Void
-    ) throws(BusError) {
-        let before = entry.lockID
-        if let token { entry.lockID = try locks.authorize(token: token, devices: []).id }
-        do throws(BusError) {
-            try body()
-        } catch {
-            entry.lockID = before
-            throw error
-        }
+    /// The public id of the lock that the call shows; nil: it shows none.
+    private func lockID(_ call: Call) throws(BusError) -> String? {
+        guard let token = call.string("lock") else { return nil }
+        return try locks.authorize(token: token, devices: []).id
     }
 
     /// - Parameter isDone: what was asked for stays, whatever becomes of the session.

@@ -40,6 +40,10 @@ final class SessionStage {
     /// A change is under way; what is wished meanwhile counts when it has ended.
     var isApplying = false
     var isDirty = false
+    /// With which the change waits for its turn, behind somebody who is to have a lock.
+    var ticket: UInt64?
+    /// The change is not to wait any longer, as it has to be decided anew.
+    var isWithdrawn = false
     var applied: Applied?
     /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
     var given: Less?
@@ -56,6 +60,9 @@ final class SessionStage {
         self.device = device
         self.prefersStabilization = prefersStabilization
     }
+
+    /// What becomes of it will be known in a moment.
+    var isBusy: Bool { (isApplying || isDirty) && ticket == nil }
 
     /// Milliseconds until the next try, longer each time.
     func backOff() -> Int64 {

@@ -58,6 +58,7 @@ final class StateKeeper {
         wanted = KeptState(boot: file.bootID, epoch: epoch, fence: found.fence)
         wanted.decided = isSameBoot ? found.decided : []
         wanted.sessions = isSameBoot ? found.sessions : []
+        wanted.exposures = isSameBoot ? found.exposures : []
     }
 
     /// Microseconds since 1970: no bus gives out a million locks a second for long, and JSON numbers go that far.
@@ -83,6 +84,15 @@ final class StateKeeper {
     /// Writes the sessions, unless those are what the file holds.
     func save(_ sessions: [CaptureSession]) -> Bool {
         wanted.sessions = sessions
+        return write()
+    }
+
+    /// Exposures that are to be locked when they have settled: those of the coordinator before this one, until others are saved.
+    var exposures: [KeptExposure] { wanted.exposures }
+
+    /// Writes the exposures that are to be locked, unless those are what the file holds.
+    func save(_ exposures: [KeptExposure]) -> Bool {
+        wanted.exposures = exposures
         return write()
     }
 

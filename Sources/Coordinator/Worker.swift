@@ -44,6 +44,8 @@ final class Worker {
     /// it has committed may still be taken back.
     var doubts = 0 { didSet { if doubts == 0 { onChange(self) } } }
     var isInDoubt: Bool { doubts > 0 }
+    /// The zoom ramp that it was told to end before its time.
+    var endedZoom: ZoomRampOwner?
     /// Told when the worker has said hello, before anything else is sent to it.
     private let onHello: (Worker) -> Void
 
@@ -307,7 +309,9 @@ final class Worker {
 
     private func forgetPresence() {
         for name in ["isOpen", "isStreaming"] { status[name] = false }
-        for name in ["stream", "memory", "busySince", "asOf", "kernelPriority", "systemPressureState", "subscribers"] {
+        for name in [
+            "stream", "memory", "busySince", "asOf", "kernelPriority", "systemPressureState", "subscribers", "zoomRamp",
+        ] {
             status[name] = .null
         }
     }

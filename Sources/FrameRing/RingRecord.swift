@@ -30,11 +30,13 @@ public struct RingRecord: Hashable, Sendable {
     public var isMirrored: Bool
     /// For formats with frames that build on others; nil: each stands for itself.
     public var isKeyframe: Bool?
+    /// How many times the middle of the device's picture is enlarged here, in thousandths: 1000 for the whole picture.
+    public var zoom: Int
 
     public init(
         sequence: UInt64, captureSequence: UInt64, monotonic: Int64, realtime: Int64, generation: UInt64,
         dropped: UInt64, bytes: Int, timestampSource: TimestampSource, orientation: Int = 0, isMirrored: Bool = false,
-        isKeyframe: Bool? = nil
+        isKeyframe: Bool? = nil, zoom: Int = 1000
     ) {
         self.sequence = sequence
         self.captureSequence = captureSequence
@@ -47,6 +49,7 @@ public struct RingRecord: Hashable, Sendable {
         self.orientation = orientation
         self.isMirrored = isMirrored
         self.isKeyframe = isKeyframe
+        self.zoom = zoom
     }
 
     /// Reads the words behind a stamp, each whole; together they are only good if the stamp is still the same afterwards.
@@ -67,6 +70,7 @@ public struct RingRecord: Hashable, Sendable {
         isMirrored = flags & 1 << 2 != 0
         orientation = Int(flags >> 3 & 3) * 90
         isKeyframe = flags & 1 << 5 != 0 ? flags & 1 << 6 != 0 : nil
+        zoom = max(1000, Int(flags >> 8 & Self.mostZoom))
     }
 
     func write(to record: UnsafeMutableRawPointer) {
@@ -79,10 +83,13 @@ public struct RingRecord: Hashable, Sendable {
         SharedWord.storeRelaxed64(record + 56, UInt64(UInt32(clamping: bytes)) | UInt64(flags) << 32)
     }
 
+    private static let mostZoom: UInt32 = 1 << 17 - 1
+
     private var flags: UInt32 {
         var flags = timestampSource.rawValue | UInt32(truncatingIfNeeded: orientation / 90 & 3) << 3
         if isMirrored { flags |= 1 << 2 }
         if let isKeyframe { flags |= 1 << 5 | (isKeyframe ? 1 << 6 : 0) }
+        if zoom > 1000 { flags |= min(UInt32(clamping: zoom), Self.mostZoom) << 8 }
         return flags
     }
 }

@@ -7,8 +7,6 @@ public enum RingClosing: UInt32, Hashable, Sendable {
     case replaced = 1
     /// Nothing streams any more.
     case ended = 2
-    /// This reader may not see the device any more.
-    case withdrawn = 3
 }
 
 /// The publisher's side of a ring: hands out slots to be filled, and publishes them. Used by one thread at a time, but for the

@@ -5,8 +5,8 @@ struct FrameReader {
     let format: SourceFormat
     /// YUV that is not of video's range, as cameras' otherwise is.
     let isFullRange: Bool
-    let dimensions: Dimensions
-    private let planes: [Plane]
+    var dimensions: Dimensions
+    var planes: [Plane]
 
     struct Plane {
         var offset: Int

@@ -8,6 +8,7 @@ final class JPEGConverter {
     private let dimensions: Dimensions
     private let request: PictureRequest
     private let decompressor: JPEGDecompressor
+    /// Of whole pictures.
     private let scale: JPEGScale
     /// Pictures with the standard Huffman tables put in.
     private let completed = PictureBuffer()
@@ -20,10 +21,21 @@ final class JPEGConverter {
     /// What follows the decoder. It depends on the picture's own subsampling, which is known with the first frame.
     private struct Stage {
         var subsampling: ChromaSubsampling
+        /// nil: of the whole picture.
+        var zoom: Int?
+        var part: Part?
         var memory: PlanarMemory
         var scaler: PlanarScaler
         var turner: PictureTurner?
         var packer: PicturePacker
+    }
+
+    /// The middle of a picture that is zoomed.
+    private struct Part: Hashable {
+        /// No larger than needed, as of the whole.
+        var scale: JPEGScale
+        /// Of the decoded picture.
+        var rectangle: CropRectangle
     }
 
     init(_ dimensions: Dimensions, _ request: PictureRequest) throws(ConversionError) {
@@ -36,21 +48,19 @@ final class JPEGConverter {
         } else {
             transform = nil
         }
-        scale =
-            JPEGScale.allCases.sorted().first {
-                $0.scaled(dimensions.width) >= wanted.width && $0.scaled(dimensions.height) >= wanted.height
-            } ?? .full
+        scale = JPEGScale.allCases.sorted().first { $0.scaled(dimensions).holds(wanted) } ?? .full
     }
 
     func convert(
-        _ picture: UnsafeRawBufferPointer, _ layout: FrameLayout, into output: PictureBuffer
+        _ picture: UnsafeRawBufferPointer, _ layout: FrameLayout, zoom: Int, into output: PictureBuffer
     ) throws(ConversionError) {
         let jpeg = try JPEGStream.insertHuffmanTables(picture, into: completed) ? completed.bytes : picture
         let header = try decoding { () throws(JPEGError) in try decompressor.header(jpeg) }
         guard header.width == dimensions.width, header.height == dimensions.height else {
             throw .damaged("the picture has \(header.width)x\(header.height) pixels instead of \(dimensions)")
         }
-        if let (transformer, wish) = transform, wish.isPerfect(header) {
+        let isWhole = zoom <= DigitalZoom.whole
+        if isWhole, let (transformer, wish) = transform, wish.isPerfect(header) {
             try output.reserve(JPEGTransformer.maximumBytes(header))
             let (bytes, warning) = try decoding { () throws(JPEGError) in
                 try transformer.transform(jpeg, header: header, wish, into: output.room)
@@ -58,9 +68,9 @@ final class JPEGConverter {
             try judge(warning, jpeg)
             return output.setCount(bytes)
         }
-        let decoded = Dimensions(width: scale.scaled(header.width), height: scale.scaled(header.height))
+        let decoded = scale.scaled(dimensions)
 
-        if decoded == request.unturned, let format = request.encoding.packedFormat {
+        if isWhole, decoded == request.unturned, let format = request.encoding.packedFormat {
             let isTurned = request.orientation != .upright
             let stride = isTurned ? decoded.width * format.bytesPerPixel : layout.planes[0].stride
             let target = isTurned ? unturned : output
@@ -81,32 +91,62 @@ final class JPEGConverter {
         guard header.isYUV || isGray else {
             throw .failed("a JPEG picture of this colour space can't be scaled or encoded")
         }
-        let stage = try stage(isGray ? .gray : header.subsampling, decoded)
+        let subsampling = isGray ? .gray : header.subsampling
+        let stage = try stage(subsampling, zoom: isWhole ? nil : zoom)
+        let stageScale = stage.part?.scale ?? scale
         let warning = try decoding { () throws(JPEGError) in
             isGray
                 ? try decompressor.decompress(
-                    jpeg, header: header, scale: scale, format: .gray, stride: stage.memory.y.stride,
+                    jpeg, header: header, scale: stageScale, format: .gray, stride: stage.memory.y.stride,
                     to: stage.memory.y.bytes)
-                : try decompressor.decompress(jpeg, header: header, scale: scale, to: stage.memory.jpegPlanes)
+                : try decompressor.decompress(jpeg, header: header, scale: stageScale, to: stage.memory.jpegPlanes)
         }
         try judge(warning, jpeg)
-        let picture = try stage.scaler.scale(stage.memory.picture(.full))
+        let whole = stage.memory.picture(.full)
+        let picture = try stage.scaler.scale(stage.part.map { whole.part($0.rectangle) } ?? whole)
         try stage.packer.pack(try stage.turner?.turn(picture) ?? picture, into: output)
     }
 
-    private func stage(_ subsampling: ChromaSubsampling, _ decoded: Dimensions) throws(ConversionError) -> Stage {
-        if let stage, stage.subsampling == subsampling { return stage }
+    private func part(_ subsampling: ChromaSubsampling, _ zoom: Int) -> Part {
+        let block = ChromaLayout(subsampling) ?? .s444
+        func part(_ scale: JPEGScale) -> Part {
+            Part(
+                scale: scale, rectangle: CropRectangle(middleOf: scale.scaled(dimensions), zoom: zoom, block: block))
+        }
+        let parts = JPEGScale.allCases.sorted().map(part)
+        return parts.first { $0.rectangle.dimensions.holds(request.unturned) } ?? part(.full)
+    }
+
+    private func stage(_ subsampling: ChromaSubsampling, zoom: Int?) throws(ConversionError) -> Stage {
+        if let stage, stage.subsampling == subsampling, stage.zoom == zoom { return stage }
+        let part = zoom.map { self.part(subsampling, $0) }
+        if stage?.subsampling == subsampling, stage?.part == part {
+            stage?.zoom = zoom
+            if let stage { return stage }
+        }
+        let scale = part?.scale ?? scale
+        let decoded = scale.scaled(dimensions)
+        let taken = part?.rectangle.dimensions ?? decoded
         let chroma = ChromaLayout(subsampling)
         let orientation = request.orientation
-        let isScaled = decoded != request.unturned || scale != .full
+        let isScaled = taken != request.unturned || scale != .full
         let wanted = PictureTurner.chroma(
             PicturePacker.chroma(for: request, source: chroma.map { orientation.turned($0) }, isScaled: isScaled),
             request)
         let unturned = wanted.map { orientation.turned($0) }
+        let memory: PlanarMemory
+        if let known = stage?.memory, stage?.subsampling == subsampling, known.y.width == decoded.width,
+            known.y.height == decoded.height
+        {
+            memory = known
+        } else {
+            // What was needed before is not needed at the same time.
+            stage = nil
+            memory = try PlanarMemory(width: decoded.width, height: decoded.height, chroma: chroma)
+        }
         let made = Stage(
-            subsampling: subsampling,
-            memory: try PlanarMemory(width: decoded.width, height: decoded.height, chroma: chroma),
-            scaler: try PlanarScaler(from: decoded, chroma: chroma, to: request.unturned, chroma: unturned),
+            subsampling: subsampling, zoom: zoom, part: part, memory: memory,
+            scaler: try PlanarScaler(from: taken, chroma: chroma, to: request.unturned, chroma: unturned),
             turner: try PictureTurner(orientation, request.unturned, chroma: unturned),
             packer: try PicturePacker(request, chroma: wanted, range: .full))
         stage = made
@@ -123,6 +163,16 @@ final class JPEGConverter {
         if warning.contains("extraneous bytes before marker"), JPEGStream.hasEnd(jpeg) { return }
         throw .damaged(warning)
     }
+}
+
+extension JPEGScale {
+    fileprivate func scaled(_ size: Dimensions) -> Dimensions {
+        Dimensions(width: scaled(size.width), height: scaled(size.height))
+    }
+}
+
+extension Dimensions {
+    fileprivate func holds(_ other: Dimensions) -> Bool { width >= other.width && height >= other.height }
 }
 
 extension PictureOrientation {

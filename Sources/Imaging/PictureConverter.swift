@@ -8,10 +8,15 @@ import TurboJPEG
 /// What is needed on the way is made at the start or with the first frame; later frames allocate nothing.
 public final class PictureConverter {
     /// How the result lies: pixel format, size, planes. For JPEG one plane with stride 0, whose `bytes` is the room that
-    /// a picture can take; what one takes is told by ``convert(_:bytesUsed:into:)``.
+    /// a picture can take; what one takes is told by ``convert(_:bytesUsed:zoom:into:)``.
     public let outputLayout: FrameLayout
 
-    private let way: Way
+    private let reader: FrameReader
+    private let request: PictureRequest
+    /// Of whole frames.
+    private let whole: Way
+    /// Of their middle, while they are zoomed.
+    private var middle: (part: CropRectangle, way: Way)?
 
     private enum Way {
         case planar(FrameUnpacker, PlanarScaler, PictureTurner?, PicturePacker)
@@ -36,8 +41,10 @@ public final class PictureConverter {
             let outputLayout = FrameLayout.packed(pixelFormat, request.dimensions)
         else { throw BusError(.formatUnsupported, "native is not made but delivered as it is") }
         self.outputLayout = outputLayout
+        self.reader = reader
+        self.request = request
         do {
-            way = try Self.way(reader, request)
+            whole = try Self.way(reader, request)
         } catch {
             throw BusError(
                 .formatUnsupported,
@@ -86,13 +93,14 @@ public final class PictureConverter {
     /// - Parameters:
     ///   - regions: the frame's memory, as its slot has it.
     ///   - bytesUsed: how much of each region the device filled.
+    ///   - zoom: how many times its middle is enlarged, in thousandths. Another one than before costs some allocations.
     ///   - output: gets the picture; it grows if it has to.
     /// - Returns: the picture's bytes.
     public func convert(
-        _ regions: [UnsafeRawBufferPointer], bytesUsed: [Int], into output: PictureBuffer
+        _ regions: [UnsafeRawBufferPointer], bytesUsed: [Int], zoom: Int = DigitalZoom.whole, into output: PictureBuffer
     ) throws(ConversionError) -> Int {
         output.setCount(0)
-        switch way {
+        switch try way(zoom) {
         case .planar(let unpacker, let scaler, let turner, let packer):
             let picture = try scaler.scale(try unpacker.unpack(regions, bytesUsed))
             try packer.pack(try turner?.turn(picture) ?? picture, into: output)
@@ -105,8 +113,24 @@ public final class PictureConverter {
             let picture = try stage.convert(regions, bytesUsed)
             try output.setTurned(picture.bytes, stride: picture.stride, bytesPerPixel: 3, request, outputLayout)
         case .jpeg(let reader, let converter):
-            try converter.convert(try reader.picture(regions, bytesUsed), outputLayout, into: output)
+            try converter.convert(try reader.picture(regions, bytesUsed), outputLayout, zoom: zoom, into: output)
         }
         return output.count
+    }
+
+    private func way(_ zoom: Int) throws(ConversionError) -> Way {
+        if zoom <= DigitalZoom.whole {
+            middle = nil
+            return whole
+        }
+        // A part of a compressed picture is found when it is decoded.
+        if case .jpeg = whole { return whole }
+        let part = CropRectangle(middleOf: reader.dimensions, zoom: zoom, block: reader.format.block)
+        if let middle, middle.part == part { return middle.way }
+        // Their memory is not needed at the same time.
+        middle = nil
+        let way = try Self.way(reader.part(part), request)
+        middle = (part, way)
+        return way
     }
 }

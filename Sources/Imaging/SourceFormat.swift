@@ -82,6 +82,15 @@ enum SourceFormat: Hashable {
         }
     }
 
+    /// Pixels that belong together: parts of a frame begin and end between them. At least two by two, as other encodings want it.
+    var block: ChromaLayout {
+        switch self {
+        case .semiPlanar(let chroma, _), .planar(let chroma, _):
+            ChromaLayout(across: max(2, chroma.across), down: max(2, chroma.down))
+        default: .s420
+        }
+    }
+
     /// Bytes of a line of a plane without padding; 0 for compressed pictures.
     func lineBytes(plane: Int, width: Int) -> Int {
         switch self {

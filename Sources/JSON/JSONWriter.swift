@@ -47,6 +47,19 @@ public struct JSONWriter: Sendable {
         }
     }
 
+    /// Appends so many thousandths, without zeros at the end.
+    public mutating func thousandths(_ value: UInt64) {
+        unsigned(value / 1000)
+        var (rest, digit) = (value % 1000, UInt64(100))
+        guard rest > 0 else { return }
+        raw(".")
+        while rest > 0 {
+            bytes.append(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: rest / digit))
+            rest %= digit
+            digit /= 10
+        }
+    }
+
     /// Appends a string in quotes, with what JSON wants escaped.
     public mutating func string(_ value: String) {
         bytes.append(UInt8(ascii: "\""))

@@ -54,10 +54,10 @@ final class DeviceKeeper {
 
     init(
         _ source: any VideoSource, device: String, committed: CommittedConfiguration?,
-        zoomLimit: Double = CameraControlMap.defaultMaxZoom
+        zoomLimit: Double = CameraControlMap.defaultMaxZoom, zoom: DigitalZoomState
     ) {
         self.zoomLimit = zoomLimit
-        self.source = MeteredSource(source, metering)
+        self.source = CompletedSource(source, metering, zoom)
         self.device = device
         self.committed = committed
         generation = committed?.generation ?? 0

@@ -13,6 +13,8 @@ final class FrameDesk {
     private let socket: MediaSocket
     private let pool: RenditionPool
     private let lender: PayloadLender
+    /// How far the pictures that are made are enlarged.
+    private let zoom: DigitalZoomState
     /// Measures frames for the exposure.
     let meter: FrameMeter
     private var outputs: [RenditionOutput] = []
@@ -48,11 +50,14 @@ final class FrameDesk {
 
     private static let maximumDeparted = 4096
 
-    init(device: String, _ socket: MediaSocket, _ pool: RenditionPool, _ lender: PayloadLender) {
+    init(
+        device: String, _ socket: MediaSocket, _ pool: RenditionPool, _ lender: PayloadLender, _ zoom: DigitalZoomState
+    ) {
         self.device = device
         self.socket = socket
         self.pool = pool
         self.lender = lender
+        self.zoom = zoom
         meter = FrameMeter(pool)
         pool.onFinished = { [weak self] work in self?.finished(work) }
     }
@@ -131,10 +136,11 @@ final class FrameDesk {
         socket.relieve(lender.memory, at: MonotonicClock.now())
         frames += 1
         lastFrame = frame.facts.monotonic
-        // The other threads begin before this one is busy with copying.
+        // The other threads begin before this one is busy with copying. All that is made of a frame shows the same part of it.
+        let zoom = zoom.thousandths
         for output in outputs {
             if case .converted(let work) = output.making, output.wants(frame.facts) {
-                offer(frame, output, work)
+                offer(frame, output, work, zoom)
             }
         }
         var hasNative = false
@@ -343,7 +349,7 @@ final class FrameDesk {
             topic.writer?.write(
                 sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
-                keyframe: facts.isKeyframe, payloadBytes: publication.bytes, place: publication.place)
+                keyframe: facts.isKeyframe, zoom: facts.zoom, payloadBytes: publication.bytes, place: publication.place)
             guard let writer = topic.writer else { continue }
             topic.sequence += 1
             attempt { () throws(ZeroMQError) in
@@ -381,8 +387,10 @@ final class FrameDesk {
     }
 
     // The mailbox holds the newest frame only: one that nobody had time for gives way.
-    private func offer(_ frame: FrameJob, _ output: RenditionOutput, _ work: RenditionWork) {
+    private func offer(_ frame: FrameJob, _ output: RenditionOutput, _ work: RenditionWork, _ zoom: Int) {
         guard let run else { return }
+        var frame = frame
+        frame.facts.zoom = zoom
         if let old = work.replace(nil) {
             run.release(old)
             drop(output)
@@ -440,7 +448,7 @@ final class FrameDesk {
             topic.writer?.write(
                 sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
-                keyframe: facts.isKeyframe, payloadBytes: payload.count)
+                keyframe: facts.isKeyframe, zoom: facts.zoom, payloadBytes: payload.count)
             guard let writer = topic.writer else { continue }
             topic.sequence += 1
             attempt { () throws(ZeroMQError) in

@@ -274,7 +274,7 @@ final class OrderDesk {
             transactions[id] = nil
             finish(.success([:]))
         case .readControls: readControls(finish)
-        case .rampZoom(let wish): rampZoom(wish, order.fence ?? 0, finish)
+        case .rampZoom(let wish, let owner): rampZoom(wish, by: owner, order.fence ?? 0, finish)
         case .cancelZoom: endZoom(order, finish)
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
@@ -391,7 +391,8 @@ final class OrderDesk {
     }
 
     private func rampZoom(
-        _ wish: ZoomWish, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+        _ wish: ZoomWish, by owner: JSONValue, _ fence: UInt64,
+        _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
         highestFence = max(highestFence, fence)
         isBeginningRamp = true
@@ -401,7 +402,7 @@ final class OrderDesk {
             self?.isBeginningRamp = false
             guard case .success(let course) = result else { return finish(result.map { _ in [:] }) }
             self?.highestAppliedFence = max(self?.highestAppliedFence ?? 0, fence)
-            self?.zoom?.begin(course)
+            self?.zoom?.begin(course, by: owner)
             finish(
                 .success([
                     "generation": JSONValue(course.generation), "from": JSONValue(course.ramp.from),

@@ -95,7 +95,7 @@ final class RenditionRing {
             sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
             realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
             timestampSource: RingRecord.TimestampSource(source), isMirrored: isMirrored,
-            isKeyframe: facts.isKeyframe)
+            isKeyframe: facts.isKeyframe, zoom: facts.zoom)
         guard let stamp = writer.publish(slot, record) else { return nil }
         sequence += 1
         return Publication(

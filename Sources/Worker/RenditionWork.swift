@@ -10,6 +10,8 @@ struct FrameFacts {
     var realtime: Int64
     /// Where frames build on one another: whether this one builds on none before it.
     var isKeyframe: Bool?
+    /// How far its middle is enlarged in what is made of it, in thousandths.
+    var zoom = DigitalZoom.whole
 }
 
 /// A frame that is to be converted: lent by the loop until the conversion is told to be over.
@@ -70,7 +72,8 @@ final class RenditionWork: @unchecked Sendable {
         job = replace(nil)
         guard let job else { return }
         do {
-            pictureBytes = try converter.convert(job.regions, bytesUsed: job.bytesUsed, into: buffer)
+            pictureBytes = try converter.convert(
+                job.regions, bytesUsed: job.bytesUsed, zoom: job.facts.zoom, into: buffer)
             outcome = .made
         } catch {
             outcome = .failed("\(error)")

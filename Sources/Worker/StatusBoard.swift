@@ -25,6 +25,8 @@ struct DeviceStatus {
     var pressure = SystemPressureState.nominal
     /// It was told not to stream for that.
     var isHalted = false
+    /// Who began the zoom ramp that runs; null: none does.
+    var zoomRamp = JSONValue.null
     /// How many want each of the renditions that are made.
     var subscribers: [Rendition: Int] = [:]
 
@@ -46,6 +48,7 @@ struct DeviceStatus {
             "kernelPriority": (priority?.rawValue).map(JSONValue.string) ?? .null,
             "notRestored": .array(notRestored.map(\.json)), "systemPressureState": pressure.json,
             "isHalted": .bool(isHalted),
+            "zoomRamp": zoomRamp,
             "subscribers": .object(
                 Dictionary(subscribers.map { ($0.description, JSONValue($1)) }) { first, _ in first }),
         ]

@@ -112,16 +112,17 @@ public final class Worker {
                 perUser: options.connectionsPerUser, total: options.connections)
             errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
+            let zoom = DigitalZoomState(limit: options.maxZoom)
             frames = FrameDesk(
                 device: options.device, socket, pool,
-                PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)))
+                PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)), zoom)
             let clock = CallClock()
             let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
                 loop,
                 device: DeviceKeeper(
                     TimedSource(source, clock), device: options.device, committed: committed,
-                    zoomLimit: options.maxZoom),
+                    zoomLimit: options.maxZoom, zoom: zoom),
                 clock: clock)
             director = DeviceDirector(
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
@@ -393,7 +394,7 @@ public final class Worker {
             committed: desk.committed,
             fence: desk.highestFence, priority: director.knowledge.priority,
             notRestored: director.knowledge.notRestored, pressure: faults.pressure, isHalted: desk.isHalted,
-            subscribers: countSubscribers())
+            zoomRamp: desk.zoom?.ramp ?? .null, subscribers: countSubscribers())
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {

@@ -1,6 +1,7 @@
 import BusServer
 import CaptureCore
 import CaptureSources
+import JSON
 import LinuxIO
 import Logging
 
@@ -11,6 +12,7 @@ final class ZoomDriver {
     private let director: DeviceDirector
     private let logger: Logger
     private var course: ZoomCourse?
+    private var owner = JSONValue.null
     private var timer: Loop.Token?
     private var isStepping = false
     private var setValue: Int64?
@@ -22,9 +24,13 @@ final class ZoomDriver {
         self.logger = logger
     }
 
+    /// Who began the ramp that runs, as the order said; null: none runs.
+    var ramp: JSONValue { course == nil ? .null : owner }
+
     /// The ramp has been begun on the device thread; it replaces one that runs.
-    func begin(_ course: ZoomCourse) {
+    func begin(_ course: ZoomCourse, by owner: JSONValue) {
         self.course = course
+        self.owner = owner
         setValue = nil
         director.keepOpen(true)
         step()

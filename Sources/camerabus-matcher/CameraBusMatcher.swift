@@ -23,7 +23,9 @@ struct CameraBusMatcher: ParsableCommand {
     @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
     var runtimeDir: String
 
-    @Option(help: ArgumentHelp("The file that says who may see the cameras; read again on SIGUSR1.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "The file that says who may see the cameras; read again whenever it changes.", valueName: "file"))
     var doors: String?
 
     @Option(help: ArgumentHelp("The group that may connect to the rig's socket.", valueName: "name"))
@@ -50,7 +52,7 @@ struct CameraBusMatcher: ParsableCommand {
 
     func run() throws {
         // Before any other thread is started, so that no thread takes a signal away.
-        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP, SIGUSR1])
+        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
         LoggingSystem.bootstrap(StreamLogHandler.standardError)
         var logger = Logger(label: "camerabus-matcher")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info

@@ -48,7 +48,9 @@ extension PreviewLayout {
             let rotation = json["rotation"]?.integer.flatMap({ Rotation(rawValue: Int($0)) }),
             let isMirrored = json["mirrored"]?.bool
         else { return nil }
-        self.init(view: view, picture: picture, gravity: gravity, rotation: rotation, isMirrored: isMirrored)
+        self.init(
+            view: view, picture: picture, gravity: gravity, rotation: rotation, isMirrored: isMirrored,
+            zoom: json["zoom"]?.double ?? 1)
     }
 }
 

@@ -56,6 +56,23 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        (1000, ""), (1001, #","zoom":1.001"#), (1250, #","zoom":1.25"#), (2000, #","zoom":2"#),
+        (10_010, #","zoom":10.01"#),
+        (100_500, #","zoom":100.5"#), (0, ""), (-1, ""),
+    ])
+    func howFarItIsZoomedIsToldWhereItIs(_ zoom: Int, _ text: String) throws {
+        var writer = FrameHeaderWriter(Self.jpeg)
+        writer.write(
+            sequence: 1, captureSequence: 1, generation: 1, monotonic: 1, realtime: 1, dropped: 0, zoom: zoom,
+            payloadBytes: 9)
+        #expect(String(decoding: writer.bytes, as: UTF8.self).hasSuffix(#""dropped":0"# + text + "}"))
+        let json = try writer.withBytes { try JSONValue(parsing: $0) }
+        #expect(try FrameHeader(json).zoom == Double(max(zoom, 1000)) / 1000)
+        let entry = try #require(TopicTable.entry(.frame("cam0", "jpeg"), isMedia: true))
+        #expect(entry.header?.validate(json) == nil)
+    }
+
     @Test func keyFramesAreToldWhereThereAreSome() throws {
         var picture = Self.jpeg
         picture.format = "H264"

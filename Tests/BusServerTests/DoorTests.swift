@@ -151,6 +151,59 @@ import ZeroMQ
         withExtendedLifetime((keeper, second)) {}
     }
 
+    /// So many peers that have come in, whose connections nobody has been told of, and that don't come again.
+    private func crowd(_ count: Int, at server: ServerSocket) throws -> [Socket] {
+        CurrentProcess.raiseDescriptorLimit()
+        var subscriptions = 0
+        let token = loop.watch(.socket(server.socket)) {
+            while (try? server.socket.receive()) ?? nil != nil { subscriptions += 1 }
+        }
+        defer { loop.cancel(token) }
+        var peers: [Socket] = []
+        while peers.count < count {
+            let socket = try Socket(context, .subscribe)
+            try socket.set(.reconnectInterval, -1)
+            try socket.subscribe("")
+            try socket.connect("ipc://\(server.path)")
+            peers.append(socket)
+            // The kernel keeps so many waiting at the door, and no more.
+            if peers.count % 25 == 0 { #expect(try run { subscriptions == peers.count }) }
+        }
+        return peers
+    }
+
+    @Test func `whoever has come in is shut down with the others, however many are told of at once`() throws {
+        let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
+        let server = try server(.extendedPublish, "s")
+        let peers = try crowd(300, at: server)
+        let guardian = ConnectionGuard(loop, perUser: 1000, total: 1000, logger: Logger(label: "test"))
+        guardian.add(server)
+        #expect(guardian.shutDown { uid, _ in uid == CurrentProcess.uid } == 300)
+        #expect(try run { guardian.count == 0 })
+        // That was for those of that moment.
+        let next = try client(.subscribe, "s")
+        #expect(try run { guardian.count == 1 })
+        try server.socket.send([7])
+        #expect(try run { next.readiness().canReceive })
+        withExtendedLifetime((keeper, peers)) {}
+    }
+
+    @Test func `more than can be taken in at once are shut down as they are told of`() throws {
+        let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
+        let server = try server(.extendedPublish, "s")
+        let peers = try crowd(50, at: server)
+        let guardian = ConnectionGuard(loop, perUser: 1000, total: 1000, logger: Logger(label: "test"))
+        guardian.eventsAtOnce = 10
+        guardian.add(server)
+        #expect(guardian.shutDown { uid, _ in uid != CurrentProcess.uid } == 0)
+        #expect(guardian.count == 10)
+        #expect(guardian.shutDown { uid, _ in uid == CurrentProcess.uid } == 20)
+        var ended = 0
+        guardian.onClosed = { _ in ended += 1 }
+        #expect(try run { ended == 50 && guardian.count == 0 })
+        withExtendedLifetime((keeper, peers)) {}
+    }
+
     @Test func `a process's last connection is told when it closes`() throws {
         let keeper = try Doorkeeper(context, loop) { _, _ in .admit }
         let server = try server(.router, "s")

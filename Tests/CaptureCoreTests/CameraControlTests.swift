@@ -84,7 +84,8 @@ private enum Knobs {
         #expect(map.supports["exposureMode"] == ["locked", "continuousAutoExposure", "custom"])
         #expect(map.supports["focusMode"] == ["locked", "continuousAutoFocus"])
         #expect(map.supports["torchMode"] == false && map.supports["focusPointOfInterest"] == false)
-        #expect(map.supports.object?.count == CameraControlName.allCases.count)
+        for name in ["depth", "portraitMatte", "dualCamera"] { #expect(map.supports[name] == false) }
+        #expect(map.supports.object?.count == CameraControlName.allCases.count + 3)
         #expect(map.controls.first { $0.name == .lensPosition }?.sources == ["focus_absolute"])
     }
 

@@ -171,6 +171,7 @@ import Testing
             ["addInput": "small"], ["addOutput": ["type": "preview", "width": 320, "quality": 50, "frameRate": 12.5]],
             ["addOutput": "photo"], ["priority": -5], ["connection": ["output": "preview", "enabled": false]])
         session.name = "name"
+        session.lockID = "7f3a90c1"
         _ = session.run.start()
         _ = session.run.serve()
         let read = try #require(CaptureSession(keptJSON: try JSONValue(parsing: session.keptJSON.description)))

@@ -78,13 +78,13 @@ import Testing
         let values = CameraControlMap(controls: controls).values(Self.values)
         #expect(values["adjustingExposure"] == .null && values["exposureMode"] == "continuousAutoExposure")
         // Without frames that can be metered the point is there all the same.
-        let map = CameraControlMap(controls: controls, canMeter: false)
+        let map = CameraControlMap(controls: controls, isConvertible: false)
         #expect(map.supports["exposurePointOfInterest"] == true)
         #expect(map.supports["exposureMode"] == ["locked", "continuousAutoExposure", "custom"])
     }
 
     @Test func framesThatCannotBeMeteredHaveNone() {
-        let map = CameraControlMap(controls: Self.controls(), canMeter: false)
+        let map = CameraControlMap(controls: Self.controls(), isConvertible: false)
         #expect(map.supports["exposurePointOfInterest"] == false && map.supports["adjustingExposure"] == false)
         #expect(map.supports["exposureMode"] == ["locked", "continuousAutoExposure", "custom"])
         var description = SampleDevice.description

@@ -26,6 +26,23 @@ import Testing
         #expect(try KeptState(json: .object(old)).decided == [])
     }
 
+    @Test func `exposures that are to be locked are read again, and one that is none costs nobody else`() throws {
+        func exposure(_ device: String, startTime: UInt64?) -> KeptExposure {
+            KeptExposure(
+                device: device, holder: LockHolder(uid: 1, gid: 2, pid: 7, startTime: startTime, name: "me"), fence: 9,
+                format: ["pixelFormat": "YUYV", "width": 640, "height": 480], worker: 42)
+        }
+        var state = state([])
+        state.exposures = [exposure("a", startTime: 70), exposure("b", startTime: nil)]
+        #expect(try KeptState(json: state.json) == state)
+        var json = state.json.object ?? [:]
+        json["exposures"] = .array([["device": "c"], .null] + (json["exposures"]?.array ?? []))
+        #expect(try KeptState(json: .object(json)) == state)
+        // Those before this version have none.
+        json["exposures"] = nil
+        #expect(try KeptState(json: .object(json)).exposures == [])
+    }
+
     @Test func `sessions stay that belong to nobody, or to a process that lives`() throws {
         func session(_ id: String, pid: Int32, isDetached: Bool = false) -> CaptureSession {
             let owner = LockHolder(uid: 1, gid: 2, pid: pid, startTime: 70, name: "me")

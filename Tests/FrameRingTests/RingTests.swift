@@ -19,7 +19,8 @@ struct RingTests {
         RingRecord(
             sequence: number, captureSequence: number &* 3, monotonic: Int64(truncatingIfNeeded: number) &* 7,
             realtime: Int64(truncatingIfNeeded: number) &* 11, generation: number &* 13, dropped: number &* 17,
-            bytes: bytes, timestampSource: .endOfFrame, orientation: 270, isMirrored: true, isKeyframe: false)
+            bytes: bytes, timestampSource: .endOfFrame, orientation: 270, isMirrored: true, isKeyframe: false,
+            zoom: 1000 + Int(truncatingIfNeeded: number % 99_000))
     }
 
     static func writer(keep: Int = 4) throws -> RingWriter {
@@ -174,6 +175,7 @@ struct RingTests {
         let writer = try Self.writer(keep: 2)
         let descriptor = writer.readerDescriptor
         let isOver = Atomic<Bool>(false)
+        let newest = Atomic<UInt64>(0)
         struct Report { var frames: UInt64 = 0, torn: UInt64 = 0, late: UInt64 = 0, backwards: UInt64 = 0 }
         let reports = Mutex<[Report]>([])
         let threads = try (0..<3).map { index in
@@ -188,8 +190,10 @@ struct RingTests {
                     if frame.number <= last { report.backwards += 1 }
                     last = frame.number
                     let isWhole = reader.use(frame) { pixels in
-                        // The second of them dawdles, so that it is overtaken.
-                        if index == 1, frame.number % 64 == 0 { usleep(300) }
+                        // The second of them dawdles until it is overtaken.
+                        while index == 1, frame.number % 64 == 0, !isOver.load(ordering: .acquiring),
+                            newest.load(ordering: .acquiring) < frame.number + 16
+                        { sched_yield() }
                         return pixels.bindMemory(to: UInt64.self).allSatisfy { $0 == frame.number }
                             && frame.record == RingTests.record(frame.number)
                     }
@@ -209,6 +213,7 @@ struct RingTests {
             let pixels = writer.pixels(of: slot).bindMemory(to: UInt64.self)
             for index in pixels.indices { pixels[index] = number }
             writer.publish(slot, Self.record(number))
+            newest.store(number, ordering: .releasing)
         }
         isOver.store(true, ordering: .releasing)
         for thread in threads { thread.join() }

@@ -1,3 +1,4 @@
+import BusClient
 import BusProtocol
 import CameraBusTesting
 import JSON
@@ -37,6 +38,15 @@ extension ProcessTests {
             #expect(
                 forecast["explanation"]?.array?.last == "cam0 takes 136 % of what hub has for cameras.",
                 "\(forecast["explanation"] ?? .null)")
+            // The command line has the whole answer, and a word of it for people.
+            let shown = try await bus.run("camerabus", ["session", "show", heavy, "--json"])
+            #expect(try JSONValue(parsing: Array(shown.standardOutput.utf8)) == forecast, "\(shown)")
+            let told = try await bus.run("camerabus", ["session", "show", heavy])
+            let cost = forecast["hardwareCost"] ?? .null
+            #expect(told.standardOutput.contains("hardwareCost: \(cost), where 1 is all"), "\(told)")
+            let library = try await bus.connect()
+            #expect(try await library.session(heavy).hardwareCost == cost.double)
+            await library.close()
             let refusal = try #require(try client.refusal("session.start", ["session": .string(heavy)]))
             #expect(refusal.reason == .limitExceeded && refusal.data["limit"] == "hardwareCost")
             #expect(refusal.data["plan"]?["runs"] == true)

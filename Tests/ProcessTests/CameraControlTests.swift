@@ -171,6 +171,36 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test(arguments: [false, true])
+        func `a zoom ramp ends under another's lock, and not under its own`(isTakenOver: Bool) async throws {
+            let (bus, client, frames) = try await streaming()
+            try client.call("device.zoomRamp", ["device": "cam0", "factor": 4, "rate": .number(0.01)])
+            // The process that began it may lock the device, and hand that lock on.
+            let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            func isRamping() throws -> Bool {
+                let device = try client.call("device.get", ["device": "cam0"])["device"]
+                return control("rampingVideoZoom", of: device) == true
+            }
+            #expect(try isRamping())
+            let request: JSONValue = ["device": "cam0", "factor": 3, "rate": .number(0.01), "lock": lock]
+            let ramp = try await bus.run("camerabus", ["call", "device.zoomRamp", request.description])
+            try #require(ramp.status == 0, "\(ramp)")
+            try client.call("device.unlock", ["lock": lock])
+            try client.call("device.zoomRamp", ["device": "cam0", "factor": 4, "rate": .number(0.01)])
+            try client.call("device.set", ["device": "cam0", "controls": ["brightness": 3]])
+            #expect(try isRamping())
+
+            if isTakenOver { try client.call("device.lock", ["devices": "cam0"]) }
+            let other = try bus.start("camerabus", ["lock", "cam0"] + (isTakenOver ? ["--take-over"] : []))
+            let pid = Int64(other.process.pid)
+            let locked = try await bus.wait(for: state) {
+                $0?["lock"]?["holder"]?["pid"]?.integer == pid && $0?["controls"]?["rampingVideoZoom"] == false
+            }
+            #expect((control("videoZoomFactor", of: locked)?.double ?? 4) < 3)
+            frames.stop()
+            try await bus.stop()
+        }
+
         @Test func `the telephone's formats each have their bounds`() async throws {
             let bus = try await BusHarness(virtual: 1, arguments: ["--virtual-profile", "iphone6"])
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -269,6 +269,47 @@ import Testing
         try await bus.stop()
     }
 
+    /// What stands in a table's column, whose words end where its heading does, in the line of that device; nil: there is none.
+    private static func value(_ column: String, of device: String, in table: [Substring]) -> Int? {
+        guard let heading = table.first(where: { $0.hasPrefix("ID ") }),
+            let line = table.first(where: { $0.hasPrefix("\(device) ") }),
+            let end = heading.firstRange(of: column)?.upperBound
+        else { return nil }
+        let width = heading.distance(from: heading.startIndex, to: end)
+        return line.prefix(width).split(separator: " ").last.flatMap { Int($0) }
+    }
+
+    @Test func `top tells live what a camera has lost, and what came damaged`() async throws {
+        let bus = try await BusHarness(virtual: 2)
+        let readers = [try FrameReader(bus, "cam0", "gray:64x48"), try FrameReader(bus, "cam1", "gray:64x48")]
+        for reader in readers { _ = try reader.next() }
+        let top = try bus.start("camerabus", ["top", "--interval", "1"])
+        func looks() -> [[Substring]] {
+            top.standardOutput.split(separator: "\n").split { $0.hasPrefix("Bus: ") }.map(Array.init)
+        }
+        // The last look may be half told.
+        func told(_ column: String, _ device: String) -> Int? {
+            looks().dropLast().last.flatMap { Self.value(column, of: device, in: $0) }
+        }
+        try await eventually { told("DAMAGED", "cam0") == 0 && told("LOST", "cam0") != nil }
+        let client = try RawClient(path: bus.directory.commandSocket)
+        try client.call("fault.inject", ["device": "cam0", "fault": "corrupt", "frames": 5])
+        try await eventually { told("DAMAGED", "cam0") == 5 }
+        // A worker that is stopped has no room for what its camera gives meanwhile: here until the other one has given two seconds' worth.
+        let lost = told("LOST", "cam0") ?? 0
+        let worker = try #require(try bus.workerPID("cam0"))
+        kill(worker, SIGSTOP)
+        defer { kill(worker, SIGCONT) }
+        let end = MonotonicClock.now() + 2_000_000_000
+        while try readers[1].next().header["timestamp"]?["monotonic"]?.integer ?? 0 < end {}
+        kill(worker, SIGCONT)
+        try await eventually { told("LOST", "cam0") ?? 0 > lost }
+        #expect(told("DAMAGED", "cam0") == 5 && told("DAMAGED", "cam1") == 0)
+        top.process.send(SIGINT)
+        #expect(try await top.end().status == 130)
+        try await bus.stop()
+    }
+
     @Test func `without a bus it says how to start one`() async throws {
         let bus = try await BusHarness(virtual: 0)
         let elsewhere = ["--runtime-dir", "\(bus.directory.path)-not"]

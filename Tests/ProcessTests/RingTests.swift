@@ -116,7 +116,8 @@ extension ProcessTests {
             try await eventually { readers.allSatisfy { Self.isStopped($0.process.pid) } }
             let before = try witness.numbers.last ?? 0
             let counts = readers.map { Self.lines($0).count }
-            try await eventually(by: .after(seconds: 60)) { try witness.numbers.filter { $0 > before }.count >= 60 }
+            // The frames of ten seconds: what they miss is what is published, however long that takes.
+            try await eventually(by: .after(seconds: 60)) { try witness.numbers.filter { $0 > before }.count >= 100 }
             #expect(readers.map { Self.lines($0).count } == counts)
             let after = try #require(try witness.numbers.last)
             for reader in readers { reader.process.send(SIGCONT) }
@@ -142,7 +143,7 @@ extension ProcessTests {
                     most = max(most, next.missed)
                 }
                 // A few had been on their way.
-                #expect(most >= 40, "\(lane)")
+                #expect(most >= 80, "\(lane)")
             }
             witness.join()
             try await bus.stop()

@@ -152,6 +152,21 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a zoom ramp that outlives the bus ends with its user's permission all the same`() async throws {
+            let bus = try await bus()
+            try await decide(bus, "allow")
+            let ramp = try await bus.run(
+                "camerabus", ["call", "device.zoomRamp", #"{"device":"cam0","factor":4,"rate":0.01}"#], as: Self.user)
+            try #require(ramp.status == 0, "\(ramp)")
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["rampingVideoZoom"] == true }
+            try await decide(bus, "deny")
+            let zoom = try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["rampingVideoZoom"] == false }
+            #expect((zoom?["controls"]?["videoZoomFactor"]?.double ?? 4) < 3)
+            try await bus.stop()
+        }
+
         @Test func `the controls of a camera are told without opening it to who may not see it`() async throws {
             let bus = try await bus()
             try await bus.wait(for: "state/device/cam0/") {

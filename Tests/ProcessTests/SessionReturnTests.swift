@@ -75,6 +75,54 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a session keeps the lock that it was given over the death of the bus`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let lock = try client.call("device.lock", ["devices": "cam0", "lease": 3_600_000])["lock"] ?? .null
+            let small: JSONValue = ["device": "cam0", "activeFormat": ["width": 640, "height": 480]]
+            try client.call("device.configure", ["lock": lock, "changes": [small]])
+            let session = try client.call("session.create", Self.small)["session"] ?? .null
+            let started = try client.call("session.start", ["session": session, "lock": lock])
+            #expect(started["state"]?["state"] == "running")
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let topic = "state/session/\(session.string ?? "")/"
+            try await bus.wait(for: topic) { $0?["state"] == "running" }
+            // Under that lock it has the device set otherwise, as nobody else can.
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try again.call("session.configure", ["session": session, "actions": [["preset": "1280x720"]]])
+            try await bus.wait(for: topic) {
+                $0?["state"] == "running" && $0?["resolved"]?[0]?["width"] == 1280
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a session is stopped also where that can't be written, which is done when it can be`() async throws
+        {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let session = try client.call("session.create", Self.small)["session"] ?? .null
+            try client.call("session.start", ["session": session])
+            let path = bus.directory.stateFile
+            // No file can take its place.
+            try #require(unlink(path) == 0 && mkdir(path, 0o700) == 0)
+            #expect(try client.refusal("session.create", Self.small)?.reason == .internalError)
+            let stopped = try client.call("session.stop", ["session": session])
+            #expect(stopped["state"]?["state"] == "stopped" && stopped["state"]?["wanted"] == false)
+            try await bus.wait(for: "state/device/cam0/") { $0?["isStreaming"] == false }
+            try #require(rmdir(path) == 0)
+            try await eventually {
+                let bytes = (try? File.read(path, limit: 1 << 20)) ?? []
+                let kept = (try? JSONValue(parsing: bytes))?["sessions"]?.array?.first
+                return kept?["id"] == session && kept?["wanted"] == false
+            }
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let again = try RawClient(path: bus.directory.commandSocket)
+            #expect(try again.call("session.get", ["session": session])["state"]?["wanted"] == false)
+            try await bus.stop()
+        }
+
         @Test func `a session that can't be read costs the others nothing`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)

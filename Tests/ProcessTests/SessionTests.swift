@@ -69,7 +69,12 @@ extension ProcessTests {
             let second = try user.start(small)
             #expect(second["state"]?["state"] == "running")
             #expect(second["resolved"]?.array?.first?["width"]?.integer == 640)
-            #expect(second["explanation"]?.array?.isEmpty == false)
+            let served = second["explanation"]?.array?.first?.string ?? ""
+            #expect(
+                served.hasPrefix("cam0 streams 1920x1080")
+                    && served.hasSuffix(
+                        "which serves both: large gets it as it is, small scaled to 640x480 at 15/s."),
+                "\(served)")
             // The first one's topic is what it was.
             let again = try user.client.call("session.get", ["session": .string(large)])
             #expect(again["resolved"]?.array?.first?["topic"]?.string == topic)
@@ -96,7 +101,14 @@ extension ProcessTests {
                 #expect(event["event"] == "wasInterrupted")
                 #expect(event["reason"] == "videoDeviceInUseByAnotherClient")
                 #expect(event["by"]?["session"]?.string == third)
-                #expect(try user.state(session) == "interrupted")
+                let now = try user.client.call("session.get", ["session": .string(session)])
+                #expect(now["state"]?["state"] == "interrupted")
+                let why = now["explanation"]?.array?.compactMap(\.string).joined(separator: " ") ?? ""
+                let name = session == large ? "large" : "small"
+                #expect(
+                    why.contains("\(name) waits: it wants")
+                        && why.contains("third, which has the higher priority (10 against 0), has the format 320x240"),
+                    "\(why)")
             }
             try user.client.call("session.delete", ["session": .string(third)])
             for events in [events.0, events.1] { #expect(try Self.next(events)["event"] == "interruptionEnded") }
@@ -132,6 +144,85 @@ extension ProcessTests {
             #expect(try user.state(other) == "interrupted")
             try user.client.call("device.unlock", ["lock": lock])
             try await user.wait(other, for: "running")
+            try await bus.stop()
+        }
+
+        @Test func `who waits for a lock and was first is waited for, and the session says so`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let user = try User(bus)
+            // What is held for long is not what the session wants, but somebody waits for both.
+            let held = try user.client.call("device.lock", ["devices": "cam1", "lease": 3_600_000])["lock"] ?? .null
+            let first = try RawClient(path: bus.directory.commandSocket)
+            try first.start(
+                "device.lock", ["devices": ["cam0", "cam1"], "wait": 3_600_000, "lease": 3_600_000, "note": "first"])
+            try await eventually { try user.client.call("device.locks")["waiting"]?.array?.count == 1 }
+            let id = try user.create(Self.large)
+            try user.client.start("session.start", ["session": .string(id)])
+            let waiting = try await bus.wait(for: "state/session/\(id)/") { $0?["state"] == "interrupted" }
+            #expect(waiting?["interruption"]?["reason"] == "videoDeviceInUseByAnotherClient")
+            #expect(waiting?["interruption"]?["by"]?["holder"]?["pid"]?.integer != nil)
+            #expect(waiting?["interruption"]?["by"]?["lock"] == nil)
+            #expect(try user.client.reply(within: 20).result.get()["state"]?["state"] == "interrupted")
+            // Its lock is not waited for any longer than it takes to see it.
+            try user.client.call("device.unlock", ["lock": held])
+            let lock = try first.reply(within: 20).result.get()["lock"] ?? .null
+            try await bus.wait(for: "state/session/\(id)/") {
+                $0?["state"] == "interrupted" && $0?["interruption"]?["by"]?["lock"]?.string != nil
+            }
+            try first.call("device.unlock", ["lock": lock])
+            try await user.wait(id, for: "running")
+            try await bus.stop()
+        }
+
+        @Test func `a camera that is being switched to may get another name meanwhile`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let user = try User(bus)
+            let lock = try user.client.call("device.lock", ["devices": "cam1"])["lock"] ?? .null
+            let change: JSONValue = ["device": "cam1", "activeFormat": ["width": 640, "height": 480], "frameRate": 30]
+            try user.client.call("device.configure", ["lock": lock, "changes": [change]])
+            try user.client.call("device.unlock", ["lock": lock])
+            let session = JSONValue.string(try user.create(["inputs": ["cam0"], "preset": "640x480"]))
+            #expect(try user.client.call("session.start", ["session": session])["state"]?["state"] == "running")
+            // It is set as it is to be, and does not stream before its process goes on.
+            let worker = try #require(try bus.workerPID("cam1"))
+            kill(worker, SIGSTOP)
+            try user.client.start("session.switchCamera", ["session": session, "device": "cam1"])
+            let other = try RawClient(path: bus.directory.commandSocket)
+            try other.start("device.rename", ["device": "cam1", "name": "right"])
+            try await bus.wait(for: "state/device/cam1/") { $0 == nil }
+            kill(worker, SIGKILL)
+            let answer = try user.client.reply(within: 30).result.get()
+            #expect(answer["active"] == "right" && answer["switched"] == true)
+            #expect(answer["state"]?["inputs"]?[0]?["device"] == "right" && answer["state"]?["state"] == "running")
+            _ = try other.reply(within: 20).result.get()
+            try await bus.stop()
+        }
+
+        @Test func `a switch that fails leaves a session the lock that it had`() async throws {
+            let bus = try await BusHarness(virtual: 3)
+            let user = try User(bus)
+            func lock(_ device: JSONValue) throws -> JSONValue {
+                try user.client.call("device.lock", ["devices": device])["lock"] ?? .null
+            }
+            let (own, obstacle, other) = (try lock("cam0"), try lock("cam1"), try lock("cam2"))
+            for (device, lock) in [("cam0", own), ("cam1", obstacle)] {
+                let change: JSONValue = ["device": .string(device), "activeFormat": ["width": 640, "height": 480]]
+                try user.client.call("device.configure", ["lock": lock, "changes": [change]])
+            }
+            let id = try user.create(["inputs": ["cam0"], "preset": "1280x720"])
+            let session = JSONValue.string(id)
+            let start = try user.client.call("session.start", ["session": session, "lock": own])
+            #expect(start["state"]?["state"] == "running")
+            let refusal = try user.client.refusal(
+                "session.switchCamera", ["session": session, "device": "cam1", "lock": other])
+            #expect(refusal?.reason == .deviceBusy)
+            // Under the lock of before it has its device set otherwise.
+            let after = try user.client.call(
+                "session.configure", ["session": session, "actions": [["preset": "1920x1080"]]])
+            #expect(after["state"]?["state"] == "running")
+            try await bus.wait(for: "state/session/\(id)/") {
+                $0?["state"] == "running" && $0?["resolved"]?[0]?["width"] == 1920
+            }
             try await bus.stop()
         }
 

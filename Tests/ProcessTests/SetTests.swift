@@ -129,6 +129,54 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what a camera gives too late for its set comes by itself, marked late`() async throws {
+            let bus = try await BusHarness(virtual: 3)
+            let client = try await bus.connect()
+            _ = try await client.setRig("desk", devices: ["cam0", "cam1", "cam2"], tolerance: .milliseconds(20))
+            let sets = try await client.frameSets("desk", "gray:64x0", newest: 64)
+            let worker = try #require(try bus.workerPID("cam2"))
+            defer { kill(worker, SIGCONT) }
+            try await Deadline.usual.limit("a late frame") {
+                var checker = Checker(["cam0", "cam1", "cam2"])
+                while checker.whole == 0 { checker.check(try await sets.next()) }
+                /// The sets without a frame of cam2 that may come yet.
+                var open: [UInt64: Int64] = [:]
+                var late: FrameSetHeader?
+                while late == nil {
+                    // Its camera goes on meanwhile, and its pictures say when they were taken.
+                    kill(worker, SIGSTOP)
+                    var without = 0
+                    while without < 4 {
+                        let set = try await sets.next()
+                        checker.check(set)
+                        guard !set.header.isLate, let part = set.header.parts.last, part.frame == nil else { continue }
+                        #expect(set.header.tolerance == 20_000_000 && set.header.parts.count == 3)
+                        open[set.header.number] = set.header.monotonic
+                        without += 1
+                    }
+                    kill(worker, SIGCONT)
+                    let whole = checker.whole
+                    while late == nil, checker.whole < whole + 5 {
+                        let set = try await sets.next()
+                        checker.check(set)
+                        if set.header.isLate {
+                            // On a machine that has much to do others may be late as well.
+                            if set.header.parts.first?.device == "cam2" { late = set.header }
+                        } else if set.header.parts.last?.frame == nil {
+                            open[set.header.number] = set.header.monotonic
+                        }
+                    }
+                }
+                let header = try #require(late)
+                #expect(header.parts.map(\.device) == ["cam2"] && header.tolerance == 20_000_000)
+                #expect(open[header.number] == header.monotonic)
+                let frame = try #require(header.parts[0].frame)
+                #expect(header.spread == abs(frame.monotonic - header.monotonic) && header.spread <= 20_000_000)
+            }
+            await client.close()
+            try await bus.stop()
+        }
+
         @Test func `a camera whose clock drifts is matched with ever other frames, and never mixed`() async throws {
             let bus = try await BusHarness(virtual: 3)
             let client = try await bus.connect()

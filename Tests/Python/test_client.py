@@ -28,6 +28,18 @@ class Calls(BusTestCase):
         self.client = Client(self.bus.directory, name="test", timeout=5)
         self.addCleanup(self.client.close)
 
+    def test_a_session_tells_what_it_costs(self) -> None:
+        state = {"id": "s1", "state": "stopped", "hardwareCost": None}
+        answer = {"session": "s1", "state": state, "resolved": [], "hardwareCost": 0.25, "explanation": []}
+        self.bus.methods["session.create"] = lambda params: answer
+        session = self.client.session("cam0")
+        self.assertEqual((session.hardware_cost, session.id), (0.25, "s1"))
+        assert session.state is not None
+        self.assertIsNone(session.state.hardwareCost)
+        self.bus.methods["session.get"] = lambda params: {**answer, "hardwareCost": 0.5, "state": {**state, "hardwareCost": 0.5}}
+        told = session.refresh()
+        self.assertEqual((told.hardwareCost, told.state.hardwareCost, session.hardware_cost), (0.5, 0.5, 0.5))
+
     def test_says_who_it_is_and_learns_who_the_bus_is(self) -> None:
         self.assertEqual(self.bus.asked("bus.hello")[0], {"client": "test", "version": 1})
         self.assertEqual(self.client.hello.server, "CameraBus")

@@ -57,6 +57,14 @@ class Rigs(LiveTestCase):
         with self.assertRaises(camerabus.RigNotFound):
             self.client.delete_rig("nobody")
 
+    def test_a_rig_is_the_inputs_of_a_session(self) -> None:
+        with self.client.session("py", preset="640x480") as session:
+            self.assertTrue(session.is_running)
+            self.assertEqual([delivery.device for delivery in session.resolved], [self.first, self.second])
+        with self.assertRaises(camerabus.CannotAddInput):
+            self.client.session(self.second, "py")
+        self.assertEqual(self.client.sessions(), [])
+
     def test_sets_come_whole_and_in_order(self) -> None:
         last = -1
         seen = set()

@@ -21,7 +21,8 @@ class Sessions(LiveTestCase):
                             frame = next(frames)
                             sizes.append((frame.width, frame.height))
                     self.assertEqual(sizes, [(1920, 1080), (640, 480)])
-                    self.assertTrue(small.explanation)
+                    self.assertIn(f"{self.first} streams 1920x1080", small.explanation[0])
+                    self.assertIn("large gets it", small.explanation[0])
                     wish = {"device": self.first, "activeFormat": {"pixelFormat": "RGGB", "width": 320, "height": 240}}
                     with self.client.mirror("state/session/") as mirror:
                         with self.client.session(wish, priority=10) as third:
@@ -46,6 +47,8 @@ class Sessions(LiveTestCase):
         self.assertEqual(session.refresh().state.preset, "high")
         self.assertFalse(session.can_add({"addOutput": "metadata"}))
         self.assertTrue(session.can_add({"addOutput": "preview"}))
+        self.assertTrue(session.can_add({"switchCamera": None}))
+        self.assertEqual(session.can_add({"switchCamera": "nobody"}).reason, "deviceNotFound")
         answer = session.configure({"addOutput": {"type": "preview", "width": 320}}, {"preset": "1280x720"})
         assert answer.state is not None
         self.assertEqual([output["id"] for output in answer.state.outputs], ["photo", "preview"])

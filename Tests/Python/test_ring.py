@@ -42,6 +42,7 @@ def ring_frame(frame: RingFrame) -> dict[str, Any]:
         "mirrored": frame.mirrored,
         "orientation": frame.orientation,
         "keyframe": frame.header.get("keyframe"),
+        "zoom": frame.zoom,
     }
 
 

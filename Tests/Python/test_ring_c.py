@@ -54,7 +54,7 @@ class RingFrame(ctypes.Structure):
         *((name, _i64) for name in ("monotonic", "realtime")),
         *((name, _u64) for name in ("generation", "dropped")),
         *((name, _u32) for name in ("bytes", "source", "orientation")),
-        *((name, ctypes.c_int) for name in ("mirrored", "keyframe")),
+        *((name, ctypes.c_int) for name in ("mirrored", "keyframe", "zoom")),
     ]
 
 
@@ -134,6 +134,7 @@ class CReader(unittest.TestCase):
         facts = {name: getattr(frame, name) for name, _ in RingFrame._fields_ if name != "stamp"}
         facts["source"] = _SOURCES[frame.source]
         facts["mirrored"] = bool(frame.mirrored)
+        facts["zoom"] = frame.zoom / 1000
         facts["keyframe"] = None if frame.keyframe < 0 else bool(frame.keyframe)
         return facts
 

@@ -54,7 +54,7 @@ class Vectors(unittest.TestCase):
         if "view" not in case:
             return
         view, picture = [(case[name]["width"], case[name]["height"]) for name in ("view", "picture")]
-        layout = PreviewLayout(view, picture, case["gravity"], case["rotation"], case["mirrored"])
+        layout = PreviewLayout(view, picture, case["gravity"], case["rotation"], case["mirrored"], case.get("zoom", 1))
         for convert, pairs, given, wanted in (
             (layout.device_point, case["toDevice"], "view", "device"),
             (layout.view_point, case["toView"], "device", "view"),
@@ -141,6 +141,7 @@ class Vectors(unittest.TestCase):
         self.assertEqual(frame.timestamp._asdict(), wanted["timestamp"])
         self.assertEqual([plane._asdict() for plane in frame.planes], wanted["planes"])
         self.assertEqual((frame.orientation, frame.mirrored, frame.dropped), (wanted["orientation"], wanted["mirrored"], wanted["dropped"]))
+        self.assertEqual(frame.zoom, wanted.get("zoom", 1))
         for name in ("keyframe", "exposure", "buffer"):
             self.assertEqual(frame.header.get(name), wanted.get(name))
 

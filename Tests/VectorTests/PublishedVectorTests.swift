@@ -138,6 +138,7 @@ extension FrameHeader {
                     ["offset": JSONValue($0.offset), "stride": JSONValue($0.stride), "bytes": JSONValue($0.bytes)]
                 }), "orientation": JSONValue(orientation), "mirrored": .bool(mirrored), "dropped": JSONValue(dropped),
             "keyframe": keyframe.map(JSONValue.bool), "exposure": exposure,
+            "zoom": zoom == 1 ? .none : .some(.number(zoom)),
             "buffer": buffer.map {
                 [
                     "ring": .string($0.ring), "slot": JSONValue($0.slot), "offset": JSONValue($0.offset),

@@ -86,6 +86,7 @@ struct RingVectorTests {
             "bytes": JSONValue(record.bytes), "source": .string("\(record.timestampSource)"),
             "mirrored": .bool(record.isMirrored), "orientation": JSONValue(record.orientation),
             "keyframe": record.isKeyframe.map(JSONValue.bool) ?? .null,
+            "zoom": record.zoom % 1000 == 0 ? JSONValue(record.zoom / 1000) : .number(Double(record.zoom) / 1000),
         ]
     }
 }

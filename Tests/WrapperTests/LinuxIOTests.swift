@@ -212,3 +212,35 @@ final class TemporaryFolder {
         #expect(ProcessTable.holders(of: "/proc/self/exe").processes.isEmpty)
     }
 }
+
+@Suite struct FileWatches {
+    @Test func `each change of the file is told, before it is there and after it has gone, and none of its neighbours`()
+        throws
+    {
+        let folder = TemporaryFolder()
+        let path = "\(folder.path)/list"
+        let watch = try FileWatch(path)
+        #expect(!watch.hasChanged())
+        for name in ["lis", "list2", "other"] { try File.replace("\(folder.path)/\(name)", with: [1], mode: 0o600) }
+        #expect(!watch.hasChanged())
+        try File.replace(path, with: [1], mode: 0o600)
+        #expect(watch.hasChanged())
+        #expect(!watch.hasChanged())
+        // In its place, and after more than is told in one call.
+        for _ in 0..<400 { for name in ["other", "list2"] { close(open("\(folder.path)/\(name)", O_WRONLY)) } }
+        try File.replace(path, with: [2], mode: 0o600)
+        #expect((0..<100).contains { _ in watch.hasChanged() })
+        let file = open(path, O_WRONLY)
+        #expect(write(file, "x", 1) == 1)
+        close(file)
+        #expect(watch.hasChanged())
+        File.remove(path)
+        #expect(watch.hasChanged())
+        #expect(!watch.hasChanged())
+        #expect(rename("\(folder.path)/other", path) == 0)
+        #expect(watch.hasChanged())
+        #expect(rename(path, "\(folder.path)/other") == 0)
+        #expect(watch.hasChanged())
+        #expect(throws: SystemError.self) { try FileWatch("\(folder.path)/nothing/list") }
+    }
+}

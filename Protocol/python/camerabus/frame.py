@@ -128,6 +128,12 @@ class Frame:
         return keyframe if isinstance(keyframe, bool) else None
 
     @property
+    def zoom(self) -> float:
+        """How many times the middle of the device's picture is enlarged here, where the bus zooms; 1: it is the whole picture."""
+        zoom = self.header.get("zoom")
+        return max(1.0, float(zoom)) if isinstance(zoom, (int, float)) and not isinstance(zoom, bool) else 1.0
+
+    @property
     def dropped(self) -> int:
         """Frames that the publisher left out of this rendition so far."""
         return int(self.header.get("dropped", 0))

@@ -27,7 +27,7 @@ class PreviewLayout:
     """How a picture is shown in a view: turned clockwise by `rotation` (0, 90, 180, 270), then mirrored, then fitted in.
 
     `picture` is the size of the camera's own picture, before it is turned. Points of it go from (0, 0), its top left, to (1, 1); those
-    of the view are in its own units.
+    of the view are in its own units. `zoom` is how many times its middle is enlarged in what is shown (`Frame.zoom`).
     """
 
     view: tuple[float, float]
@@ -35,6 +35,7 @@ class PreviewLayout:
     gravity: Gravity = "resizeAspectFill"
     rotation: int = 0
     mirrored: bool = False
+    zoom: float = 1
 
     def __post_init__(self) -> None:
         if self.rotation not in (0, 90, 180, 270):
@@ -43,6 +44,8 @@ class PreviewLayout:
             raise ValueError(f"There is no gravity {self.gravity!r}.")
         if not all(0 < side < float("inf") for side in (*self.view, *self.picture)):
             raise ValueError("View and picture have sizes above 0.")
+        if not 1 <= self.zoom < float("inf"):
+            raise ValueError(f"A picture is enlarged 1 time or more, not {self.zoom}.")
 
     def _frame(self) -> tuple[float, float, float, float]:
         """Where the turned picture lies in the view: left, top, width, height."""
@@ -63,12 +66,14 @@ class PreviewLayout:
             return None
         if self.mirrored:
             x = 1 - x
-        return {0: (x, y), 90: (y, 1 - x), 180: (1 - x, 1 - y), 270: (1 - y, x)}[self.rotation]
+        x, y = {0: (x, y), 90: (y, 1 - x), 180: (1 - x, 1 - y), 270: (1 - y, x)}[self.rotation]
+        return 0.5 + (x - 0.5) / self.zoom, 0.5 + (y - 0.5) / self.zoom
 
     def view_point(self, x: float, y: float) -> tuple[float, float] | None:
         """Where the view shows a point of the picture, beyond the view's bounds if that is cut off; None outside of the picture."""
         if not (0 <= x <= 1 and 0 <= y <= 1):
             return None
+        x, y = 0.5 + (x - 0.5) * self.zoom, 0.5 + (y - 0.5) * self.zoom
         x, y = {0: (x, y), 90: (1 - y, x), 180: (1 - x, 1 - y), 270: (y, 1 - x)}[self.rotation]
         if self.mirrored:
             x = 1 - x

@@ -79,6 +79,8 @@ class SessionState:
     interruption: SessionInterruption | None = _of(SessionInterruption)
     error: Mapping[str, Any] = _map()
     resolved: tuple[SessionDelivery, ...] = _tuple(lambda value: read(SessionDelivery, value))
+    #: As in answers; None: it is not started.
+    hardwareCost: float | None = None
     explanation: tuple[str, ...] = _tuple()
     raw: Mapping[str, Any] = _raw()
 
@@ -90,6 +92,8 @@ class SessionAnswer:
     session: str = ""
     state: SessionState | None = _of(SessionState)
     resolved: tuple[SessionDelivery, ...] = _tuple(lambda value: read(SessionDelivery, value))
+    #: What part of its bandwidth the fullest USB bus of its cameras has to give, with all that streams beside; above 1 it can't run, 0: none is on USB.
+    hardwareCost: float = 0.0
     explanation: tuple[str, ...] = _tuple()
     #: Of `switch_camera`: the camera it has now, whether that is another, and options that this one has not.
     active: str | None = None
@@ -147,6 +151,8 @@ class SessionBase:
         self.state: SessionState | None = None
         #: What each output gets, or would if the session were started.
         self.resolved: tuple[SessionDelivery, ...] = ()
+        #: As `SessionAnswer.hardwareCost` has it.
+        self.hardware_cost = 0.0
         #: Why, in sentences.
         self.explanation: tuple[str, ...] = ()
 
@@ -182,6 +188,7 @@ class SessionBase:
     def _learn(self, answer: SessionAnswer) -> SessionAnswer:
         self.id, self.state = answer.session or self.id, answer.state
         self.resolved, self.explanation = answer.resolved, answer.explanation
+        self.hardware_cost = answer.hardwareCost
         return answer
 
     def _token(self, lock: LockBase | str | None) -> dict[str, Any]:
@@ -212,7 +219,7 @@ class SessionBase:
             yield from self._core.ask(Call("session.delete", {"session": id}, _object), timeout)
         except SessionNotFound:
             pass
-        self.state, self.resolved, self.explanation = None, (), ()
+        self.state, self.resolved, self.hardware_cost, self.explanation = None, (), 0.0, ()
 
 
 def wishes(
@@ -253,6 +260,7 @@ class Session(SessionBase):
         return run(self._ask("configure", params, timeout))
 
     def can_add(self, action: SessionAction, timeout: float | None = None) -> CanAdd:
+        """Whether an action could be carried out, or `{"switchCamera": device}`; None: the one that `switch_camera()` would take."""
         return run(self._can_add(action, timeout))
 
     def switch_camera(
@@ -387,6 +395,8 @@ class SessionCalls(Opened):
         timeout: float | None = None,
     ) -> Session:
         """Makes a session; `with` starts it. Without inputs it has the default camera, without outputs one of `videoData`.
+
+        The name of a rig stands for its cameras: all of them are inputs, or the session is not made.
 
         It ends with its `with` block, or with this process, unless it is `detached`. Where two sessions can't both have what they want,
         the one with the higher priority gets it, and the other one is interrupted until it can go on.

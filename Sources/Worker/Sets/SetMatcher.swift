@@ -12,8 +12,8 @@ public struct SetMatcherOptions: Sendable {
     /// The rig's name.
     public var set: String
     public var runtimeDirectory: String
-    /// Holds who may come in, as ``DoorList`` has it; read at the start and on SIGUSR1. nil, or it can't be read: nobody but root and
-    /// the matcher's own user.
+    /// Holds who may come in, as ``DoorList`` has it; read at the start and whenever it changes. nil, or it can't be read: nobody but
+    /// root and the matcher's own user.
     public var doorsPath: String?
     /// The group that may connect to its socket; nil: only the matcher's own user.
     public var group: String?
@@ -41,6 +41,7 @@ public final class SetMatcher {
     private let loop: Loop
     private let context: Context
     private let doors: Doors
+    private let doorsWatch: FileWatch?
     private let doorkeeper: Doorkeeper
     private let connections: ConnectionGuard
     private let socket: MediaSocket
@@ -86,6 +87,8 @@ public final class SetMatcher {
         do {
             loop = try Loop()
             context = try Context()
+            // Watched before it is read: no change falls between the two.
+            doorsWatch = try options.doorsPath.map { path throws(SystemError) in try FileWatch(path) }
             doors = Doors(Self.readDoors(options.doorsPath))
             doorkeeper = try Doorkeeper(context, loop) { [doors] _, peer in
                 doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
@@ -120,6 +123,11 @@ public final class SetMatcher {
             guard let self else { return }
             if table.unsubscribe(topic) == .wanted { update() }
         }
+        if let doorsWatch {
+            loop.watch(.descriptor(doorsWatch.rawValue)) { [weak self] in
+                if doorsWatch.hasChanged() { self?.changeDoors() }
+            }
+        }
         // The coordinator asks for who comes in vain, as it does at a device's door.
         doors.onRefused = { [reports] uid, gid, pid in
             _ = try? reports.send(frames: [WorkerReport.refused(uid: uid, gid: gid, pid: pid).json.serialized])
@@ -133,7 +141,7 @@ public final class SetMatcher {
         }
     }
 
-    /// Where what is to be reported goes. Without a coordinator nothing waits: the next one has the door list read again, and whoever comes
+    /// Where what is to be reported goes. Without a coordinator nothing waits: the next one writes the door list again, and whoever comes
     /// in vain from then on is told of.
     private static func openReports(_ context: Context, _ directory: RuntimeDirectory) throws(ZeroMQError) -> Socket {
         let socket = try Socket(context, .dealer)
@@ -155,7 +163,6 @@ public final class SetMatcher {
                     switch signal {
                     // A hang-up of the terminal is the coordinator's business.
                     case SIGHUP: break
-                    case SIGUSR1: self?.changeDoors()
                     default: self?.end(.inOrder)
                     }
                 }
@@ -186,7 +193,8 @@ public final class SetMatcher {
     /// Bytes of the file that says who may come in.
     private static let maximumDoors = 4 << 20
 
-    // As a worker does it: who may not be here any more loses its connections.
+    // By the file alone, whoever writes it: the coordinator may have been started again, and know nothing of this rig any more. As a
+    // worker does it: who may not be here any more loses its connections.
     private func changeDoors() {
         connections.shutDown(where: doors.change(Self.readDoors(options.doorsPath)))
     }

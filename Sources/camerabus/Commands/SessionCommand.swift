@@ -15,6 +15,7 @@ struct SessionCommand: AsyncParsableCommand {
 
             EXAMPLES:
               camerabus session run cam0 --preset 1280x720
+              camerabus session run stereo --preset 640x480   # all cameras of a rig ('camerabus rigs'), or none
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
               camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
@@ -30,7 +31,8 @@ extension SessionCommand {
     /// What a new session is to be.
     struct Wishes: ParsableArguments {
         @Argument(
-            help: "The devices that are its inputs (default: the first that is there).", completion: deviceCompletion)
+            help: "The devices that are its inputs, or rigs of them (default: the first that is there).",
+            completion: rigCompletion)
         var devices: [String] = []
 
         @Option(
@@ -101,14 +103,15 @@ extension SessionCommand {
         try Output.line(session.id)
         Output.note(Table.printable("\(session.runState)"))
         let notes = SessionsCommand.notes(
-            session.state, resolved: .array(session.resolved), explanation: JSONValue(session.explanation))
+            session.state, resolved: .array(session.resolved), hardwareCost: .number(session.hardwareCost),
+            explanation: JSONValue(session.explanation))
         for line in notes { Output.note(Table.printable(line)) }
     }
 
     static func json(_ session: ClientSession) -> JSONValue {
         [
             "session": .string(session.id), "state": session.state, "resolved": .array(session.resolved),
-            "explanation": JSONValue(session.explanation),
+            "hardwareCost": .number(session.hardwareCost), "explanation": JSONValue(session.explanation),
         ]
     }
 
@@ -204,6 +207,7 @@ extension SessionCommand {
             if options.json { return try Output.json(SessionCommand.json(answer)) }
             var value = answer.state.object ?? [:]
             value["resolved"] = .array(answer.resolved)
+            value["hardwareCost"] = .number(answer.hardwareCost)
             value["explanation"] = JSONValue(answer.explanation)
             try SessionsCommand.table([.object(value)]).print()
         }
@@ -304,7 +308,15 @@ extension SessionCommand {
         static let configuration = CommandConfiguration(
             commandName: "can-add",
             abstract: "Says whether an action could be carried out, and why not (exit status 1).",
-            discussion: "With --json: {\"can\", \"why\"}.")
+            discussion: """
+                An action is one as of 'camerabus session configure', or {"switchCamera": DEVICE}, where null is the camera that would be taken.
+
+                With --json: {"can", "why"}.
+
+                EXAMPLES:
+                  camerabus session can-add $id '{"addInput": "cam1"}'
+                  camerabus session can-add $id '{"switchCamera": null}'
+                """)
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String

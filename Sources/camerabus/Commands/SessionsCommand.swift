@@ -38,9 +38,10 @@ struct SessionsCommand: BusCommand {
                 session["detached"] == true ? "detached" : Describing.holder(session["owner"]),
                 Describing.plain(session["state"]), Describing.plain(session["preset"]),
                 Describing.plain(session["priority"]), inputs(session), Describing.age(session["since"]))
-            for line in notes(session, resolved: session["resolved"], explanation: session["explanation"]) {
-                table.note(line)
-            }
+            let notes = notes(
+                session, resolved: session["resolved"], hardwareCost: session["hardwareCost"],
+                explanation: session["explanation"])
+            for line in notes { table.note(line) }
         }
         return table
     }
@@ -50,8 +51,11 @@ struct SessionsCommand: BusCommand {
         return devices.isEmpty ? "-" : devices.joined(separator: ", ")
     }
 
-    /// What there is to say of a session beside its row: what interrupts it, what went wrong, what its outputs get, and why.
-    static func notes(_ session: JSONValue, resolved: JSONValue?, explanation: JSONValue?) -> [String] {
+    /// What there is to say of a session beside its row: what interrupts it, what went wrong, what its outputs get, what that costs on
+    /// USB, and why.
+    static func notes(
+        _ session: JSONValue, resolved: JSONValue?, hardwareCost: JSONValue?, explanation: JSONValue?
+    ) -> [String] {
         var lines: [String] = []
         if let interruption = session["interruption"], !interruption.isNull {
             lines.append("\(Describing.plain(interruption["reason"])): \(Describing.plain(interruption["message"]))")
@@ -60,6 +64,10 @@ struct SessionsCommand: BusCommand {
             lines.append("\(Describing.plain(error["reason"])): \(Describing.plain(error["message"]))")
         }
         for delivery in resolved?.array ?? [] { lines.append(line(delivery)) }
+        if let cost = hardwareCost?.double, cost > 0 {
+            lines.append(
+                "hardwareCost: \(Describing.plain(hardwareCost)), where 1 is all that a USB bus has for cameras")
+        }
         return lines + (explanation?.array?.compactMap(\.string) ?? [])
     }
 

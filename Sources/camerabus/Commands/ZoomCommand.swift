@@ -10,6 +10,9 @@ struct ZoomCommand: DeviceCommand {
             step as large to the eye. The command ends when the zoom begins, and prints how many seconds it will take; while it goes on, \
             rampingVideoZoom is true. 'camerabus set DEVICE videoZoomFactor=2' jumps there.
 
+            Where the camera can't zoom by itself, the bus enlarges the middle of the pictures that it makes ('camerabus controls' then \
+            shows digital_zoom); native frames, and a JPEG camera's own, stay whole.
+
             With --json: the answer of device.zoomRamp or device.cancelZoomRamp.
 
             EXAMPLES:

@@ -29,7 +29,7 @@ from .commands import Settings, measurements
 from .figures import rounds as spread_of_rounds
 from .frames import Round, measure, summary
 from .goals import goal_lines, goals
-from .lanes import Cell, Picture, Place, cells
+from .lanes import MANY, Cell, Picture, Place, cells
 from .plot import svg
 from .processes import Failed, others_share
 from .tools import PEERS, ROOT, Tools
@@ -62,6 +62,10 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+#: Cameras of the bus on which all is measured that needs no more.
+FEW = 4
+
+
 class NothingChosen(Exception):
     """What --only asks for is not there."""
 
@@ -88,7 +92,7 @@ class Pictures:
         setting = (picture.pixel_format, picture.width, picture.height)
         file = self._directory / f"{picture.pixel_format}-{picture.width}"
         if setting != self._now:
-            self._bus.configure([f"cam{index}" for index in range(4)], *setting)
+            self._bus.configure(self._bus.devices, *setting)
             self._now = setting
         if not file.exists():
             with self._bus.client() as client, client.frames("cam0", rendition="native", timeout=20) as frames:
@@ -162,10 +166,15 @@ def run(options: argparse.Namespace, tools: Tools, directory: Path) -> dict[str,
     if not options.allocations:
         figures["others_before"] = round(others_share(), 3)
         chosen = [cell for cell in cells(tools) if cell.name in options.chosen]
-        with Bus(options.bin, cameras=4, ready=tools.compile_library("ready")) as bus:
-            figures["frames"] = measure_frames(chosen, tools, bus, directory, options)
+        ready = tools.compile_library("ready")
+        with Bus(options.bin, cameras=FEW, ready=ready) as bus:
+            few = [cell for cell in chosen if cell.cameras <= FEW]
+            figures["frames"] = measure_frames(few, tools, bus, directory, options)
             settings = Settings(tools, options.bin, directory, options.seconds, options.kills)
             figures["others"] = measure_others(settings, bus, options)
+        if many := [cell for cell in chosen if cell.cameras > FEW]:
+            with Bus(options.bin, cameras=MANY, ready=ready) as bus:
+                figures["frames"] |= measure_frames(many, tools, bus, directory, options)
         figures["ratios"] = report.ratios(figures["frames"], figures["others"])
         figures["goals"] = goals(figures["frames"], figures["others"])
     figures["allocations"] = count_allocations(options, tools, directory)

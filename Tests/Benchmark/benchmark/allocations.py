@@ -115,11 +115,12 @@ def _explain(sites: list[Site], maps: list[Mapping], frames: int) -> dict[str, A
         places = [(one.path, address - one.start + one.offset) for address in site.frames if (one := _find(maps, address))]
         # Threads of one kind have one name but for their number.
         found[(_who(site.thread, places), site.thread.rstrip("0123456789-"), tuple(places))] += site.count
+    # What is done once a second may need a dozen: that is not for each frame.
     each: Counter[str] = Counter()
     besides: Counter[str] = Counter()
     for (who, _, _), count in found.items():
-        (each if count >= frames / 5 else besides)[who] += count
-    top = [(key, count) for key, count in found.most_common(24) if count >= frames / 5]
+        (each if count >= frames / 2 else besides)[who] += count
+    top = [(key, count) for key, count in found.most_common(24) if count >= frames / 2]
     names = _names({place for (_, _, stack), _ in top for place in stack})
     return {
         "per_frame": {who: round(each[who] / frames, 2) for who in _WHO},

@@ -28,6 +28,7 @@ class Bus:
         self.directory = Path(tempfile.mkdtemp(prefix="cbb-", dir="/tmp"))
         self.runtime_dir = str(self.directory / "bus")
         self._ready_times = self.directory / "ready"
+        self.devices = [f"cam{index}" for index in range(cameras)]
         try:
             if ready:
                 self._ready_times.mkdir()

@@ -15,7 +15,7 @@ from typing import Any
 from .bus import RATE, Bus
 from .figures import rounds, spread
 from .lanes import Cell, Place
-from .processes import Program, machine_time, programs, thread_times
+from .processes import Program, machine_time, own_memory, programs, thread_times
 
 #: Seconds after all readers have their first frame, and after the window for what is still on its way.
 _SETTLE, _DRAIN = 0.3, 0.15
@@ -38,6 +38,8 @@ class Round:
     #: How late publishers of the benchmark's own woke for their frames.
     wakings: list[float] = field(default_factory=list)
     cpu: dict[str, float] = field(default_factory=dict)
+    #: MiB of a worker beside its rings, of the largest.
+    memory: float | None = None
     #: Of the machine, 0 to 1, by programs that are not ours.
     others: float = 0
 
@@ -86,12 +88,13 @@ def measure(cell: Cell, place: Place, bus: Bus, seconds: float) -> Round:
         first, busy, before = time.monotonic_ns(), machine_time(), _costs(publishers, pids, coordinator)
         time.sleep(seconds)
         last, after, busy = time.monotonic_ns(), _costs(publishers, pids, coordinator), machine_time() - busy
+        memory = None if cell.lane.publish else max(map(own_memory, publishers))
         time.sleep(_DRAIN)
         for reader in readers:
             reader.ask_to_end()
         for reader in readers:
             reader.end()
-    result = Round()
+    result = Round(memory=memory)
     for device, publisher in zip(devices, publishers):
         ready = None if cell.lane.publish else bus.ready_times(publisher)
         _count(result, [_load(file) for name, file in files if name == device], ready, first, last)
@@ -153,6 +156,7 @@ def summary(cell: Cell, done: list[Round]) -> dict[str, Any]:
             statistics.median(sum(value for name, value in one.cpu.items() if name != "drawing") for one in done)
             * RATE * cell.cameras / 10, 2,
         ),  # fmt: skip
+        "worker_mib": max((one.memory for one in done if one.memory is not None), default=None),
         "published": sum(one.published for one in done),
         "lost": sum(one.lost for one in done),
         "wakings": spread([value for one in done for value in one.wakings], "ms"),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 from .lanes import BUFFER_C, FLOOR_DEVICE, FLOOR_ZMQ_DEVICE, FRAME_C, IMAGEZMQ, JPEG, NETGEAR, PYZMQ, RAW, RING_C
-from .lanes import RING_PYTHON, Cell, Lane, Picture
+from .lanes import MANY, RING_PYTHON, SMALL, Cell, Lane, Picture
 
 Figures = dict[str, Any]
 
@@ -31,6 +31,10 @@ class _Run:
     def core(self, picture: Picture, lane: Lane, readers: int, cameras: int) -> float | None:
         row = self._frames.get(Cell(picture, lane, readers, cameras).name)
         return row and row["core_percent"]
+
+    def figure(self, cell: Cell, name: str) -> float | None:
+        row = self._frames.get(cell.name)
+        return row and row[name]
 
     def rate(self, name: str) -> float | None:
         row = self._others.get(name)
@@ -94,6 +98,10 @@ def _all(run: _Run) -> Iterator[Figures]:
     for own in (RING_C, BUFFER_C):
         core = run.core(RAW, own, 4, 4)
         yield _at_most(f"{RAW.name}, 4 cameras, 4 readers of each by {own.name}", core, 8, "% of one core")
+    for own in (RING_C, BUFFER_C):
+        cell = Cell(SMALL, own, 1, MANY)
+        yield _at_most(f"{cell.name}: frames lost", run.figure(cell, "lost"), 0, "")
+        yield _at_most(f"{cell.name}: a worker's memory beside its rings", run.figure(cell, "worker_mib"), 20, "MiB")
     yield _at_most(f"{RAW.name}, 4 readers by {RING_PYTHON.name}: CPU", run.cpu(RAW, RING_PYTHON, 4), 1.3, "ms a frame")
     ratio = _over(run.rate("bus.ping, C"), run.rate("floor: C on libzmq, ROUTER that answers"))
     yield _at_least("bus.ping a second / C on libzmq that only answers", ratio, 0.7)

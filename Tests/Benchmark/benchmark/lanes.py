@@ -29,7 +29,12 @@ class Picture:
 
 RAW = Picture("raw 1080p", "YUYV", 1920, 1080)
 JPEG = Picture("MJPEG 1080p", "MJPG", 1920, 1080)
+SMALL = Picture("raw 720p", "YUYV", 1280, 720)
 PREVIEW = Picture("raw 1080p → jpeg:640x360", "YUYV", 1920, 1080, "jpeg:640x360")
+
+
+#: Cameras, to see how many go at once.
+MANY = 16
 
 
 @dataclass(frozen=True)
@@ -173,9 +178,10 @@ class Cell:
     @property
     def group(self) -> str:
         return f"{self.picture.name}, " + (
-            f"{self.cameras} cameras, {self.readers} readers of each" if self.cameras > 1
-            else f"{self.readers} reader{'s' if self.readers > 1 else ''}"
-        )  # fmt: skip
+            (f"{self.cameras} cameras, " if self.cameras > 1 else "")
+            + f"{self.readers} reader{'s' if self.readers > 1 else ''}"
+            + (" of each" if self.cameras > 1 else "")
+        )
 
     @property
     def name(self) -> str:
@@ -204,3 +210,5 @@ def cells(tools: Tools) -> Iterator[Cell]:
             yield Cell(JPEG, lane, readers)
     for lane in native + [lane for lane in floors if lane in (FLOOR_ZMQ, FLOOR_ZMQ_DEVICE)]:
         yield Cell(JPEG, lane, 16)
+    for lane in native[:2]:
+        yield Cell(SMALL, lane, 1, cameras=MANY)

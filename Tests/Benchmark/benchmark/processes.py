@@ -100,6 +100,15 @@ def thread_times(pid: int) -> dict[str, int]:
     return times
 
 
+def own_memory(pid: int) -> float:
+    """MiB that a process has beside the memory it shares with others: its share of programs and libraries, and all that is its own."""
+    sizes = {}
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+        name, _, rest = line.partition(":")
+        sizes[name] = int(rest.split()[0])
+    return (sizes["Pss"] - sizes["Pss_Shmem"]) / 1024
+
+
 def machine_time() -> float:
     """Seconds that all processors together have been busy."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]

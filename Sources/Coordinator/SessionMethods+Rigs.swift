@@ -1,0 +1,39 @@
+import BusProtocol
+import CaptureCore
+
+extension Coordinator {
+    /// What is to be carried out where an action names a rig: the same for each of its devices, in their order. Another action is itself.
+    ///
+    /// - Parameter path: the action's place in the request; the refusal of a device names the device.
+    /// - Throws: `deviceNotFound` when an input is to be added that is neither a device nor a rig, or a device of a rig is not there.
+    func expanded(
+        _ action: SessionAction, _ path: String
+    ) throws(BusError) -> [(action: SessionAction, path: String)] {
+        switch action {
+        case .addInput(let input):
+            try devices(named: input.device).map { device in
+                var input = input
+                input.device = device
+                return (.addInput(input), path)
+            }
+        case .removeInput(let name):
+            try devices(ofRig: name)?.map { (.removeInput(device: $0), path) } ?? [(action, path)]
+        case .setInput(let name, let format, let rate):
+            try devices(ofRig: name)?.map { (.setInput(device: $0, activeFormat: format, frameRate: rate), path) }
+                ?? [(action, path)]
+        case .connection(let name?, let output, let orientation, let mirrored, let isEnabled, let stabilization):
+            try devices(ofRig: name)?.map { device in
+                let connection = SessionAction.connection(
+                    input: device, output: output, videoOrientation: orientation, videoMirrored: mirrored,
+                    isEnabled: isEnabled, preferredVideoStabilizationMode: stabilization)
+                return (connection, path)
+            } ?? [(action, path)]
+        case .connection, .addOutput, .removeOutput, .setOutput, .preset, .priority: [(action, path)]
+        }
+    }
+
+    // A device goes before a rig of its name.
+    private func devices(ofRig name: String) throws(BusError) -> [String]? {
+        fleet.workers[name] == nil ? try rigs.devices(of: name) : nil
+    }
+}
