@@ -149,8 +149,9 @@ extension SessionDesk {
     private static let freeingTime: Int64 = 1000
 
     private func freed(_ load: Load, by device: String) {
-        let isMore = freed[device].map { $0.load.bus != load.bus || $0.load.bitRate < load.bitRate } ?? true
-        if isMore { freed[device] = Freed(load: load, time: MonotonicClock.now()) }
+        var most = load
+        if let before = freed[device]?.load, before.bus == load.bus, before.bitRate > load.bitRate { most = before }
+        freed[device] = Freed(load: most, time: MonotonicClock.now())
         guard freeingTimer == nil else { return }
         freeingTimer = loop.schedule(afterMilliseconds: Self.freeingTime) { [weak self] in
             guard let self else { return }
