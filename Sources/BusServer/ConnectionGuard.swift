@@ -36,7 +36,9 @@ public final class ConnectionGuard {
     /// Events of one socket that are taken in one turn: a flood of connections leaves turns to everything else on the loop.
     private static let eventsPerTurn = 256
     /// The same where everything that has been told has to be known; what is beyond is seen to as it is read.
-    var eventsAtOnce = 65_536
+    var eventsAtOnce = 2048
+    /// Connections that were shut down as they were told of.
+    private var cut: Set<Int32> = []
     /// Connections that were shut down so far.
     public private(set) var refused = 0
     /// Called when a connection has ended, with its descriptor.
@@ -116,6 +118,7 @@ public final class ConnectionGuard {
                 uid: credentials.uid, pid: credentials.pid, startTime: ProcessTable.startTime(of: credentials.pid))
             if endings.contains(where: { $0.server === server && $0.matches(credentials.uid, credentials.gid) }) {
                 UnixSocket.shutDown(pinned.rawValue)
+                cut.insert(descriptor)
             }
             return
         }
@@ -164,8 +167,11 @@ public final class ConnectionGuard {
     public func shutDown(where matches: @escaping (_ uid: UInt32, _ gid: UInt32) -> Bool) -> Int {
         // Each goes with the first reading that leaves nothing, perhaps with this one.
         for server in servers { endings.append((server, matches)) }
+        cut = []
         update()
-        var count = 0
+        // Some of these have gone by now.
+        var ended = cut
+        cut = []
         for (descriptor, peer) in peers {
             guard let pinned = UnixSocket.duplicate(descriptor),
                 servers.contains(where: { $0.address == UnixSocket.localPath(of: pinned.rawValue) }),
@@ -173,9 +179,9 @@ public final class ConnectionGuard {
                 credentials.uid == peer.uid, matches(credentials.uid, credentials.gid)
             else { continue }
             UnixSocket.shutDown(pinned.rawValue)
-            count += 1
+            ended.insert(descriptor)
         }
-        return count
+        return ended.count
     }
 
     /// Whether the user has any connection.

@@ -37,11 +37,11 @@ import ZeroMQ
         return socket
     }
 
-    /// Runs the loop until the condition holds, at most ten seconds.
+    /// Runs the loop until the condition holds, at most a minute.
     private func run(until condition: @escaping () -> Bool) throws -> Bool {
         if condition() { return true }
         var isLate = false
-        let deadline = loop.schedule(afterMilliseconds: 10_000) { [loop] in
+        let deadline = loop.schedule(afterMilliseconds: 60_000) { [loop] in
             isLate = true
             loop.stop()
         }
@@ -181,8 +181,14 @@ import ZeroMQ
         #expect(guardian.shutDown { uid, _ in uid == CurrentProcess.uid } == 300)
         #expect(try run { guardian.count == 0 })
         // That was for those of that moment.
+        var subscriptions = 0
+        loop.watch(.socket(server.socket)) {
+            while let message = (try? server.socket.receive()) ?? nil {
+                if message.first?.bytes.first == 1 { subscriptions += 1 }
+            }
+        }
         let next = try client(.subscribe, "s")
-        #expect(try run { guardian.count == 1 })
+        #expect(try run { subscriptions == 1 && guardian.count == 1 })
         try server.socket.send([7])
         #expect(try run { next.readiness().canReceive })
         withExtendedLifetime((keeper, peers)) {}
