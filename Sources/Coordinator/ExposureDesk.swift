@@ -132,12 +132,17 @@ final class ExposureDesk {
         }
         let present = locks.table.lock(on: device)
         // Whoever asked for it and has the lock by now is not somebody else, nor is whoever asked under a lock that was handed on.
-        if let present, present.holder.isSameProcess(as: wish.kept.holder) || present.fence == wish.kept.fence {
+        // A lock for one call is waited for: it may be for what calls this off.
+        if let present, !present.isTransient,
+            present.holder.isSameProcess(as: wish.kept.holder) || present.fence == wish.kept.fence
+        {
             return set(device, present.fence, told)
         }
         let wait = present?.isTransient ?? false ? Self.callWait : 0
-        locks.withTransientLock(on: [device], for: .ourselves, wait: wait, then: told) { [weak self] fence, done in
-            self?.set(device, fence, done)
+        locks.withTransientLock(on: [device], for: .ourselves, wait: wait, then: told) {
+            [weak self, weak worker] fence, done in
+            guard let self, let worker, isPending(wish, worker) else { return done(.success([:])) }
+            set(device, fence, done)
         }
     }
 
