@@ -196,7 +196,7 @@ extension ProcessTests {
                 let frames = try FrameReader(bus, "cam0", "native")
                 let header = try frames.next().header
                 #expect(header["format"] == wanted[0]?["pixelFormat"] && header["width"] == wanted[0]?["width"])
-                #expect(try setting() == wanted)
+                try await eventually { try setting() == wanted }
             }
             try await bus.wait(for: "state/device/cam0/") { $0?["isOpen"] == false }
 

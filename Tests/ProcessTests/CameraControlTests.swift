@@ -181,6 +181,7 @@ extension ProcessTests {
                 let device = try client.call("device.get", ["device": "cam0"])["device"]
                 return control("rampingVideoZoom", of: device) == true
             }
+            try client.call("device.set", ["device": "cam0", "controls": ["brightness": 2], "lock": lock])
             #expect(try isRamping())
             let request: JSONValue = ["device": "cam0", "factor": 3, "rate": .number(0.01), "lock": lock]
             let ramp = try await bus.run("camerabus", ["call", "device.zoomRamp", request.description])

@@ -16,22 +16,29 @@ extension ProcessTests.Permission {
         context = zmq.Context()
         sub = context.socket(zmq.SUB)
         monitor = sub.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        sub.rcvhwm = 2
         sub.subscribe(f"set/desk/{rendition}/".encode())
         sub.connect(f"ipc://{directory}/media/desk.sock")
         poller = zmq.Poller()
         poller.register(sub, zmq.POLLIN)
         poller.register(monitor, zmq.POLLIN)
         was_in = False
+        def take():
+            if "frames" in json.loads(sub.recv_multipart()[1]):
+                print("set", flush=True)
         while True:
             ready = dict(poller.poll())
-            if sub in ready and "frames" in json.loads(sub.recv_multipart()[1]):
-                print("set", flush=True)
+            if sub in ready:
+                take()
             if monitor in ready:
                 event = recv_monitor_message(monitor)["event"]
                 if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                     was_in = True
                 elif was_in:
                     was_in = False
+                    # What came before is said before.
+                    while sub.poll(0):
+                        take()
                     print("out", flush=True)
         """#
 

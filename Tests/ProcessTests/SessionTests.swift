@@ -187,6 +187,8 @@ extension ProcessTests {
             let worker = try #require(try bus.workerPID("cam1"))
             kill(worker, SIGSTOP)
             try user.client.start("session.switchCamera", ["session": session, "device": "cam1"])
+            // Requests of one client are read in their order; those of two are not.
+            try user.client.call("bus.ping")
             let other = try RawClient(path: bus.directory.commandSocket)
             try other.start("device.rename", ["device": "cam1", "name": "right"])
             try await bus.wait(for: "state/device/cam1/") { $0 == nil }

@@ -138,9 +138,16 @@ extension ProcessTests {
             defer { kill(worker, SIGCONT) }
             try await Deadline.usual.limit("a late frame") {
                 var checker = Checker(["cam0", "cam1", "cam2"])
-                while checker.whole == 0 { checker.check(try await sets.next()) }
-                /// The sets without a frame of cam2 that may come yet.
+                /// When the sets without a frame of cam2, which may come yet, were taken.
                 var open: [UInt64: Int64] = [:]
+                /// Whether it is such a set.
+                func lacks(_ set: FrameSet) -> Bool {
+                    checker.check(set)
+                    guard !set.header.isLate, let part = set.header.parts.last, part.frame == nil else { return false }
+                    open[set.header.number] = set.header.monotonic
+                    return true
+                }
+                while checker.whole == 0 { _ = lacks(try await sets.next()) }
                 var late: FrameSetHeader?
                 while late == nil {
                     // Its camera goes on meanwhile, and its pictures say when they were taken.
@@ -148,23 +155,18 @@ extension ProcessTests {
                     var without = 0
                     while without < 4 {
                         let set = try await sets.next()
-                        checker.check(set)
-                        guard !set.header.isLate, let part = set.header.parts.last, part.frame == nil else { continue }
+                        guard lacks(set) else { continue }
                         #expect(set.header.tolerance == 20_000_000 && set.header.parts.count == 3)
-                        open[set.header.number] = set.header.monotonic
                         without += 1
                     }
                     kill(worker, SIGCONT)
                     let whole = checker.whole
                     while late == nil, checker.whole < whole + 5 {
                         let set = try await sets.next()
-                        checker.check(set)
-                        if set.header.isLate {
-                            // On a machine that has much to do others may be late as well.
-                            if set.header.parts.first?.device == "cam2" { late = set.header }
-                        } else if set.header.parts.last?.frame == nil {
-                            open[set.header.number] = set.header.monotonic
-                        }
+                        guard !lacks(set), set.header.isLate else { continue }
+                        // On a machine that has much to do others may be late as well, and its set may have been lost.
+                        guard set.header.parts.first?.device == "cam2", open[set.header.number] != nil else { continue }
+                        late = set.header
                     }
                 }
                 let header = try #require(late)

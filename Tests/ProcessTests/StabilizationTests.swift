@@ -137,8 +137,11 @@ extension ProcessTests {
             try await bus.killCoordinator()
             try await bus.startCoordinator()
             let last = try RawClient(path: bus.directory.commandSocket)
-            let locked = try last.call("device.get", ["device": "cam0"])["device"]
-            #expect(locked?["controls"]?["videoStabilizationMode"] == "standard")
+            // It is ready before the device's process has told how the device is set.
+            try await eventually {
+                let locked = try last.call("device.get", ["device": "cam0"])["device"]
+                return locked?["controls"]?["videoStabilizationMode"] == "standard"
+            }
             try last.call("device.unlock", ["lock": lock])
             try await bus.wait(for: "state/device/cam0/") { $0?["controls"]?["videoStabilizationMode"] == "off" }
             try await bus.stop()

@@ -23,6 +23,7 @@ class DigitalZoom(LiveTestCase):
             deadline = time.monotonic() + TIMEOUT
             while not self.client.device(source.device).isStreaming:
                 self.assertLess(time.monotonic(), deadline)
+                time.sleep(0.05)
             for factor, left, right in ((1, 0, 210), (2, 60, 150), (1, 0, 210)):
                 self.client.set(source.device, videoZoomFactor=factor)
                 self.assertTrue(source.send(PICTURE))

@@ -319,21 +319,30 @@ struct OrderTests {
         _ = try coordinator.order(Self.ramp, fence: 1).get()
         try coordinator.waitForStatus("ramping") { $0["controls"]?["rampingVideoZoom"] == true }
         _ = try prepare(worker, ["controls": ["gain": 3]]).get()
-        bench.set { $0.slowness = 1000 }
+        bench.set { $0.heldControl = "gain" }
+        defer { bench.release() }
         bench.clearCalls()
         try coordinator.send(.apply(transaction: "t"), fence: 1)
         try bench.wait(forCall: "set gain")
         let reads = try (0..<70).map { _ in try coordinator.send(.readControls) }
         let cancels = try (0..<3).map { _ in try coordinator.send(.cancelZoom, fence: 1) }
+        // When this one is refused, all before it have been taken, or refused.
+        let overfull = try coordinator.send(.readControls)
         var answers: [(UInt64, Result<JSONValue, BusError>)] = []
+        _ = try coordinator.wait("a refusal", seconds: 60) {
+            guard case .reply(let order, let result) = $0 else { return false }
+            answers.append((order, result))
+            return order == overfull
+        }
+        bench.release()
         _ = try coordinator.wait("all answers", seconds: 60) {
             if case .reply(let order, let result) = $0 { answers.append((order, result)) }
-            return answers.count == 1 + reads.count + cancels.count
+            return answers.count == 1 + reads.count + cancels.count + 1
         }
         let refused = answers.filter {
             if case .failure(let error) = $0.1 { error.data["limit"] == "orders" } else { false }
         }
-        #expect(refused.count == 70 - 64)
+        #expect(refused.count == 70 - 64 + 1)
         for cancel in cancels { _ = try answers.first { $0.0 == cancel }?.1.get() }
         let last = try #require(answers.lastIndex { reads.contains($0.0) })
         #expect(answers[..<last].count { cancels.contains($0.0) } == cancels.count)

@@ -22,6 +22,8 @@ final class TestBench: Sendable {
         var readFailure: SourceError?
         /// Milliseconds that each setting of a control takes.
         var slowness: UInt32 = 0
+        /// The control whose setting waits for ``TestBench/release()``.
+        var heldControl: String?
         var damagedFrames = 0
         /// No frames come, and no error.
         var isSilent = false
@@ -63,6 +65,13 @@ final class TestBench: Sendable {
     private let state = Mutex(State())
     /// Something was called. For one who waits at a time.
     private let noted = try? EventDescriptor()
+    fileprivate let released = Semaphore()
+
+    /// Lets the control be set that is held, and holds none any more.
+    func release() {
+        set { $0.heldControl = nil }
+        released.signal()
+    }
 
     /// Waits until the source was called so, since ``clearCalls()``.
     func wait(forCall call: String, seconds: Int64 = 30) throws {
@@ -205,6 +214,7 @@ final class TestSource: VideoSource {
         bench.note("set \(name)")
         let now = bench.now
         if now.slowness > 0 { usleep(now.slowness * 1000) }
+        if now.heldControl == name { bench.released.wait() }
         if now.refusedControl == name {
             throw SourceError(.refused, operation: "setControl", message: "refused", control: name)
         }
