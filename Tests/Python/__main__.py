@@ -6,6 +6,7 @@ with_bus.py starts one for them. What was left out is said at the end.
 
 from __future__ import annotations
 
+import signal
 import sys
 import unittest
 import warnings
@@ -21,6 +22,8 @@ def main() -> int:
     if any(name.startswith("-") for name in names):
         sys.exit(__doc__)
     warnings.simplefilter("error", ResourceWarning)
+    # A shell has what it starts in the background ignore Ctrl-C, and so would the programs that get one here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     loader = unittest.TestLoader()
     suite = loader.loadTestsFromNames(names) if names else loader.discover(str(FOLDER))
     result = unittest.TextTestRunner(verbosity=1).run(suite)
