@@ -100,7 +100,7 @@ extension ProcessTests {
                 ])
             try raw.call("device.unlock", ["lock": lock])
             let sets = try await client.frameSets("desk", "gray:64x0", newest: 64)
-            let missing = try await Deadline.usual.limit("sets") {
+            try await Deadline.after(seconds: 60).limit("sets without the slower camera") {
                 var checker = Checker(["cam0", "cam1", "cam2"])
                 // Cameras begin one after the other.
                 while checker.whole == 0 { checker.check(try await sets.next()) }
@@ -108,10 +108,11 @@ extension ProcessTests {
                 func missing(_ device: String) -> Int {
                     checker.missing[device, default: 0] - before[device, default: 0]
                 }
-                while checker.whole < 10 || missing("cam1") < 10 { checker.check(try await sets.next()) }
-                return ["cam1": missing("cam1"), "cam2": missing("cam2")]
+                // On a machine that has much to do the others lose some as well.
+                while checker.whole < 10 || missing("cam1") < 10 || missing("cam1") <= missing("cam2") {
+                    checker.check(try await sets.next())
+                }
             }
-            #expect(missing["cam1", default: 0] > missing["cam2", default: 0])
 
             try raw.call("fault.inject", ["device": "cam2", "fault": "stall", "milliseconds": 2000])
             try await Deadline.usual.limit("sets without cam2, then with it") {
