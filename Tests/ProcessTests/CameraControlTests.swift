@@ -105,8 +105,14 @@ extension ProcessTests {
             let (bus, client, frames) = try await streaming()
             let observer = try await bus.connect()
             let messages = try await observer.watch(["event/device/"])
-            try client.call("device.expose", ["device": "cam0", "point": ["x": 0.95, "y": 0.5], "thenLock": true])
-            let holder = try bus.start("camerabus", ["lock", "cam0"])
+            // A process takes its time to start: it waits already, and has the lock long before the exposure has settled.
+            let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            let holder = try bus.start("camerabus", ["lock", "cam0", "--wait", "60"])
+            try await eventually { try client.call("device.locks")["waiting"]?.array?.isEmpty == false }
+            try client.call(
+                "device.expose",
+                ["device": "cam0", "point": ["x": 0.95, "y": 0.5], "thenLock": true, "lock": lock])
+            try client.call("device.unlock", ["lock": lock])
             let event = try await Deadline.usual.limit("exposureLockFailed") {
                 for try await message in messages where message.json["event"] == "exposureLockFailed" {
                     return message.json
