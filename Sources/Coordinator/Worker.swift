@@ -92,8 +92,7 @@ final class Worker {
     private var restartTimer: Loop.Token?
     private var silenceTimer: Loop.Token?
     private var orders: [UInt64: Order] = [:]
-    private var readiness: [UInt64: (timer: Loop.Token, body: () -> Void)] = [:]
-    private var lastWaiter: UInt64 = 0
+    private lazy var readers = ReadyQueue(loop)
     private lazy var controls = SharedOrder { [weak self] in self?.order(.readControls, completion: $0) }
     private lazy var zoomEnds = SharedOrder { [weak self] completion in
         guard let self else { return }
@@ -116,8 +115,6 @@ final class Worker {
     private static let hearing: Int64 = 300
     /// Orders that may wait at the same time.
     private static let maximumOrders = 256
-    /// Requests that may wait for the worker to be ready.
-    private static let maximumReaders = 64
     /// When the owner of a lock file that names nobody is looked for again, milliseconds.
     private static let ownerInterval: Int64 = 200
     /// Bytes of an argument (MAX_ARG_STRLEN is 131072).
@@ -480,24 +477,14 @@ final class Worker {
 
     /// Calls the body when the worker runs and has described its device, or after so many milliseconds in any case.
     func whenReady(withinMilliseconds limit: Int64, _ body: @escaping () -> Void) {
-        // Beyond the limit nobody waits: the body finds the worker as it is.
-        guard state != .running || description == nil, readiness.count < Self.maximumReaders else { return body() }
-        lastWaiter += 1
-        let number = lastWaiter
-        let timer = loop.schedule(afterMilliseconds: limit) { [weak self] in
-            self?.readiness.removeValue(forKey: number)?.body()
-        }
-        readiness[number] = (timer, body)
+        // Who does not wait finds the worker as it is.
+        if isReady { body() } else { readers.wait(milliseconds: limit, body) }
     }
 
     /// To be called after each change: lets those go on who wait for the worker to be ready.
     func tellIfReady() {
-        guard state == .running, description != nil, !readiness.isEmpty else { return }
-        let waiting = readiness
-        readiness = [:]
-        for number in waiting.keys.sorted() {
-            loop.cancel(waiting[number]?.timer)
-            waiting[number]?.body()
-        }
+        if isReady { readers.tell() }
     }
+
+    private var isReady: Bool { state == .running && description != nil }
 }
