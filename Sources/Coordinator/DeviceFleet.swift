@@ -45,8 +45,8 @@ final class DeviceFleet {
     private struct Early {
         var pid: Int32
         var hello: WorkerReport
-        var description: WorkerReport?
         var status: WorkerReport?
+        var description: WorkerReport?
     }
 
     private static let maximumEarly = 256
@@ -118,7 +118,7 @@ final class DeviceFleet {
         for (connection, said) in early where isSettled || isWanted(said.hello) {
             early[connection] = nil
             received(said.hello, by: said.pid, connection)
-            for report in [said.description, said.status].compactMap({ $0 }) {
+            for report in [said.status, said.description].compactMap({ $0 }) {
                 received(report, by: said.pid, connection)
             }
         }

@@ -209,8 +209,8 @@ final class DeviceDirector {
                 // What stood in for something else does so no more.
                 onReported?(report)
                 if let queue { watch(queue) }
-                onOpened?()
                 perform(life.opened(at: now))
+                onOpened?()
             case .failure(let failure):
                 failed("device can't be opened", failure)
                 perform(life.openFailed(at: now))

@@ -354,8 +354,8 @@ public final class Worker {
         doors.forgetTold()
         status?.forget()
         toldDescription = nil
+        status?.tell()
         tellDescription()
-        status?.touch()
         // Its locks are told again right after the hello. One that isn't, ended while there was no coordinator.
         guard let fence = desk.lockFence else { return }
         loop.cancel(lockReminder)
@@ -377,6 +377,8 @@ public final class Worker {
         // Hundreds of rows, mostly the same as at the opening before.
         guard let description = director.snapshot?.description, description != toldDescription else { return }
         toldDescription = description
+        // Who has been told what the device can be takes it for ready: how it is has come by then.
+        status?.tell()
         link.send(.description(description.json))
     }
 

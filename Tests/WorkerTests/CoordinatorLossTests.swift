@@ -20,7 +20,22 @@ struct CoordinatorLossTests {
         try worker.startCoordinator()
         let status = try worker.coordinator.waitForStatus("streaming") { $0["isStreaming"] == true }
         #expect(status["stream"] == before.header["stream"])
-        #expect(try worker.coordinator.description["formats"]?.array?.count == 2)
+        #expect(try worker.coordinator.waitForDescription()["formats"]?.array?.count == 2)
+    }
+
+    /// Who has the description takes the worker for ready.
+    @Test("says how its device is before what it can be, at the start and to a new one")
+    func statusFirst() throws {
+        let worker = try WorkerFixture(bench)
+        for isNew in [false, true] {
+            if isNew {
+                worker.killCoordinator()
+                try worker.startCoordinator()
+            }
+            let coordinator = try worker.coordinator
+            try coordinator.waitForDescription()
+            #expect(coordinator.status["controls"]?["brightness"] == 50, "\(coordinator.status)")
+        }
     }
 
     @Test("takes back a change that was not finished")

@@ -158,6 +158,12 @@ final class FakeCoordinator {
         return status
     }
 
+    @discardableResult
+    func waitForDescription() throws -> JSONValue {
+        if description == .null { _ = try wait("a description") { if case .description = $0 { true } else { false } } }
+        return description
+    }
+
     func wait(
         _ what: @autoclosure () -> String, seconds: Int64 = 10, _ condition: (WorkerReport) -> Bool
     ) throws -> WorkerReport {

@@ -16,8 +16,8 @@ struct WorkerTests {
     func start() throws {
         let worker = try WorkerFixture(bench)
         try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == true }
-        #expect(try worker.coordinator.description["identity"]?["uniqueID"] == "test-0")
-        #expect(try worker.coordinator.description["formats"]?.array?.count == 2)
+        #expect(try worker.coordinator.waitForDescription()["identity"]?["uniqueID"] == "test-0")
+        #expect(try worker.coordinator.waitForDescription()["formats"]?.array?.count == 2)
         let status = try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
         #expect(status["isStreaming"] == false)
         #expect(status["stream"] == .null)
