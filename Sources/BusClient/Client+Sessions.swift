@@ -13,6 +13,8 @@ public struct ClientSession: Hashable, Sendable {
     public var hardwareCost: Double
     /// Why, in sentences.
     public var explanation: [String]
+    /// False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it was before.
+    public var isKept: Bool
 
     /// Whether it ran, was interrupted, …: `stopped`, `starting`, `running`, `interrupted` or
     /// `waitingForAuthorization`.
@@ -27,6 +29,7 @@ public struct ClientSession: Hashable, Sendable {
         resolved = json["resolved"]?.array ?? []
         hardwareCost = json["hardwareCost"]?.double ?? 0
         explanation = json["explanation"]?.array?.compactMap(\.string) ?? []
+        isKept = json["kept"]?.bool ?? true
     }
 
     /// What to read frames of: the device and the rendition of an output, by its id; nil: of the first that has any.
@@ -97,8 +100,10 @@ extension Client {
         try await session("stop", id, [:], nil, timeout)
     }
 
-    public func deleteSession(_ id: String, timeout: Duration = defaultTimeout) async throws(ClientError) {
-        _ = try await call("session.delete", ["session": .string(id)], timeout: timeout)
+    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it still.
+    @discardableResult
+    public func deleteSession(_ id: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> Bool {
+        try await call("session.delete", ["session": .string(id)], timeout: timeout)["kept"]?.bool ?? true
     }
 
     /// Has a session go on with another camera, or as it was: then this throws.
@@ -128,7 +133,7 @@ extension Client {
             outcome = .failure(error)
         }
         // A cancelled task must end its session too: another task does it.
-        let release = Task { try? await deleteSession(made.id, timeout: timeout) }
+        let release = Task { _ = try? await deleteSession(made.id, timeout: timeout) }
         await release.value
         return try outcome.get()
     }

@@ -29,6 +29,7 @@ extension MethodTable {
                         "willLock",
                         .boolean.described("It will be locked: that was asked for, and the camera can.")),
                     .required("applied", .map(of: .object([], additional: true))),
+                    .optional("kept", .reference("Kept")),
                 ], additional: true
             ).described("As device.configure answers, and willLock."),
             feature: .cameraControls, errors: errors),
@@ -40,6 +41,7 @@ extension MethodTable {
                 [
                     .required("reset", .array(of: .string()).described("The controls that were set.")),
                     .required("applied", .map(of: .object([], additional: true))),
+                    .optional("kept", .reference("Kept")),
                 ], additional: true
             ).described("As device.configure answers, and reset."),
             feature: .cameraControls, errors: errors),

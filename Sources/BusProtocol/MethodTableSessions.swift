@@ -55,8 +55,9 @@ extension MethodTable {
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.delete", "Stops a session and forgets it.", params: .object([session]),
-            result: .object([.required("session", .string())], additional: true), needs: .nothing, feature: .sessions,
-            errors: [.sessionNotFound]),
+            result: .object(
+                [.required("session", .string()), .optional("kept", .reference("Kept"))], additional: true),
+            needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.get", "Answers a session.", params: .object([session]), result: .reference("SessionResult"),
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),

@@ -82,6 +82,7 @@ extension Schema {
                         "What the fullest USB bus of its cameras costs, with all that streams beside; of a session that is not started, if it were. Above 1 it can't run, 0: none is on USB."
                     )),
                 .required("explanation", .array(of: .string()).described("Why, in sentences for people.")),
+                .optional("kept", .reference("Kept")),
             ], additional: true),
         "SessionDelivery": .object(
             [

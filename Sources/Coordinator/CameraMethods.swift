@@ -36,13 +36,10 @@ extension Coordinator {
                     worker.status["supports"]?["exposureMode"]?.array?.contains("locked") ?? false
                     && !self.isUnauthorized(holder, [worker.device.id])
                 members["willLock"] = .bool(wantsLock && canLock)
-                var isKept = true
-                if wantsLock, canLock {
-                    isKept = self.exposures.begin(worker, caller: holder, fence: fence)
-                } else {
-                    // A newer one is in force, whatever it wants.
-                    self.exposures.cancel(worker)
-                }
+                // A newer one is in force, whatever it wants.
+                let isKept =
+                    wantsLock && canLock
+                    ? self.exposures.begin(worker, caller: holder, fence: fence) : self.exposures.cancel(worker)
                 respond(.success(Self.told(isKept, .object(members))))
                 // Not before the call's own lock is given back.
                 self.exposures.changed(worker)
@@ -63,10 +60,11 @@ extension Coordinator {
                 if supports?[point]?.bool ?? false { controls[point] = ["x": 0.5, "y": 0.5] }
             }
             setControls(controls, worker.device.id, fence) { [weak self] result in
-                guard case .success(let value) = result, var members = value.object else { return respond(result) }
-                self?.exposures.cancel(worker)
+                guard let self, case .success(let value) = result, var members = value.object else {
+                    return respond(result)
+                }
                 members["reset"] = JSONValue(controls.keys.sorted())
-                respond(.success(.object(members)))
+                respond(.success(Self.told(exposures.cancel(worker), .object(members))))
             }
         }
     }

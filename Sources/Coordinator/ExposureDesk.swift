@@ -71,7 +71,10 @@ final class ExposureDesk {
     }
 
     /// It is not to be locked any more.
-    func cancel(_ worker: Worker) { forget([worker.device.identity.uniqueID]) }
+    ///
+    /// - Returns: false: another coordinator may do it all the same.
+    @discardableResult
+    func cancel(_ worker: Worker) -> Bool { forget([worker.device.identity.uniqueID]) }
 
     /// To be called whenever something of a device has changed.
     func changed(_ worker: Worker) {
@@ -87,7 +90,10 @@ final class ExposureDesk {
         guard let controls = status["controls"] else { return }
         guard worker.isConnected, status["activeFormat"] == wish.kept.format,
             controls["exposureMode"]?.string == "continuousAutoExposure"
-        else { return cancel(worker) }
+        else {
+            cancel(worker)
+            return
+        }
         switch controls["adjustingExposure"]?.bool {
         case true?: break
         case false?: lock(worker, wish)
@@ -111,10 +117,11 @@ final class ExposureDesk {
     /// The bus ends, and all that it was to do.
     func shutDown() { forget(Array(wishes.keys)) }
 
-    private func forget(_ uniqueIDs: [String]) {
+    @discardableResult
+    private func forget(_ uniqueIDs: [String]) -> Bool {
         let forgotten = uniqueIDs.compactMap { wishes.removeValue(forKey: $0) }
         for wish in forgotten { loop.cancel(wish.timer) }
-        if !forgotten.isEmpty { save() }
+        return forgotten.isEmpty || save()
     }
 
     private func isPending(_ wish: Wish, _ worker: Worker) -> Bool {

@@ -234,29 +234,38 @@ final class SessionDesk {
     }
 
     /// Stops it, which nothing can keep it from.
-    func stop(_ id: String) throws(BusError) {
+    ///
+    /// - Returns: whether that is on the disk.
+    func stop(_ id: String) throws(BusError) -> Bool {
         let entry = try entry(id)
         entry.error = nil
-        halt(entry)
+        return halt(entry)
     }
 
     /// Stops it, whether that can be written now or later.
-    func halt(_ entry: Entry, also events: [SessionRun.Event] = []) {
+    ///
+    /// - Returns: whether it is on the disk.
+    @discardableResult
+    func halt(_ entry: Entry, also events: [SessionRun.Event] = []) -> Bool {
         let told = entry.session.run.stop()
         entry.places = [:]
         entry.renditions = [:]
-        save()
+        let isKept = save()
         endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
         update(entry, told + events)
         reviewAll(entry)
         settle(entry)
+        return isKept
     }
 
-    func delete(_ id: String) throws(BusError) {
+    /// Stops it and forgets it, which nothing can keep it from.
+    ///
+    /// - Returns: whether that is on the disk.
+    func delete(_ id: String) throws(BusError) -> Bool {
         let entry = try entry(id)
         end(entry)
         // What can't be written now is tried again; the session is over all the same.
-        save()
+        return save()
     }
 
     private func end(_ entry: Entry) {

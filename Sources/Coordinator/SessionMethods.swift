@@ -132,8 +132,8 @@ extension Coordinator {
         respond(
             Result { () throws(BusError) in
                 let entry = try ownSession(call)
-                try sessions.stop(entry.session.id)
-                return try reply(entry.session.id)
+                let isKept = try sessions.stop(entry.session.id)
+                return Self.told(isKept, try reply(entry.session.id))
             })
     }
 
@@ -141,8 +141,8 @@ extension Coordinator {
         respond(
             Result { () throws(BusError) in
                 let entry = try ownSession(call)
-                try sessions.delete(entry.session.id)
-                return ["session": .string(entry.session.id)]
+                let isKept = try sessions.delete(entry.session.id)
+                return Self.told(isKept, ["session": .string(entry.session.id)])
             })
     }
 

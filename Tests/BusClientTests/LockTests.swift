@@ -123,6 +123,19 @@ import Testing
         #expect(bus.requests.last?.params == ["session": "s1"])
     }
 
+    @Test func `a session that was ended tells whether that could be written`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method.hasPrefix("session.") else { return false }
+            let isLast = request.params["session"] == "s2"
+            respond(.result(.members(["session": "s1", "state": [:], "kept": isLast ? nil : false])))
+            return true
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        #expect(try await client.stopSession("s1").isKept == false)
+        #expect(try await client.deleteSession("s1") == false)
+        #expect(try await client.deleteSession("s2"))
+    }
+
     @Test func `changes carry the lock`() async throws {
         let bus = try FakeBus { request, respond in
             if request.method.hasPrefix("device.") { respond(.result(["verdict": "valid"])) }

@@ -62,6 +62,20 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `that it could not be written that an exposure was called off is answered`() async throws {
+            let (bus, client, frames) = try await settling()
+            let path = bus.directory.stateFile
+            // No file can take its place.
+            try #require(unlink(path) == 0 && mkdir(path, 0o700) == 0)
+            let answer = try client.call("device.resetFocusAndExposure", ["device": "cam0"])
+            #expect(answer["kept"] == false && answer["reset"]?.array?.isEmpty == false)
+            // Nothing was called off.
+            #expect(try client.call("device.resetFocusAndExposure", ["device": "cam0"])["kept"] == nil)
+            try #require(rmdir(path) == 0)
+            frames.stop()
+            try await bus.stop()
+        }
+
         @Test func `the end of the device's process is told of an exposure that it was to lock`() async throws {
             let (bus, client, frames) = try await settling()
             let observer = try await bus.connect()

@@ -102,6 +102,7 @@ extension ProcessTests {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
             let session = try client.call("session.create", Self.small)["session"] ?? .null
+            let second = try client.call("session.create", Self.small)["session"] ?? .null
             try client.call("session.start", ["session": session])
             let path = bus.directory.stateFile
             // No file can take its place.
@@ -109,6 +110,10 @@ extension ProcessTests {
             #expect(try client.refusal("session.create", Self.small)?.reason == .internalError)
             let stopped = try client.call("session.stop", ["session": session])
             #expect(stopped["state"]?["state"] == "stopped" && stopped["state"]?["wanted"] == false)
+            #expect(stopped["kept"] == false)
+            let told = try await bus.run("camerabus", ["session", "stop", session.string ?? ""])
+            #expect(told.status == 0 && told.standardError.contains("could not be written"), "\(told)")
+            #expect(try client.call("session.delete", ["session": second])["kept"] == false)
             try await bus.wait(for: "state/device/cam0/") { $0?["isStreaming"] == false }
             try #require(rmdir(path) == 0)
             try await eventually {

@@ -40,6 +40,16 @@ class Calls(BusTestCase):
         told = session.refresh()
         self.assertEqual((told.hardwareCost, told.state.hardwareCost, session.hardware_cost), (0.5, 0.5, 0.5))
 
+    def test_a_session_tells_what_could_not_be_written(self) -> None:
+        answer = {"session": "s1", "state": {"id": "s1", "state": "stopped"}, "resolved": [], "explanation": []}
+        self.bus.methods["session.create"] = lambda params: answer
+        self.bus.methods["session.stop"] = lambda params: {**answer, "kept": False}
+        self.bus.methods["session.delete"] = lambda params: {"session": "s1", "kept": params["session"] == "s2"}
+        session = self.client.session("cam0")
+        self.assertFalse(session.stop().kept)
+        self.assertFalse(session.delete())
+        self.assertTrue(session.delete())
+
     def test_says_who_it_is_and_learns_who_the_bus_is(self) -> None:
         self.assertEqual(self.bus.asked("bus.hello")[0], {"client": "test", "version": 1})
         self.assertEqual(self.client.hello.server, "CameraBus")

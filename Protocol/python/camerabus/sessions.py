@@ -95,6 +95,8 @@ class SessionAnswer:
     #: What part of its bandwidth the fullest USB bus of its cameras has to give, with all that streams beside; above 1 it can't run, 0: none is on USB.
     hardwareCost: float = 0.0
     explanation: tuple[str, ...] = _tuple()
+    #: False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it was before.
+    kept: bool = True
     #: Of `switch_camera`: the camera it has now, whether that is another, and options that this one has not.
     active: str | None = None
     switched: bool = False
@@ -211,15 +213,18 @@ class SessionBase:
         params = {"session": self.id, "action": dict(action)}
         return (yield from self._core.ask(Call("session.canAdd", params, lambda result: read(CanAdd, result), True), timeout))
 
-    def _delete(self, timeout: float | None) -> Steps[None]:
+    def _delete(self, timeout: float | None) -> Steps[bool]:
         id, self.id, self._params = self.id, "", None
         if not id:
-            return
+            return True
+        kept = True
         try:
-            yield from self._core.ask(Call("session.delete", {"session": id}, _object), timeout)
+            answer = yield from self._core.ask(Call("session.delete", {"session": id}, _object), timeout)
+            kept = answer.get("kept", True) is not False
         except SessionNotFound:
             pass
         self.state, self.resolved, self.hardware_cost, self.explanation = None, (), 0.0, ()
+        return kept
 
 
 def wishes(
@@ -274,8 +279,9 @@ class Session(SessionBase):
         """Asks how it is."""
         return run(self._ask("get", {}, timeout, True))
 
-    def delete(self, timeout: float | None = None) -> None:
-        run(self._delete(timeout))
+    def delete(self, timeout: float | None = None) -> bool:
+        """False: it is deleted, but that could not be written to the disk: a bus that is started after this one may have it still."""
+        return run(self._delete(timeout))
 
     def frames(
         self,
@@ -348,8 +354,9 @@ class AsyncSession(SessionBase):
     async def refresh(self, timeout: float | None = None) -> SessionAnswer:
         return await self._run(self._ask("get", {}, timeout, True))
 
-    async def delete(self, timeout: float | None = None) -> None:
-        await self._run(self._delete(timeout))
+    async def delete(self, timeout: float | None = None) -> bool:
+        """False: it is deleted, but that could not be written to the disk: a bus that is started after this one may have it still."""
+        return await self._run(self._delete(timeout))
 
     def frames(
         self,

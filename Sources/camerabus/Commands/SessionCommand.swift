@@ -109,10 +109,11 @@ extension SessionCommand {
     }
 
     static func json(_ session: ClientSession) -> JSONValue {
-        [
+        .members([
             "session": .string(session.id), "state": session.state, "resolved": .array(session.resolved),
             "hardwareCost": .number(session.hardwareCost), "explanation": JSONValue(session.explanation),
-        ]
+            "kept": session.isKept ? nil : false,
+        ])
     }
 
     struct Create: BusCommand {
@@ -237,6 +238,7 @@ extension SessionCommand {
         func run(_ client: Client) async throws {
             let answer = try await client.stopSession(session, timeout: timeout)
             if options.json { try Output.json(SessionCommand.json(answer)) }
+            Keeping.note(isKept: answer.isKept)
         }
     }
 
@@ -335,14 +337,16 @@ extension SessionCommand {
 
     struct Delete: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Stops a session and forgets it.", discussion: "With --json: {}.")
+            abstract: "Stops a session and forgets it.",
+            discussion: "With --json: {}, or {\"kept\": false} where it could not be written to the disk.")
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
 
         func run(_ client: Client) async throws {
-            try await client.deleteSession(session, timeout: timeout)
-            if options.json { try Output.json([:]) }
+            let isKept = try await client.deleteSession(session, timeout: timeout)
+            if options.json { try Output.json(isKept ? [:] : ["kept": false]) }
+            Keeping.note(isKept: isKept)
         }
     }
 

@@ -2,8 +2,10 @@ import JSON
 
 /// Whether what was changed outlives the bus.
 enum Keeping {
-    static func note(_ answer: JSONValue) {
-        guard answer["kept"] == false else { return }
+    static func note(_ answer: JSONValue) { note(isKept: answer["kept"]?.bool ?? true) }
+
+    static func note(isKept: Bool) {
+        guard !isKept else { return }
         Output.note("It could not be written to the disk and ends with the bus, whose log says why.")
     }
 }
