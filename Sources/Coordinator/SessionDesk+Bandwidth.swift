@@ -128,6 +128,8 @@ extension SessionDesk {
         {
             load = Load(bus: link.bus, bitRate: bitRate)
         }
+        // It was waited for until its worker is back.
+        if freed[device] != nil, !isReturning(device) { lookAtFreed() }
         let before = loads[device]
         guard load != before else { return }
         // Nothing of one that has ended, or gone.
@@ -152,16 +154,25 @@ extension SessionDesk {
         var most = load
         if let before = freed[device]?.load, before.bus == load.bus, before.bitRate > load.bitRate { most = before }
         freed[device] = Freed(load: most, time: MonotonicClock.now())
+        lookAtFreed()
+    }
+
+    private func lookAtFreed() {
         guard freeingTimer == nil else { return }
         freeingTimer = loop.schedule(afterMilliseconds: Self.freeingTime) { [weak self] in
             guard let self else { return }
             freeingTimer = nil
-            let freed = freed
-            self.freed = [:]
-            for (device, freed) in freed where isFree(device, freed.load) {
+            let present = freed
+            freed = present.filter { self.isReturning($0.key) }
+            for (device, freed) in present where !isReturning(device) && isFree(device, freed.load) {
                 tryAgain(on: freed.load.bus, after: freed.time)
             }
         }
+    }
+
+    // A worker that has ended is started again, and its camera streams again for whoever comes back to it.
+    private func isReturning(_ device: String) -> Bool {
+        fleet.workers[device].map { $0.isConnected && !$0.isRunning } ?? false
     }
 
     private func isFree(_ device: String, _ load: Load) -> Bool {
@@ -173,17 +184,25 @@ extension SessionDesk {
 
     /// There may be room on a bus that there was not before: cameras that take less than was decided are set to that again.
     private func tryAgain(on bus: String, after time: Int64) {
-        for (device, stage) in stages.sorted(by: { $0.key < $1.key }) where !stage.isApplying {
+        for (device, stage) in stages.sorted(by: { $0.key < $1.key }) {
             guard let less = stage.given, less.since <= time, let worker = fleet.workers[device],
                 link(worker.device)?.bus == bus
             else { continue }
-            let lock = held(device)
-            // What somebody else has locked stays as it is.
-            if let lock, !claims(on: device).contains(where: { $0.session.lockID == lock.id }) { continue }
-            stage.given = nil
-            stage.applied = nil
-            apply(less.asked, stage, lock: lock, claims(on: device))
+            stage.given?.mayBeOver = true
+            review(device)
         }
+    }
+
+    /// A device for which there may be room by now is set to what was decided again; what somebody else has locked when that is over.
+    ///
+    /// - Parameter lock: a client's, and whether the sessions were given it; nil: there is none.
+    /// - Returns: whether that is under way.
+    func takesMore(_ stage: SessionStage, lock: Lock?, isOwn: Bool, _ claims: [Claim]) -> Bool {
+        guard let less = stage.given, less.mayBeOver, lock == nil || isOwn else { return false }
+        stage.given = nil
+        stage.applied = nil
+        apply(less.asked, stage, lock: lock, claims)
+        return true
     }
 
     /// A device that streams otherwise has found room after all, or was set by somebody else.

@@ -206,10 +206,11 @@ extension SessionDesk {
     private func arbitrate(_ stage: SessionStage, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim]) {
         let device = stage.device
         let lock = held(device)
+        let isOwnLock = lock.map { lock in claims.contains { $0.session.lockID == lock.id } } ?? false
         forgetLess(stage, worker)
+        if takesMore(stage, lock: lock, isOwn: isOwnLock, claims) { return }
         let decision = decision(device, worker, formats, claims, lock, less: stage.given?.given)
         stage.decision = decision
-        let isOwnLock = lock.map { lock in claims.contains { $0.session.lockID == lock.id } } ?? false
         var served: [(Claim, Delivery)] = []
         for claim in claims {
             switch decision.outcome(of: CaptureParty(.session, id: claim.session.id)) {

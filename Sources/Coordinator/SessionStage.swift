@@ -32,6 +32,8 @@ final class SessionStage {
         var given: StreamSetting
         /// When there was no room for what was asked, monotonic nanoseconds.
         var since: Int64
+        /// There may be room by now.
+        var mayBeOver = false
     }
 
     let device: String

@@ -160,35 +160,39 @@ extension ProcessTests {
             state?["explanation"]?.array?.contains { $0.string?.contains("found no room") ?? false } ?? false
         }
 
+        private static func create(_ device: String, rate: Int64, _ client: RawClient) throws -> JSONValue {
+            let inputs: JSONValue = [["device": .string(device), "frameRate": .integer(rate)]]
+            return try client.call("session.create", ["preset": "640x480", "inputs": inputs])["session"] ?? .null
+        }
+
+        /// Starts a session while its camera finds no room, and waits until it runs with less.
+        private static func startShort(
+            _ session: JSONValue, _ device: JSONValue, _ bus: BusHarness, _ client: RawClient
+        ) async throws {
+            try client.call("fault.inject", ["device": device, "fault": "noSpace"])
+            try client.call("session.start", ["session": session], within: 30)
+            let topic = "state/session/\(session.string ?? "")/"
+            try await bus.wait(for: topic) { isShort($0) && $0?["error"]?["reason"] == "limitExceeded" }
+            try client.call("fault.inject", ["device": device, "fault": "none"])
+            try await bus.wait(for: topic, by: .after(seconds: 40)) { isShort($0) && $0?["state"] == "running" }
+        }
+
         @Test func `what it takes instead is not kept, and is over when there is room again`() async throws {
             let bus = try await BusHarness(virtual: nil, configuration: Self.hub)
             let client = try RawClient(path: bus.directory.commandSocket)
-            func create(_ device: String, rate: Int64) throws -> JSONValue {
-                let inputs: JSONValue = [["device": .string(device), "frameRate": .integer(rate)]]
-                return try client.call("session.create", ["preset": "640x480", "inputs": inputs])["session"] ?? .null
-            }
             func setting() throws -> [JSONValue?] {
                 let device = try client.call("device.get", ["device": "cam0"])["device"]
                 return [device?["activeFormat"], device?["frameDuration"]]
             }
-            func startShort(_ session: JSONValue) async throws {
-                try client.call("fault.inject", ["device": "cam0", "fault": "noSpace"])
-                try client.call("session.start", ["session": session], within: 30)
-                let topic = "state/session/\(session.string ?? "")/"
-                try await bus.wait(for: topic) { Self.isShort($0) && $0?["error"]?["reason"] == "limitExceeded" }
-                try client.call("fault.inject", ["device": "cam0", "fault": "none"])
-                try await bus.wait(for: topic, by: .after(seconds: 40)) {
-                    Self.isShort($0) && $0?["state"] == "running"
-                }
-            }
 
-            let (session, other) = (try create("cam0", rate: 30), try create("cam1", rate: 15))
+            let session = try Self.create("cam0", rate: 30, client)
+            let other = try Self.create("cam1", rate: 15, client)
             try client.call("session.start", ["session": other])
             #expect(try client.call("session.start", ["session": session])["state"]?["state"] == "running")
             let wanted = try setting()
             try client.call("session.stop", ["session": session])
 
-            try await startShort(session)
+            try await Self.startShort(session, "cam0", bus, client)
             #expect(try setting() != wanted)
             try client.call("session.stop", ["session": session])
             try await bus.wait(for: "state/device/cam0/") { $0?["isOpen"] == false }
@@ -200,12 +204,66 @@ extension ProcessTests {
             }
             try await bus.wait(for: "state/device/cam0/") { $0?["isOpen"] == false }
 
-            try await startShort(session)
+            try await Self.startShort(session, "cam0", bus, client)
             #expect(try setting() != wanted)
             try client.call("session.stop", ["session": other])
             let topic = "state/session/\(session.string ?? "")/"
             try await bus.wait(for: topic) { !Self.isShort($0) && $0?["state"] == "running" }
             try await eventually { try setting() == wanted }
+            try await bus.stop()
+        }
+
+        @Test func `room that comes while a camera is locked is used when it is unlocked`() async throws {
+            let hub = Self.hub.replacing("\"virtual-1\"]", with: "\"virtual-1\", \"virtual-2\"]")
+            let bus = try await BusHarness(virtual: nil, configuration: hub)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let session = try Self.create("cam0", rate: 15, client)
+            let other = try Self.create("cam1", rate: 15, client)
+            let free = try Self.create("cam2", rate: 15, client)
+            try client.call("session.start", ["session": other])
+            try await Self.startShort(session, "cam0", bus, client)
+            try await Self.startShort(free, "cam2", bus, client)
+            let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            try client.call("session.stop", ["session": other])
+            try await bus.wait(for: "state/session/\(free.string ?? "")/") {
+                !Self.isShort($0) && $0?["state"] == "running"
+            }
+            #expect(Self.isShort(try client.call("session.get", ["session": session])["state"]))
+            try client.call("device.unlock", ["lock": lock])
+            try await bus.wait(for: "state/session/\(session.string ?? "")/") {
+                !Self.isShort($0) && $0?["state"] == "running"
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a camera whose process is started again has not made room`() async throws {
+            let bus = try await BusHarness(virtual: nil, configuration: Self.hub)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let session = try Self.create("cam0", rate: 30, client)
+            let lock = try client.call("device.lock", ["devices": "cam1"])["lock"] ?? .null
+            let light: JSONValue = [
+                "device": "cam1", "activeFormat": ["pixelFormat": "YUYV", "width": 640, "height": 480], "frameRate": 15,
+            ]
+            try client.call("device.configure", ["lock": lock, "changes": [light]])
+            try client.call("device.unlock", ["lock": lock])
+            // It reads on, or it would not subscribe again.
+            let reader = try FrameRecorder(bus, "cam1", "gray:64x0")
+            _ = try await reader.first { $0.isFrame }
+            /// - Parameter count: from the fourth on it takes two seconds at least until the next process.
+            func crash(_ count: Int64) async throws {
+                try client.call("fault.inject", ["device": "cam1", "fault": "crash"])
+                try await bus.wait(for: "state/device/cam1/") {
+                    $0?["worker"]?["state"] == "running" && $0?["worker"]?["restarts"]?.integer == count
+                }
+            }
+            for count in 1...3 {
+                try await crash(Int64(count))
+                try await bus.wait(for: "state/device/cam1/") { $0?["isStreaming"] == true }
+            }
+            try await Self.startShort(session, "cam0", bus, client)
+            try await crash(4)
+            #expect(Self.isShort(try client.call("session.get", ["session": session])["state"]))
+            reader.stop()
             try await bus.stop()
         }
     }
