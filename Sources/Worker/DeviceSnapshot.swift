@@ -85,8 +85,13 @@ struct CommittedConfiguration: Hashable, Sendable {
             frameDuration: setsRate ? now.configuration.frameDuration : frameDuration,
             controls: controls.filter { !names.contains($0.name) } + set)
         changed.words = words.merging(plan.words) { $1 }
-        changed.wish = wish
-        if setsRate { changed.wish = isStandIn ? wish ?? Wish(format: format, frameDuration: frameDuration) : nil }
+        if setsRate, isStandIn {
+            changed.wish = wish ?? Wish(format: format, frameDuration: frameDuration)
+        } else if plan.format == nil {
+            changed.wish = wish
+            // A rate alone is asked for in the format that was.
+            if setsRate { changed.wish?.frameDuration = changed.frameDuration }
+        }
         return changed
     }
 

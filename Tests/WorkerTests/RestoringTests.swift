@@ -79,6 +79,32 @@ struct RestoringTests {
         #expect(status["activeFormat"]?["width"] == 32)
     }
 
+    @Test("a rate that is asked for while a format stands in for another is put back with that other")
+    func rateOfStandIn() throws {
+        let worker = try worker(committed([], format: (32, 24))) { $0.idleCloseMilliseconds = 50 }
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        _ = try subscriber.next { $0.header["width"] == 32 }
+        let changes: [(JSONValue, Bool)] = [
+            (["device": "cam0", "activeFormat": "f0"], true), (["device": "cam0", "frameRate": 50], false),
+        ]
+        for (change, isStandIn) in changes {
+            let prepare = WorkerOrder.Action.prepare(
+                transaction: "t", change: change, path: "", mode: .exact, isStandIn: isStandIn)
+            for action in [prepare, .apply(transaction: "t"), .finish(transaction: "t")] {
+                _ = try worker.coordinator.order(action, fence: 1).get()
+            }
+        }
+        _ = try subscriber.next { $0.header["width"] == 64 }
+        try worker.coordinator.waitForStatus("slower") { $0["frameRate"] == 50 && $0["activeFormat"]?["width"] == 64 }
+        try subscriber.unsubscribe("frame/cam0/native/")
+        try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+        try subscriber.subscribe("frame/cam0/native/")
+        _ = try subscriber.next { $0.header["width"] == 32 }
+        try worker.coordinator.waitForStatus("as asked") {
+            $0["isStreaming"] == true && $0["frameRate"] == 50 && $0["committed"]?["activeFormat"]?["width"] == 32
+        }
+    }
+
     @Test("modes are put back before the values that they govern, whatever order they were committed in")
     func order() throws {
         bench.set { $0.meddled = ["gain_automatic": .boolean(true)] }
