@@ -22,6 +22,7 @@ extension SessionDesk {
     func makeStabilizationDesk(_ books: BookKeeper) -> StabilizationDesk {
         StabilizationDesk(
             loop, books, logger: logger, worker: { [fleet] in fleet.workers[$0] },
+            workerOf: { [fleet] in fleet.worker(of: $0) },
             isHeld: { [weak self] in self?.held($0) != nil },
             carryOut: { [weak self] change, device, lock, body in self?.carryOut(change, of: device, lock, then: body)
             },

@@ -11,6 +11,8 @@ final class StabilizationDesk {
     private let books: BookKeeper
     private let logger: Logger
     private let worker: (_ device: String) -> Worker?
+    /// Of a `uniqueID`: while something is under way the device may get another name.
+    private let workerOf: (_ uniqueID: String) -> Worker?
     /// Whether a client has locked the device.
     private let isHeld: (_ device: String) -> Bool
     private let carryOut: (_ change: JSONValue, _ device: String, Lock?, @escaping Responder) -> Void
@@ -26,6 +28,7 @@ final class StabilizationDesk {
 
     init(
         _ loop: Loop, _ books: BookKeeper, logger: Logger, worker: @escaping (_ device: String) -> Worker?,
+        workerOf: @escaping (_ uniqueID: String) -> Worker?,
         isHeld: @escaping (_ device: String) -> Bool,
         carryOut: @escaping (_ change: JSONValue, _ device: String, Lock?, @escaping Responder) -> Void,
         whenDone: @escaping (_ device: String, _ isOpen: Bool) -> Void
@@ -34,6 +37,7 @@ final class StabilizationDesk {
         self.books = books
         self.logger = logger
         self.worker = worker
+        self.workerOf = workerOf
         self.isHeld = isHeld
         self.carryOut = carryOut
         self.whenDone = whenDone
@@ -52,43 +56,52 @@ final class StabilizationDesk {
         guard let worker = ready(device, "standard", lock) else { return false }
         // One that was on before the sessions came is on when they have gone.
         guard worker.stabilization != "standard" else { return true }
-        mark(worker, true)
-        let uniqueID = worker.device.identity.uniqueID
-        busy.insert(uniqueID)
-        // On the disk before it is so: whoever comes after this process knows whom it is on for.
-        books.save { [weak self] _ in
-            self?.set("standard", device, lock) { [weak self] error in
-                guard let self else { return }
-                busy.remove(uniqueID)
-                if let error {
-                    mark(worker, false)
-                    failed(device, uniqueID, error)
-                }
-                done(device, isOpen: false)
+        let identity = worker.device.identity
+        mark(identity, true)
+        busy.insert(identity.uniqueID)
+        // On the disk before it is so: whoever comes after this process knows whom it is on for. Where nothing is kept at all, what is
+        // set isn't either.
+        books.save { [weak self] isKept in
+            guard let self else { return }
+            guard isKept || books.directory == nil else { return turnedOn(identity, Self.notWritten, mayPass: true) }
+            set("standard", identity, lock) { [weak self] error in
+                self?.turnedOn(identity, error, mayPass: error?.mayPass ?? false)
             }
         }
         return true
     }
 
+    private func turnedOn(_ identity: DeviceIdentity, _ error: BusError?, mayPass: Bool) {
+        busy.remove(identity.uniqueID)
+        if let error {
+            mark(identity, false)
+            failed(identity, error, mayPass: mayPass)
+        }
+        done(identity, isOpen: false)
+    }
+
+    private static let notWritten = BusError(
+        .internalError, "That it is on for sessions could not be written to the disk.")
+
     /// Turns it off if sessions had it turned on; what is in the way is waited for. It is not held against a client that has set the
     /// control itself.
     func turnOff(_ device: String, lock: Lock?) {
         guard isOwed(device), let worker = ready(device, "off", lock) else { return }
-        guard worker.stabilization != "off" else { return mark(worker, false) }
-        let uniqueID = worker.device.identity.uniqueID
-        busy.insert(uniqueID)
-        set("off", device, lock) { [weak self] error in
+        let identity = worker.device.identity
+        guard worker.stabilization != "off" else { return mark(identity, false) }
+        busy.insert(identity.uniqueID)
+        set("off", identity, lock) { [weak self] error in
             guard let self else { return }
-            busy.remove(uniqueID)
-            let staysOwed = error.map { self.failed(device, uniqueID, $0) } ?? false
-            if !staysOwed { mark(worker, false) }
-            done(device, isOpen: !staysOwed)
+            busy.remove(identity.uniqueID)
+            let staysOwed = error.map { self.failed(identity, $0, mayPass: $0.mayPass) } ?? false
+            if !staysOwed { mark(identity, false) }
+            done(identity, isOpen: !staysOwed)
         }
     }
 
     /// A client has set it meanwhile: it is as it is to be.
     func forget(_ device: String) {
-        if let worker = worker(device) { mark(worker, false) }
+        if let worker = worker(device) { mark(worker.device.identity, false) }
     }
 
     // Another who has locked the device decides; it is looked at again when that has ended.
@@ -101,7 +114,10 @@ final class StabilizationDesk {
         return worker
     }
 
-    private func set(_ word: String, _ device: String, _ lock: Lock?, _ body: @escaping (BusError?) -> Void) {
+    private func set(_ word: String, _ identity: DeviceIdentity, _ lock: Lock?, _ body: @escaping (BusError?) -> Void) {
+        guard let device = workerOf(identity.uniqueID)?.device.id else {
+            return body(BusError(.deviceNotFound, "The device has gone."))
+        }
         let change: JSONValue = [
             "device": .string(device), "controls": ["videoStabilizationMode": .string(word)],
         ]
@@ -112,24 +128,31 @@ final class StabilizationDesk {
 
     /// - Returns: whether it is tried again.
     @discardableResult
-    private func failed(_ device: String, _ uniqueID: String, _ error: BusError) -> Bool {
+    private func failed(_ identity: DeviceIdentity, _ error: BusError, mayPass: Bool) -> Bool {
+        let uniqueID = identity.uniqueID
         logger.notice(
-            "stabilization can't be set for sessions", metadata: ["device": "\(device)", "error": "\(error.message)"])
-        guard error.mayPass else { return false }
+            "stabilization can't be set for sessions",
+            metadata: [
+                "device": "\(workerOf(uniqueID)?.device.id ?? identity.localizedName)", "error": "\(error.message)",
+            ])
+        guard mayPass else { return false }
         retries[uniqueID] = loop.schedule(afterMilliseconds: Self.retryInterval) { [weak self] in
             self?.retries[uniqueID] = nil
-            self?.whenDone(device, true)
+            self?.tellDone(uniqueID, isOpen: true)
         }
         return true
     }
 
     // Not from within: it may be done before whoever asked for it goes on.
-    private func done(_ device: String, isOpen: Bool) {
-        loop.schedule(at: 0) { [weak self] in self?.whenDone(device, isOpen) }
+    private func done(_ identity: DeviceIdentity, isOpen: Bool) {
+        loop.schedule(at: 0) { [weak self] in self?.tellDone(identity.uniqueID, isOpen: isOpen) }
     }
 
-    private func mark(_ worker: Worker, _ isStabilized: Bool) {
-        let identity = worker.device.identity
+    private func tellDone(_ uniqueID: String, isOpen: Bool) {
+        if let worker = workerOf(uniqueID) { whenDone(worker.device.id, isOpen) }
+    }
+
+    private func mark(_ identity: DeviceIdentity, _ isStabilized: Bool) {
         guard (books.book[identity.uniqueID]?.isStabilized ?? false) != isStabilized else { return }
         books.change { book in
             book.update(identity.uniqueID, name: identity.localizedName, at: BookKeeper.now) {

@@ -1,5 +1,6 @@
 import BusProtocol
 import CameraBusTesting
+import Glibc
 import JSON
 import Testing
 
@@ -119,6 +120,31 @@ extension ProcessTests {
             try set(other, "videoStabilizationMode", "standard", lock: lock)
             try other.call("device.unlock", ["lock": lock ?? .null])
             #expect(try mode(client) == "standard")
+            try await bus.stop()
+        }
+
+        @Test func `it is not turned on before it can be written for whom, whatever the camera is called by then`()
+            async throws
+        {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            // The place where a new book is written is taken.
+            let place = "\(bus.directory.path)/state/devices.json.new"
+            try #require(mkdir(place, 0o700) == 0)
+            let session = try client.call("session.create", Self.create)["session"] ?? .null
+            try client.call("session.configure", ["session": session, "actions": Self.prefer("auto")])
+            try client.call("session.start", ["session": session])
+            try await eventually { bus.log.contains("stabilization can't be set for sessions") }
+            #expect(try mode(client) == "off")
+            #expect(try client.call("device.rename", ["device": "cam0", "name": "other"])["kept"] == false)
+            try #require(rmdir(place) == 0)
+            try await isActive(bus, "state/session/\(session.string ?? "")/", "standard")
+            // The next bus knows.
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try again.call("session.stop", ["session": session])
+            try await bus.wait(for: "state/device/other/") { $0?["controls"]?["videoStabilizationMode"] == "off" }
             try await bus.stop()
         }
 
