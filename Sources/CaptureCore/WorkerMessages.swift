@@ -37,7 +37,9 @@ public struct WorkerOrder: Hashable, Sendable {
         /// `by`: for whom, as ``ZoomRampOwner`` tells it; the worker only gives it back, for as long as the ramp runs.
         case rampZoom(ZoomWish, by: JSONValue = .null)
         /// Ends the zoom ramp that runs or waits to begin, if any, whatever else waits.
-        case cancelZoom
+        ///
+        /// `of`: only one that runs for them, as ``ZoomRampOwner`` tells it; null: whosever it is.
+        case cancelZoom(of: JSONValue = .null)
         /// Looks who uses the device. Answers {subscribers: [{uid, pid, name, renditions}], foreign: [{uid, pid, name}], complete}.
         case who
         /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
@@ -124,7 +126,9 @@ public struct WorkerOrder: Hashable, Sendable {
             case .factor(let factor): members["factor"] = .number(factor)
             case .value(let value): members["value"] = .number(value)
             }
-        case .cancelZoom: members["do"] = "cancelZoom"
+        case .cancelZoom(let owner):
+            members["do"] = "cancelZoom"
+            if !owner.isNull { members["of"] = owner }
         case .who: members["do"] = "who"
         case .plugged(let facts, let isNew):
             members["do"] = "plugged"
@@ -178,7 +182,7 @@ public struct WorkerOrder: Hashable, Sendable {
             } else {
                 return nil
             }
-        case ("cancelZoom", _): action = .cancelZoom
+        case ("cancelZoom", _): action = .cancelZoom(of: json["of"] ?? .null)
         case ("who", _): action = .who
         case ("plugged", _):
             guard let facts = json["camera"].flatMap(CameraFacts.init(json:)), let isNew = json["new"]?.bool else {

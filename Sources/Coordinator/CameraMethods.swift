@@ -98,7 +98,7 @@ extension Coordinator {
     /// Ends the zoom ramp that runs at a device if it is of who may not change it any more, or if another process has the device
     /// to itself by now.
     func judgeZoom(_ worker: Worker) {
-        guard let ramp = worker.status["zoomRamp"].flatMap(ZoomRampOwner.init(json:)) else {
+        guard let running = worker.status["zoomRamp"], let ramp = ZoomRampOwner(json: running) else {
             worker.endedZoom = nil
             return
         }
@@ -106,7 +106,8 @@ extension Coordinator {
         let isLocked = locks.table.lock(on: device).map(ramp.yields) ?? false
         guard ramp != worker.endedZoom, isLocked || isUnauthorized(ramp.holder, [device]) else { return }
         worker.endedZoom = ramp
-        worker.order(.cancelZoom) { [weak worker] result in
+        // Another's may have replaced it by now.
+        worker.order(.cancelZoom(of: running)) { [weak worker] result in
             if case .failure = result { worker?.endedZoom = nil }
         }
     }

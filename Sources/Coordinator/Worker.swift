@@ -96,7 +96,7 @@ final class Worker {
     private lazy var controls = SharedOrder { [weak self] in self?.order(.readControls, completion: $0) }
     private lazy var zoomEnds = SharedOrder { [weak self] completion in
         guard let self else { return }
-        order(.cancelZoom, fence: zoomFence, completion: completion)
+        order(.cancelZoom(), fence: zoomFence, completion: completion)
     }
     /// The highest under which zoom ramps were to be ended.
     private var zoomFence: UInt64 = 0

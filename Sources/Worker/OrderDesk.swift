@@ -432,6 +432,9 @@ final class OrderDesk {
     private func endZoom(_ order: WorkerOrder, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
         highestFence = max(highestFence, order.fence ?? 0)
         guard let zoom else { return finish(.success([:])) }
+        if case .cancelZoom(let owner) = order.action, !owner.isNull, owner != zoom.ramp {
+            return finish(.success([:]))
+        }
         zoom.end { finish(.success([:])) }
     }
 

@@ -325,7 +325,7 @@ struct OrderTests {
         try coordinator.send(.apply(transaction: "t"), fence: 1)
         try bench.wait(forCall: "set gain")
         let reads = try (0..<70).map { _ in try coordinator.send(.readControls) }
-        let cancels = try (0..<3).map { _ in try coordinator.send(.cancelZoom, fence: 1) }
+        let cancels = try (0..<3).map { _ in try coordinator.send(.cancelZoom(), fence: 1) }
         // When this one is refused, all before it have been taken, or refused.
         let overfull = try coordinator.send(.readControls)
         var answers: [(UInt64, Result<JSONValue, BusError>)] = []
@@ -362,7 +362,7 @@ struct OrderTests {
             try bench.wait(forCall: "set gain")
         }
         orders.append(try coordinator.send(Self.ramp, fence: 1))
-        orders.append(try coordinator.send(.cancelZoom, fence: 1))
+        orders.append(try coordinator.send(.cancelZoom(), fence: 1))
         var answered: [UInt64] = []
         _ = try coordinator.wait("the answers", seconds: 60) {
             if case .reply(let order, let result) = $0, (try? result.get()) != nil { answered.append(order) }
@@ -371,6 +371,26 @@ struct OrderTests {
         #expect(answered == orders)
         let status = try coordinator.waitForStatus("told") { $0["controls"]?["rampingVideoZoom"] != nil }
         #expect(status["controls"]?["rampingVideoZoom"] == false)
+    }
+
+    @Test("the end of somebody's zoom ramp leaves alone that of another who has replaced it")
+    func cancelZoomOfOne() throws {
+        let worker = try zooming()
+        let coordinator = try worker.coordinator
+        let owners: [JSONValue] = [["holder": ["pid": 1]], ["holder": ["pid": 2]]]
+        for owner in owners {
+            let ramp = WorkerOrder.Action.rampZoom(ZoomWish(target: .factor(4), rate: 0.01), by: owner)
+            _ = try coordinator.order(ramp, fence: 1).get()
+        }
+        let cancel = WorkerOrder(number: 1, fence: nil, action: .cancelZoom(of: owners[0]))
+        #expect(WorkerOrder(json: cancel.json) == cancel)
+        _ = try coordinator.order(cancel.action).get()
+        #expect(coordinator.status["zoomRamp"] == owners[1])
+        try coordinator.waitForStatus("ramping") { $0["controls"]?["rampingVideoZoom"] == true }
+        _ = try coordinator.order(.cancelZoom(of: owners[1])).get()
+        try coordinator.waitForStatus("at rest") {
+            $0["zoomRamp"] == .null && $0["controls"]?["rampingVideoZoom"] == false
+        }
     }
 
     /// A format that found no room on the bus is waited with longer and longer; another one is tried at once, and has no error yet.
