@@ -96,8 +96,11 @@ extension RuntimeDirectory {
     /// What outlives the coordinator: locks, fence counter.
     public var stateFile: String { "\(internalDirectory)/state.json" }
 
+    /// Has ``doorsFile`` and nothing else: who watches that is woken for nothing else.
+    public var doorsDirectory: String { "\(internalDirectory)/doors" }
+
     /// Who may see sets of frames.
-    public var doorsFile: String { "\(internalDirectory)/doors.json" }
+    public var doorsFile: String { "\(doorsDirectory)/doors.json" }
 
     /// What outlives the coordinator of clients' own devices.
     public var sourcesFile: String { "\(internalDirectory)/sources.json" }

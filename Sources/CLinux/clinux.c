@@ -31,11 +31,7 @@ int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 int clinux_inotify(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
 
-int clinux_inotify_add_written(int fd, const char *folder) {
-    return inotify_add_watch(fd, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_ONLYDIR);
-}
-
-int clinux_inotify_add_changed(int fd, const char *folder) {
+int clinux_inotify_add(int fd, const char *folder) {
     return inotify_add_watch(fd, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |
                                              IN_MOVE_SELF | IN_ONLYDIR);
 }

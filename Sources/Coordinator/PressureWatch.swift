@@ -27,7 +27,7 @@ final class PressureWatch {
     private let files: PressureFiles
     private var reader: BackgroundWork<PressureOrder, PressureReading>?
     private var triggers: [PressureTrigger] = []
-    private var folders: FolderWatch?
+    private var folders: FileWatch?
     private var monitor: DeviceMonitor?
     private var zones: [String] = []
     /// Searches for zones that were wanted, and those that were made.
@@ -95,13 +95,12 @@ final class PressureWatch {
     private func watchFolders() {
         guard !PressureTrigger.isKernels("\(files.root)/proc") else { return }
         let wanted = (sources.values.contains(.reading) ? [files.stallFolder] : []) + zones
-        guard !wanted.isEmpty, let watch = try? FolderWatch(wanted) else { return }
+        guard !wanted.isEmpty, let watch = try? FileWatch(folders: wanted) else { return }
         folders = watch
         for factor in PressureFiles.stallFactors where sources[factor] == .reading { sources[factor] = .trigger }
         if !zones.isEmpty { sources[.systemTemperature] = .trigger }
         loop.watch(.descriptor(watch.rawValue)) { [weak self, weak watch] in
-            watch?.drain()
-            self?.read()
+            if watch?.hasChanged() == true { self?.read() }
         }
     }
 

@@ -28,22 +28,3 @@ public final class PressureTrigger: Sendable {
         clinux_is_procfs(path) == 1
     }
 }
-
-/// Tells when files in some folders are written (`inotify(7)`).
-public final class FolderWatch: Sendable {
-    private let owner: FileDescriptor
-    public var rawValue: Int32 { owner.rawValue }
-
-    public init(_ folders: [String]) throws(SystemError) {
-        owner = FileDescriptor(owning: try check("inotify_init1") { clinux_inotify() })
-        for folder in folders {
-            try check("inotify_add_watch", folder) { clinux_inotify_add_written(owner.rawValue, folder) }
-        }
-    }
-
-    /// Makes it unreadable again until the next write.
-    public func drain() {
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        while read(rawValue, &buffer, buffer.count) > 0 {}
-    }
-}

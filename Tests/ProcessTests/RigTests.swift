@@ -8,6 +8,19 @@ import Testing
 extension ProcessTests {
     /// Named groups of devices.
     @Suite(.timeLimit(.minutes(5))) struct Rigs {
+        /// As a matcher does it.
+        @Test func `what is written of locks wakes nobody who watches who may see sets`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("rig.set", ["name": "desk", "devices": ["cam0", "cam1"]])
+            try await eventually { access(bus.directory.doorsFile, F_OK) == 0 }
+            let watch = try FileWatch(bus.directory.doorsFile)
+            try client.call("device.lock", ["devices": "cam0"])
+            var item = pollfd(fd: watch.rawValue, events: Int16(POLLIN), revents: 0)
+            #expect(poll(&item, 1, 0) == 0)
+            try await bus.stop()
+        }
+
         @Test func `a rig is locked and configured as one, or not at all`() async throws {
             let bus = try await BusHarness(virtual: 3)
             let client = try RawClient(path: bus.directory.commandSocket)

@@ -243,4 +243,20 @@ final class TemporaryFolder {
         #expect(watch.hasChanged())
         #expect(throws: SystemError.self) { try FileWatch("\(folder.path)/nothing/list") }
     }
+
+    @Test func `each change of any file in some folders is told`() throws {
+        let folders = [TemporaryFolder(), TemporaryFolder()]
+        let watch = try FileWatch(folders: folders.map(\.path))
+        #expect(!watch.hasChanged())
+        for folder in folders {
+            for name in ["one", "two"] {
+                try File.replace("\(folder.path)/\(name)", with: [1], mode: 0o600)
+                #expect(watch.hasChanged())
+                #expect(!watch.hasChanged())
+            }
+            File.remove("\(folder.path)/one")
+            #expect(watch.hasChanged())
+        }
+        #expect(throws: SystemError.self) { try FileWatch(folders: [folders[0].path, "\(folders[0].path)/nothing"]) }
+    }
 }

@@ -7,10 +7,9 @@
 
 int clinux_eventfd(void);
 
-// Tells of files in the folders that are added to it, once they have been written or put there.
+// Tells of files in the folders that are added to it, once they have been written, put there or taken away, and of the folders' end.
 int clinux_inotify(void);
-int clinux_inotify_add_written(int fd, const char *folder);
-int clinux_inotify_add_changed(int fd, const char *folder);
+int clinux_inotify_add(int fd, const char *folder);
 
 // Whether the file, or the folder, is on procfs: 1, 0, or -1 with errno.
 int clinux_is_procfs(const char *path);
