@@ -14,14 +14,18 @@ public final class Loop {
         let token: Token
         let source: PollSet.Source
         let handler: () -> Void
+        /// In the poll set; nil: not yet.
+        var index: Int?
     }
 
     // Unchecked access: see `PollSet`.
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
-    /// What is waited on, and whose it is; made anew only when watches came or went, since a turn must not allocate.
     @exclusivity(unchecked) private var pollSet: PollSet?
+    /// What is waited on, in the order in which it came, and by its index; made anew only when watches came or went, since a turn must
+    /// not allocate.
     @exclusivity(unchecked) private var turn: [Watch] = []
+    @exclusivity(unchecked) private var placed: [Watch?] = []
     @exclusivity(unchecked) private var isStale = true
     private var appointments = TimerQueue<() -> Void>()
     private var armed: Int64 = .max
@@ -59,8 +63,9 @@ public final class Loop {
     public func cancel(_ token: Token?) {
         guard let token else { return }
         if appointments.remove(number: token.number) { return }
-        if let index = watches.firstIndex(where: { $0.token == token }) {
-            watches.remove(at: index)
+        if let number = watches.firstIndex(where: { $0.token == token }) {
+            // At once, as its descriptor may be closed next.
+            if let index = watches.remove(at: number).index { pollSet?.remove(index) }
             isStale = true
         }
     }
@@ -72,11 +77,13 @@ public final class Loop {
             let pollSet = try waitingSet()
             try pollSet.wait()
             if let only = pollSet.onlyReady {
-                if only == 0 { keepAppointments() } else { call(turn[only - 1]) }
+                if let watch = placed[only] { call(watch) } else { keepAppointments() }
                 continue
             }
             if pollSet.isReady(0) { keepAppointments() }
-            for index in turn.indices where pollSet.isReady(index + 1) { call(turn[index]) }
+            for number in turn.indices {
+                if let index = turn[number].index, pollSet.isReady(index) { call(turn[number]) }
+            }
         }
     }
 
@@ -88,11 +95,21 @@ public final class Loop {
 
     private func waitingSet() throws(ZeroMQError) -> PollSet {
         if let pollSet, !isStale { return pollSet }
+        let pollSet: PollSet
+        if let known = self.pollSet {
+            pollSet = known
+        } else {
+            pollSet = try PollSet([.descriptor(timer.rawValue)])
+            self.pollSet = pollSet
+        }
+        for number in watches.indices where watches[number].index == nil {
+            watches[number].index = pollSet.add(watches[number].source)
+        }
         turn = watches
-        let made = try PollSet([.descriptor(timer.rawValue)] + turn.map(\.source))
-        pollSet = made
+        placed = Array(repeating: nil, count: pollSet.count)
+        for watch in turn { if let index = watch.index { placed[index] = watch } }
         isStale = false
-        return made
+        return pollSet
     }
 
     /// Makes ``run()`` return after the handler that calls this.

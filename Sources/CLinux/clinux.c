@@ -184,17 +184,20 @@ int clinux_unread_bytes(int socket) {
 
 int clinux_epoll(void) { return epoll_create1(EPOLL_CLOEXEC); }
 
-int clinux_epoll_add(int epoll, int fd, int input, int urgent, uint32_t number) {
+int clinux_epoll_set(int epoll, int fd, int input, int urgent, uint64_t number) {
     struct epoll_event event = { (input ? EPOLLIN : 0u) | (urgent ? EPOLLPRI : 0u), { .u64 = number } };
-    return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+    if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0) return 0;
+    return errno == EEXIST ? epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) : -1;
 }
 
-int clinux_epoll_wait(int epoll, uint32_t *numbers, uint32_t *bits, int count, int milliseconds) {
+int clinux_epoll_remove(int epoll, int fd) { return epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL); }
+
+int clinux_epoll_wait(int epoll, uint64_t *numbers, uint32_t *bits, int count, int milliseconds) {
     struct epoll_event events[16];
     const int ready = epoll_wait(epoll, events, count < 16 ? count : 16, milliseconds);
     for (int index = 0; index < ready; index++) {
         const uint32_t found = events[index].events;
-        numbers[index] = (uint32_t)events[index].data.u64;
+        numbers[index] = events[index].data.u64;
         bits[index] = (found & EPOLLIN ? clinux_epoll_input : 0u) | (found & EPOLLPRI ? clinux_epoll_urgent : 0u)
             | (found & (EPOLLERR | EPOLLHUP) ? clinux_epoll_broken : 0u);
     }

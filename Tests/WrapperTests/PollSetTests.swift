@@ -117,6 +117,93 @@ import ZeroMQ
         }
     }
 
+    @Test func `what is added is told, what is removed is not, and the others keep their indices`() throws {
+        let events = try (0..<4).map { _ in try EventDescriptor() }
+        let (one, other) = try Self.pair(try Context(), "inproc://added")
+        let set = try PollSet([.descriptor(events[0].rawValue), .descriptor(events[1].rawValue)])
+        for event in events { event.signal() }
+        try other.send([1])
+        try set.wait(timeout: 10_000)
+        #expect(set.isReady(0) && set.isReady(1))
+        set.remove(0)
+        #expect(!set.isReady(0))
+        try set.wait(timeout: 10_000)
+        #expect(set.onlyReady == 1)
+        let socket = set.add(.socket(one))
+        let third = set.add(.descriptor(events[2].rawValue))
+        #expect(Set([1, socket, third]).count == 3 && set.count == 3)
+        #expect(!set.isReady(socket) && !set.isReady(third))
+        var told = Set<Int>()
+        for _ in 0..<3 {
+            try set.wait(timeout: 10_000)
+            told.formUnion((0..<set.count).filter(set.isReady))
+        }
+        #expect(told == [1, socket, third])
+        set.remove(socket)
+        set.remove(1)
+        try set.wait(timeout: 10_000)
+        #expect(set.onlyReady == third)
+        set.remove(third)
+        set.remove(third)
+        try set.wait(timeout: 0)
+        #expect(set.onlyReady == nil)
+    }
+
+    @Test func `what waits beside another for the same descriptor goes on when that is removed`() throws {
+        let event = try EventDescriptor()
+        let set = try PollSet([.descriptor(event.rawValue), .urgent(event.rawValue)])
+        let again = set.add(.descriptor(event.rawValue))
+        event.signal()
+        set.remove(1)
+        try set.wait(timeout: 10_000)
+        #expect(set.onlyReady == again)
+        set.remove(again)
+        try set.wait(timeout: 10_000)
+        #expect(set.onlyReady == 0)
+        set.remove(0)
+        try set.wait(timeout: 0)
+        #expect(set.onlyReady == nil)
+    }
+
+    /// As when a child process has it still.
+    @Test func `what was closed before it was removed is not told, and not mixed up with what has its number`() throws {
+        var ends: [Int32] = [0, 0]
+        try #require(pipe(&ends) == 0)
+        let copy = dup(ends[0])
+        defer { for descriptor in [copy, ends[1]] { close(descriptor) } }
+        #expect(write(ends[1], "x", 1) == 1)
+        let set = try PollSet([.descriptor(ends[0])])
+        try set.wait(timeout: 10_000)
+        #expect(set.isReady(0))
+        close(ends[0])
+        set.remove(0)
+        let event = try EventDescriptor()
+        // Another file under the number.
+        try #require(dup2(event.rawValue, ends[0]) == ends[0])
+        defer { close(ends[0]) }
+        let index = set.add(.descriptor(ends[0]))
+        for _ in 0..<2 {
+            try set.wait(timeout: 0)
+            #expect(!set.isReady(index))
+        }
+        event.signal()
+        try set.wait(timeout: 10_000)
+        #expect(set.onlyReady == index)
+        event.drain()
+        try set.wait(timeout: 0)
+        #expect(set.onlyReady == nil)
+
+        // And where the one that was closed is removed after the other has come.
+        close(ends[0])
+        let next = try EventDescriptor()
+        try #require(dup2(next.rawValue, ends[0]) == ends[0])
+        let late = set.add(.descriptor(ends[0]))
+        set.remove(index)
+        next.signal()
+        try set.wait(timeout: 10_000)
+        #expect(set.onlyReady == late)
+    }
+
     @Test func `more sources than are told at a time all have their turn`() throws {
         let events = try (0..<40).map { _ in try EventDescriptor() }
         let set = try PollSet(events.map { .descriptor($0.rawValue) })

@@ -109,11 +109,14 @@ static inline void clinux_fence_full(void) { __atomic_thread_fence(__ATOMIC_SEQ_
 
 int clinux_epoll(void);
 
-// Waits on the descriptor from now on, for input or (urgent) for urgent data alone; errors always count. EPERM: it is a file
-// that can be read at any time.
-int clinux_epoll_add(int epoll, int fd, int input, int urgent, uint32_t number);
+// Waits on the descriptor from now on, for input or (urgent) for urgent data alone, whatever it was waited on for before; errors
+// always count. EPERM: it is a file that can be read at any time.
+int clinux_epoll_set(int epoll, int fd, int input, int urgent, uint64_t number);
 
-// Which of them are ready: the numbers that they were added with and, for each, clinux_epoll_* bits. Milliseconds, -1: no limit.
-int clinux_epoll_wait(int epoll, uint32_t *numbers, uint32_t *bits, int count, int milliseconds);
+// Waits on the descriptor no more.
+int clinux_epoll_remove(int epoll, int fd);
+
+// Which of them are ready: the numbers that they were set with and, for each, clinux_epoll_* bits. Milliseconds, -1: no limit.
+int clinux_epoll_wait(int epoll, uint64_t *numbers, uint32_t *bits, int count, int milliseconds);
 
 enum { clinux_epoll_input = 1, clinux_epoll_urgent = 2, clinux_epoll_broken = 4 };
