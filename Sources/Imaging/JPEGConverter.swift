@@ -26,9 +26,11 @@ final class JPEGConverter {
         var part: Part?
         var memory: PlanarMemory
         var scaler: PlanarScaler
-        var turner: PictureTurner?
-        var packer: PicturePacker
+        var finish: PictureFinish
     }
+
+    /// What planes go through last, as of the last picture that was made of planes.
+    var finish: PictureFinish? { stage?.finish }
 
     /// The middle of a picture that is zoomed.
     private struct Part: Hashable {
@@ -104,7 +106,7 @@ final class JPEGConverter {
         try judge(warning, jpeg)
         let whole = stage.memory.picture(.full)
         let picture = try stage.scaler.scale(stage.part.map { whole.part($0.rectangle) } ?? whole)
-        try stage.packer.pack(try stage.turner?.turn(picture) ?? picture, into: output)
+        try stage.finish.write(picture, into: output)
     }
 
     private func part(_ subsampling: ChromaSubsampling, _ zoom: Int) -> Part {
@@ -134,6 +136,7 @@ final class JPEGConverter {
             PicturePacker.chroma(for: request, source: chroma.map { orientation.turned($0) }, isScaled: isScaled),
             request)
         let unturned = wanted.map { orientation.turned($0) }
+        let known = finish
         let memory: PlanarMemory
         if let known = stage?.memory, stage?.subsampling == subsampling, known.y.width == decoded.width,
             known.y.height == decoded.height
@@ -147,8 +150,7 @@ final class JPEGConverter {
         let made = Stage(
             subsampling: subsampling, zoom: zoom, part: part, memory: memory,
             scaler: try PlanarScaler(from: taken, chroma: chroma, to: request.unturned, chroma: unturned),
-            turner: try PictureTurner(orientation, request.unturned, chroma: unturned),
-            packer: try PicturePacker(request, chroma: wanted, range: .full))
+            finish: try .make(request, chroma: wanted, range: .full, known: [known]))
         stage = made
         return made
     }

@@ -19,7 +19,7 @@ public final class PictureConverter {
     private var middle: (part: CropRectangle, way: Way)?
 
     private enum Way {
-        case planar(FrameUnpacker, PlanarScaler, PictureTurner?, PicturePacker)
+        case planar(FrameUnpacker, PlanarScaler, PictureFinish)
         /// RGB to RGB, in one go.
         case scaler(ScalerStage)
         /// The same, and then turned.
@@ -53,7 +53,10 @@ public final class PictureConverter {
         }
     }
 
-    private static func way(_ reader: FrameReader, _ request: PictureRequest) throws(ConversionError) -> Way {
+    /// - Parameter known: what planes went through last until now.
+    private static func way(
+        _ reader: FrameReader, _ request: PictureRequest, known: [PictureFinish?] = []
+    ) throws(ConversionError) -> Way {
         let isRGB = request.encoding == .bgr || request.encoding == .rgb
         let size = reader.dimensions
         // Chroma of half the width and height is still as fine as a picture of at most that size needs, and scaling it
@@ -84,8 +87,7 @@ public final class PictureConverter {
         let unturned = chroma.map { request.orientation.turned($0) }
         let scaler = try PlanarScaler(from: size, chroma: unpacker.chroma, to: wanted, chroma: unturned)
         return .planar(
-            unpacker, scaler, try PictureTurner(request.orientation, wanted, chroma: unturned),
-            try PicturePacker(request, chroma: chroma, range: unpacker.range))
+            unpacker, scaler, try .make(request, chroma: chroma, range: unpacker.range, known: known))
     }
 
     /// Makes the picture of one frame.
@@ -101,9 +103,8 @@ public final class PictureConverter {
     ) throws(ConversionError) -> Int {
         output.setCount(0)
         switch try way(zoom) {
-        case .planar(let unpacker, let scaler, let turner, let packer):
-            let picture = try scaler.scale(try unpacker.unpack(regions, bytesUsed))
-            try packer.pack(try turner?.turn(picture) ?? picture, into: output)
+        case .planar(let unpacker, let scaler, let finish):
+            try finish.write(try scaler.scale(try unpacker.unpack(regions, bytesUsed)), into: output)
         case .scaler(let stage):
             try output.reserve(outputLayout.totalBytes + 128)
             guard let base = output.room.baseAddress else { throw .failed("there is no room for the picture") }
@@ -127,10 +128,22 @@ public final class PictureConverter {
         if case .jpeg = whole { return whole }
         let part = CropRectangle(middleOf: reader.dimensions, zoom: zoom, block: reader.format.block)
         if let middle, middle.part == part { return middle.way }
+        let known = [finish, Self.finish(whole)]
         // Their memory is not needed at the same time.
         middle = nil
-        let way = try Self.way(reader.part(part), request)
+        let way = try Self.way(reader.part(part), request, known: known)
         middle = (part, way)
         return way
+    }
+
+    /// What planes go through last, as of the last frame; nil: nothing is made of planes.
+    var finish: PictureFinish? { Self.finish(middle?.way ?? whole) }
+
+    private static func finish(_ way: Way) -> PictureFinish? {
+        switch way {
+        case .planar(_, _, let finish): finish
+        case .jpeg(_, let converter): converter.finish
+        case .scaler, .turnedScaler: nil
+        }
     }
 }

@@ -117,6 +117,24 @@ private let encodings: [Rendition.Encoding] = [.jpeg, .bgr, .rgb, .gray, .yuyv, 
         }
     }
 
+    /// A ramp has a part of its own for each frame.
+    @Test(arguments: ["YUYV", "NV12", "BGR3", "MJPG"], [Rendition.Encoding.jpeg, .rgb, .i420])
+    func whatDoesNotDependOnItStays(_ format: String, _ encoding: Rendition.Encoding) throws {
+        let size = Dimensions(width: 128, height: 96)
+        let (bytes, layout) = try #require(try TestPicture(size: size).payload(format))
+        let memory = try GuardedMemory(bytes)
+        var request = PictureRequest(encoding: encoding, dimensions: Dimensions(width: 24, height: 32), quality: 95)
+        request.orientation = PictureOrientation(quarters: 1, isMirrored: false)
+        let converter = try PictureConverter(from: layout, to: request)
+        let output = PictureBuffer()
+        var used: [PictureFinish] = []
+        for zoom in [1100, 1200, 1300, 1450, 1300] {
+            _ = try memory.read { try converter.convert([$0], bytesUsed: [bytes.count], zoom: zoom, into: output) }
+            used.append(try #require(converter.finish))
+        }
+        #expect(used.allSatisfy { $0 === used[0] })
+    }
+
     @Test func oddSizesAndAbsurdFactors() throws {
         let size = Dimensions(width: 67, height: 51)
         for format in ["YUYV", "NV12", "YUV9", "BGR3", "RGGB", "MJPG"] {
