@@ -11,7 +11,15 @@ public final class BackgroundWork<Order: Sendable, Outcome: Sendable> {
         struct State {
             var order: Order?
             var outcome: Outcome?
+            /// What was ordered is the last.
             var isEnding = false
+            /// Nobody waits any more.
+            var isAbandoned = false
+        }
+
+        enum Next {
+            case order(Order)
+            case wait, end
         }
 
         let state = Mutex(State())
@@ -26,13 +34,23 @@ public final class BackgroundWork<Order: Sendable, Outcome: Sendable> {
 
         func run() {
             while true {
-                wanted.wait()
-                while let order = state.withLock({ $0.isEnding ? nil : $0.order.take() }) {
+                switch next() {
+                case .order(let order):
                     let outcome = work(order)
                     state.withLock { $0.outcome = outcome }
                     done.signal()
+                case .wait: wanted.wait()
+                case .end: return
                 }
-                if state.withLock({ $0.isEnding }) { return }
+            }
+        }
+
+        // In one look, so that no order comes between the last one and the end.
+        private func next() -> Next {
+            state.withLock { state in
+                if state.isAbandoned { return .end }
+                if let order = state.order.take() { return .order(order) }
+                return state.isEnding ? .end : .wait
             }
         }
     }
@@ -63,8 +81,21 @@ public final class BackgroundWork<Order: Sendable, Outcome: Sendable> {
     // Nobody waits for what is being done: it may never end. The thread does, when that has.
     deinit {
         loop.cancel(token)
+        exchange.state.withLock { $0.isAbandoned = true }
+        exchange.wanted.signal()
+    }
+
+    /// Waits until what was ordered is done. Nothing is begun any more.
+    ///
+    /// - Returns: what came of it last, unless that was told.
+    public func end() -> Outcome? {
+        guard let token else { return nil }
+        loop.cancel(token)
+        self.token = nil
         exchange.state.withLock { $0.isEnding = true }
         exchange.wanted.signal()
+        thread.join()
+        return exchange.state.withLock { $0.outcome.take() }
     }
 
     /// Has that done next.

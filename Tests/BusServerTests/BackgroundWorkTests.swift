@@ -47,6 +47,33 @@ import Testing
         #expect(work.done.withLock { $0 } == [1, 6])
     }
 
+    @Test func `at the end it is waited until what was ordered last is done`() throws {
+        let (loop, work) = (try Loop(), Work())
+        let background = try BackgroundWork<Int, Int>(loop, name: "test", work: work.run) { _ in
+            Issue.record("The loop does not run.")
+        }
+        background.start(1)
+        work.begun.wait()
+        background.start(2)
+        background.start(3)
+        for _ in 1...2 { work.mayEnd.signal() }
+        #expect(background.end() == 30)
+        #expect(work.done.withLock { $0 } == [1, 3])
+        background.start(4)
+        #expect(background.end() == nil)
+        #expect(work.done.withLock { $0.count } == 2)
+    }
+
+    @Test func `no order is lost between the work before it and the end`() throws {
+        let loop = try Loop()
+        for _ in 0..<500 {
+            let background = try BackgroundWork<Int, Int>(loop, name: "test", work: { $0 }, then: { _ in })
+            background.start(1)
+            background.start(2)
+            #expect(background.end() == 2)
+        }
+    }
+
     @Test func `nobody waits for work that does not end`() throws {
         let (loop, work) = (try Loop(), Work())
         var background: BackgroundWork<Int, Int>? = try BackgroundWork(loop, name: "test", work: work.run) { _ in
