@@ -79,7 +79,8 @@ extension ProcessTests.Permission {
         try await allow(bus, Self.user)
         // Its memory is mapped still, when its connection has ended.
         let script = """
-            import array, json, mmap, os, socket, struct, sys, time
+            import array, mmap, os, signal, socket, struct, sys
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             connection.connect(sys.argv[1] + "/media/cam0.ring")
             connection.send(b'{}')
@@ -88,19 +89,26 @@ extension ProcessTests.Permission {
             memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size, prot=mmap.PROT_READ)
             connection.close()
             print("mapped", flush=True)
-            while True:
+            while signal.sigwait({signal.SIGUSR1}):
                 count, newest, closed = struct.unpack_from("<III", memory, 384)
                 print("count", count, closed, flush=True)
-                time.sleep(0.02)
             """
         let witness = try FrameReader(bus, "cam0", Self.witnessed)
         let stranger = try bus.start(OtherUser.python, ["-c", script, bus.directory.path], as: Self.user)
-        try await eventually { lines(stranger, "count").count > 3 }
+        try await eventually { lines(stranger, "mapped").count == 1 }
+        /// What it sees now.
+        func look() async throws -> Substring? {
+            let before = lines(stranger, "count").count
+            stranger.process.send(SIGUSR1)
+            try await eventually { lines(stranger, "count").count > before }
+            return lines(stranger, "count").last
+        }
+        #expect(try await look()?.hasSuffix(" 0") == true)
         try await deny(bus, Self.user)
-        try await eventually { lines(stranger, "count").last?.hasSuffix(" 0") == false }
-        let last = lines(stranger, "count").last
+        try await eventually { try await look()?.hasSuffix(" 0") == false }
+        let last = try await look()
         try read(witness, 10)
-        #expect(lines(stranger, "count").last == last)
+        #expect(try await look() == last)
         try await bus.stop()
     }
 

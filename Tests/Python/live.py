@@ -102,6 +102,12 @@ class LiveTestCase(unittest.TestCase):
             self.skipTest("the bus has no two virtual cameras")
         self.first, self.second = self.cameras[:2]
 
+    def streaming(self, device: str) -> None:
+        """Waits until it is. A subscription is in force before its stream is: what is sent until then is for nobody."""
+        topic = f"state/device/{device}/"
+        with self.client.mirror(topic) as mirror:
+            mirror.wait(lambda state: state[topic]["isStreaming"], TIMEOUT)
+
     def environment(self) -> dict[str, str]:
         package = str(ROOT / "Protocol" / "python")
         return {**os.environ, "PYTHONPATH": f"{package}:{os.environ.get('PYTHONPATH', '')}"}

@@ -17,12 +17,6 @@ class Sources(LiveTestCase):
     def gone(self, device: str) -> bool:
         return device not in [one.id for one in self.client.devices()]
 
-    def streaming(self, device: str) -> None:
-        """A subscription is in force before its stream is: what is sent until then is for nobody."""
-        deadline = time.monotonic() + TIMEOUT
-        while not self.client.device(device).isStreaming:
-            self.assertLess(time.monotonic(), deadline)
-
     def test_frames_are_what_was_sent_and_when(self) -> None:
         with self.client.create_source("A test", 64, 48, "gray", fps=25) as source:
             self.assertEqual((source.device, source.uniqueID, source.frame_bytes), ("a-test", "client-A-test", 64 * 48))
@@ -75,8 +69,9 @@ class Sources(LiveTestCase):
             async with AsyncClient(RUNTIME_DIR) as client:
                 async with client.create_source("later", 8, 8, "gray") as source:
                     async with client.frames(source.device, limit=1) as frames:
-                        while not (await client.device(source.device)).isStreaming:
-                            pass
+                        topic = f"state/device/{source.device}/"
+                        async with client.mirror(topic) as mirror:
+                            await mirror.wait(lambda state: state[topic]["isStreaming"], TIMEOUT)
                         self.assertTrue(await source.send(bytes(range(64))))
                         async for frame in frames:
                             self.assertEqual(bytes(frame.payload), bytes(range(64)))

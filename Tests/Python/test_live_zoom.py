@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import camerabus
-from live import LiveTestCase, TIMEOUT
+from live import LiveTestCase
 
 #: Columns of eight pixels, each brighter than the one before.
 PICTURE = bytes(x // 8 * 30 for x in range(64)) * 48
@@ -20,10 +18,7 @@ class DigitalZoom(LiveTestCase):
         ):
             controls = self.client.camera_controls(source.device)
             self.assertEqual((controls["videoZoomFactor"].sources, controls["videoZoomFactor"].maximum), (("digital_zoom",), 3))
-            deadline = time.monotonic() + TIMEOUT
-            while not self.client.device(source.device).isStreaming:
-                self.assertLess(time.monotonic(), deadline)
-                time.sleep(0.05)
+            self.streaming(source.device)
             for factor, left, right in ((1, 0, 210), (2, 60, 150), (1, 0, 210)):
                 self.client.set(source.device, videoZoomFactor=factor)
                 self.assertTrue(source.send(PICTURE))
