@@ -6,11 +6,9 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// A device's worker process as the coordinator sees it: started, watched, given orders, started again.
+/// A device's worker as the coordinator sees it: what it says, and what it is told.
 final class Worker {
-    enum State: String {
-        case starting, running, restarting, stopped
-    }
+    typealias State = WorkerProcess.State
 
     /// How a worker is started; the same for all but the device.
     struct Launch {
@@ -56,8 +54,6 @@ final class Worker {
     /// Told of what happens to the device.
     var onEvent: ((_ event: String, _ members: [String: JSONValue]) -> Void)?
 
-    private(set) var state = State.starting
-    private(set) var restarts = 0
     /// {formats, controls} as last described; nil before.
     private(set) var description: JSONValue? {
         didSet {
@@ -75,22 +71,13 @@ final class Worker {
     /// What was last committed, to be put back into a new process.
     private(set) var committed: JSONValue?
 
-    /// It has been started at least once.
-    private(set) var hasBegun = false
-    private var child: ChildProcess?
-    private var childToken: Loop.Token?
-    /// The process that said hello: our child, or one that outlived an earlier coordinator.
-    private var process: ProcessDescriptor?
-    private var processToken: Loop.Token?
-    /// A process that a coordinator before this one started: it has the device's lock file, and has said nothing yet.
-    private var leftover: ProcessDescriptor?
-    private var leftoverToken: Loop.Token?
     private var connection: [UInt8]?
     /// The number that the worker gave the connection.
     private var link: UInt64 = 0
-    private var policy = RestartPolicy()
-    private var restartTimer: Loop.Token?
-    private var silenceTimer: Loop.Token?
+    private lazy var process = WorkerProcess(
+        loop, program: launch.program, lockPath: launch.runtimeDirectory.deviceLock(device.id), logger: logger,
+        arguments: { [weak self] in self?.arguments ?? [] }, onEnd: { [weak self] in self?.ended() },
+        onChange: { [weak self] in if let self { onChange(self) } })
     private var orders: [UInt64: Order] = [:]
     private lazy var readers = ReadyQueue(loop)
     private lazy var controls = SharedOrder { [weak self] in self?.order(.readControls, completion: $0) }
@@ -103,24 +90,10 @@ final class Worker {
     private lazy var users = SharedOrder { [weak self] in self?.order(.who, completion: $0) }
     private var lastOrder: UInt64 = 0
 
-    /// A worker that has said nothing for so long hangs, and is killed. A driver may hold its device thread for 10 s, but never its loop.
-    private static let silenceLimit: Int64 = 10_000
-    /// One that has just been started has to be loaded first, which a machine under load, or an emulated one, takes its time for:
-    /// killed, it would be started again, and take as long.
-    private static let startLimit: Int64 = 30_000
-    /// One that seems silent is listened for so many times more, with so many milliseconds in between. Where it was this process that
-    /// stood still, or was held up by others' reports, what the worker has said meanwhile is still on its way through libzmq's threads;
-    /// sockets have their turn between any two of these, however long that takes.
-    private static let hearings = 5
-    private static let hearing: Int64 = 300
     /// Orders that may wait at the same time.
     private static let maximumOrders = 256
-    /// When the owner of a lock file that names nobody is looked for again, milliseconds.
-    private static let ownerInterval: Int64 = 200
     /// Bytes of an argument (MAX_ARG_STRLEN is 131072).
     private static let maximumArgument = 100_000
-    /// The exit status of a worker that finds the device's lock file taken (`EX_TEMPFAIL`).
-    private static let deviceTaken: Int32 = 75
 
     /// - Parameters:
     ///   - committed: what is to be put back at the device, as an earlier worker told it.
@@ -167,58 +140,18 @@ final class Worker {
     /// Whether the device can be used, as far as coordinator and worker know.
     var isConnected: Bool { device.isPlugged && status["error"]?["reason"]?.string != "deviceDisconnected" }
 
-    var pid: Int32? { process?.pid ?? child?.process.pid }
+    var state: State { process.state }
+    var restarts: Int { process.restarts }
+    var pid: Int32? { process.pid }
+    /// It has been started at least once.
+    var hasBegun: Bool { process.hasBegun }
     var isRunning: Bool { state == .running }
     var isStopped: Bool { state == .stopped }
-    var isGone: Bool { child == nil && process == nil && leftover == nil }
+    var isGone: Bool { process.isGone }
 
     // MARK: The process
 
-    func start() {
-        restartTimer = nil
-        hasBegun = true
-        guard state != .stopped, isGone else { return }
-        switch LockFile.holder(of: launch.runtimeDirectory.deviceLock(device.id)) {
-        case .nobody: spawn()
-        case .somebody(let owner): expect(owner)
-        }
-        onChange(self)
-    }
-
-    // The worker of a coordinator before this one says hello in a moment, or ends, or hangs and is killed for its silence. One of
-    // ours beside it could only end at once.
-    private func expect(_ owner: ProcessDescriptor?) {
-        guard let owner else {
-            restartTimer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }
-            return
-        }
-        logger.debug("a worker is expected", metadata: [LogKeys.workerPID: "\(owner.pid)"])
-        leftover = owner
-        leftoverToken = loop.watch(.descriptor(owner.rawValue)) { [weak self] in
-            guard let self else { return }
-            forgetLeftover()
-            if state == .stopped { onChange(self) } else { start() }
-        }
-        watchForSilence()
-    }
-
-    private func forgetLeftover() {
-        loop.cancel(leftoverToken)
-        (leftover, leftoverToken) = (nil, nil)
-    }
-
-    private func spawn() {
-        do {
-            let child = try ChildProcess(program: launch.program, arguments: arguments, keepsDescriptors: false)
-            self.child = child
-            childToken = loop.watch(.descriptor(child.process.rawValue)) { [weak self] in self?.childEnded() }
-            logger.debug("worker started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
-            watchForSilence(Self.startLimit)
-        } catch {
-            logger.error("worker can't be started", metadata: ["error": "\(error)"])
-            startAgain()
-        }
-    }
+    func start() { process.start() }
 
     // A client sends frames when it has some.
     private var silenceLimitMilliseconds: Int {
@@ -258,41 +191,11 @@ final class Worker {
         return arguments
     }
 
-    private func childEnded() {
-        guard let child, let ending = child.reap() else { return }
-        loop.cancel(childToken)
-        childToken = nil
-        self.child = nil
-        let isKnown = process.map { $0.pid != child.process.pid } ?? false
-        if ending == .exited(Self.deviceTaken), state != .stopped {
-            // Another one was quicker: the device has its worker, and nothing was lost.
-            logger.debug("the device has another worker", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
-            if !isKnown {
-                loop.cancel(restartTimer)
-                restartTimer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }
-            }
-            return onChange(self)
-        }
-        if state != .stopped {
-            logger.warning(
-                "worker ended", metadata: [LogKeys.workerPID: "\(child.process.pid)", "ending": "\(ending)"])
-        }
-        // Another process serves the device: this child found it taken, and nothing was lost.
-        if !isKnown { processEnded() }
-    }
-
-    private func processEnded() {
-        loop.cancel(processToken)
-        processToken = nil
-        process = nil
+    private func ended() {
         connection = nil
         mediaPath = nil
-        loop.cancel(silenceTimer)
-        silenceTimer = nil
         failOrders()
         forgetPresence()
-        if state != .stopped { startAgain() }
-        onChange(self)
     }
 
     private func failOrders() {
@@ -313,13 +216,6 @@ final class Worker {
         }
     }
 
-    private func startAgain() {
-        state = .restarting
-        restarts += 1
-        let now = MonotonicClock.now()
-        restartTimer = loop.schedule(at: policy.restart(at: now)) { [weak self] in self?.start() }
-    }
-
     private var unanswered: BusError {
         BusError(
             .workerCrashed, "The worker of \(device.id) did not answer in time; what was asked may still be done.",
@@ -334,66 +230,25 @@ final class Worker {
 
     /// Ends the worker in order: it is told to, and killed at the deadline (monotonic).
     func stop(by deadline: Int64) {
-        state = .stopped
-        loop.cancel(restartTimer)
-        loop.cancel(silenceTimer)
+        process.stop(by: deadline)
         for order in orders.values { loop.cancel(order.timer) }
         let unanswered = orders.values
         orders = [:]
         for order in unanswered {
             order.completion(.failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
         }
-        for process in [process, child?.process, leftover] { process?.send(15) }
-        loop.schedule(at: deadline) { [weak self] in
-            guard let self else { return }
-            for process in [process, child?.process, leftover] { process?.send(9) }
-        }
-    }
-
-    // A hang of the worker's own loop shows as silence; a signal that can't be ignored ends it.
-    private func watchForSilence(_ limit: Int64 = silenceLimit) {
-        loop.cancel(silenceTimer)
-        silenceTimer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.hear(Self.hearings) }
-    }
-
-    private func hear(_ left: Int) {
-        guard left == 0 else {
-            silenceTimer = loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hear(left - 1) }
-            return
-        }
-        logger.error("worker is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
-        for process in [process, child?.process, leftover] { process?.send(9) }
     }
 
     // MARK: What it says
 
     /// A process that holds the device's lock file says hello: it is the worker, whoever started it.
     func greeted(by pid: Int32, connection: [UInt8], mediaPath: String, link: UInt64) {
-        var greeting: ProcessDescriptor?
-        if process?.pid != pid {
-            // It may have ended since: then it is not the worker any more, and whoever is to start the next one does.
-            guard let opened = try? ProcessDescriptor(pid: pid) else { return }
-            greeting = opened
-        }
-        forgetLeftover()
-        loop.cancel(restartTimer)
-        restartTimer = nil
+        guard process.greeted(by: pid) else { return }
         // What was asked over an earlier connection is not answered any more.
         if self.connection != nil { failOrders() }
-        if let greeting {
-            loop.cancel(processToken)
-            process = greeting
-            // Our own child is watched, and reaped, as such.
-            if child?.process.pid != pid {
-                processToken = loop.watch(.descriptor(greeting.rawValue)) { [weak self] in self?.processEnded() }
-            }
-        }
         self.connection = connection
         self.link = link
         self.mediaPath = mediaPath
-        policy.started(at: MonotonicClock.now())
-        if state != .stopped { state = .running }
-        watchForSilence()
         onHello(self)
         // It may have been started, or left over, before the device went elsewhere.
         tellPlugged(isNew: false)
@@ -403,7 +258,7 @@ final class Worker {
     func isConnection(_ connection: [UInt8]) -> Bool { self.connection == connection }
 
     func received(_ report: WorkerReport) {
-        if state == .running { watchForSilence() }
+        process.heard()
         switch report {
         case .hello: break
         case .description(let value):
