@@ -19,7 +19,8 @@ final class FrameMeter {
     /// Made when the stream's first frame is to be measured.
     private var way: Way?
 
-    /// Told once for each time that it was asked: 0 (black) to 255; nil: frames like these can't be measured.
+    /// Told once for each time that it was asked, as soon as there is a frame that is not damaged: 0 (black) to 255; nil: frames like
+    /// these can't be measured.
     var onLuma: ((Double?) -> Void)?
 
     init(_ pool: RenditionPool) { self.pool = pool }
@@ -74,16 +75,21 @@ final class FrameMeter {
     /// - Returns: whether that work was for here.
     func finished(_ work: RenditionWork, of run: StreamRun?) -> Bool {
         guard case .converted(let own, let meter)? = way, own === work else { return false }
-        var luma: Double?
-        if let converting, case .made = work.outcome {
-            luma = meter.mean(of: converting, in: [work.picture], bytesUsed: [work.picture.count])
-        }
-        let isAwaited = converting != nil
+        let region = converting
         converting = nil
+        var luma: Double?
+        var isDamaged = false
+        switch work.outcome {
+        case .made:
+            luma = region.flatMap { meter.mean(of: $0, in: [work.picture], bytesUsed: [work.picture.count]) }
+        case .failed: isDamaged = true
+        }
         let job = work.job
         work.finish()
         if let job { run?.release(job) }
-        if isAwaited { onLuma?(luma) }
+        guard let region else { return true }
+        // One damaged picture says nothing of the next.
+        if isDamaged { wanted = (region, 0) } else { onLuma?(luma) }
         return true
     }
 

@@ -170,6 +170,19 @@ struct ExposureTests {
         try worker.stop()
     }
 
+    @Test("a picture that is torn in its middle is not metered, and ends nothing")
+    func torn() throws {
+        let worker = try worker([])
+        let dark = try Self.jpeg(luma: 20)
+        // It begins and ends as it should, and can't be decoded.
+        let torn = Array(dark.dropLast(22) + dark.suffix(2))
+        bench.set { $0.pictures = [torn, torn, torn, dark] }
+        try set(worker, point(0.9, "autoExpose"))
+        try worker.coordinator.waitForStatus("locked") { $0["controls"]?["exposureMode"] == "locked" }
+        #expect(bench.now.set["exposure_time_absolute"] == .integer(100) && bench.now.set["gain"] == .integer(10))
+        try worker.stop()
+    }
+
     @Test("a driver that refuses ends it, and frames that don't come do not keep it for ever")
     func refused() throws {
         let worker = try worker()
