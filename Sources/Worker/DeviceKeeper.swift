@@ -32,8 +32,8 @@ final class DeviceKeeper {
     /// nil: nothing was ever set by order.
     var committed: CommittedConfiguration?
 
-    /// The control that a zoom ramp moves now.
-    var rampingZoom: String?
+    /// The zoom ramp that runs now.
+    var rampingZoom: RampingZoom?
     /// What `zoomValue` spans at most.
     let zoomLimit: Double
     /// How the exposure is metered, where it can be.
@@ -180,11 +180,11 @@ final class DeviceKeeper {
     func defend() throws(SourceError) {
         guard isOpen, isLocked, committed != nil else { return }
         var spared = defence.exhausted(at: MonotonicClock.now())
-        if let rampingZoom { spared.insert(rampingZoom) }
+        if let rampingZoom { spared.insert(rampingZoom.control) }
         spared.formUnion(drivenControls)
         let attempted = try restore(.controls, sparing: spared)
         // On its way to what was committed.
-        for name in drivenControls.union(rampingZoom.map { [$0] } ?? []) {
+        for name in drivenControls.union(rampingZoom.map { [$0.control] } ?? []) {
             forget { $0.path == NotRestored.path(ofControl: name) }
         }
         defence.count(attempted, at: MonotonicClock.now())

@@ -12,6 +12,16 @@ struct ZoomCourse: Hashable, Sendable {
     var pace: Int64
     /// Of the change that it is.
     var generation: UInt64
+
+    var ramping: RampingZoom { RampingZoom(control: map.control.name, generation: generation) }
+}
+
+/// The zoom ramp that a device goes through.
+struct RampingZoom: Hashable, Sendable {
+    /// The control that it moves.
+    var control: String
+    /// Of the change that it is: another one may begin while what ends this one is on its way.
+    var generation: UInt64
 }
 
 /// The control that a ramp moves, and its units.
@@ -50,8 +60,8 @@ extension DeviceKeeper {
                 ])
         }
         let scale = ZoomScale(control: control)
-        rampingZoom = control.name
         generation += 1
+        rampingZoom = RampingZoom(control: control.name, generation: generation)
         commitZoom(control.name, .integer(scale.value(to)), now)
         do throws(BusError) {
             try readForZoom()
@@ -67,18 +77,21 @@ extension DeviceKeeper {
             pace: min(max(pace, 4_000_000), 100_000_000), generation: generation)
     }
 
-    /// One step of the ramp that runs.
-    func stepZoom(_ name: String, to value: Int64) throws(SourceError) {
-        guard rampingZoom == name else { return }
-        try source.setControl(name, to: .integer(value))
+    /// One step of a ramp.
+    ///
+    /// - Returns: false: it runs no more, and nothing is done.
+    func stepZoom(_ ramp: RampingZoom, to value: Int64) throws(SourceError) -> Bool {
+        guard rampingZoom == ramp else { return false }
+        try source.setControl(ramp.control, to: .integer(value))
+        return true
     }
 
-    /// The ramp is over: what is committed is where the zoom is now.
-    func endZoom() {
-        guard let name = rampingZoom else { return }
+    /// The ramp is over: what is committed is where the zoom is now. Harmless when it runs no more.
+    func endZoom(_ ramp: RampingZoom) {
+        guard rampingZoom == ramp else { return }
         rampingZoom = nil
-        guard let now = try? read(), let value = now.configuration.controls[name] else { return }
-        commitZoom(name, value, now)
+        guard let now = try? read(), let value = now.configuration.controls[ramp.control] else { return }
+        commitZoom(ramp.control, value, now)
     }
 
     private func commitZoom(_ name: String, _ value: ControlValue, _ now: DeviceSnapshot) {

@@ -38,16 +38,16 @@ final class ZoomDriver {
 
     /// Leaves the factor where it is, and calls the body when that is known. Harmless when none runs.
     func end(then body: @escaping () -> Void = {}) {
-        guard let name = course?.map.control.name else { return body() }
+        guard let ramp = course?.ramping else { return body() }
         course = nil
         loop.cancel(timer)
         timer = nil
         thread.perform { keeper in
-            keeper.endZoom()
+            keeper.endZoom(ramp)
             return keeper.report()
         } then: { [weak self] (result: Result<DeviceKeeper.Report, Never>) in
             guard let self else { return }
-            director.zoomEnded(result.get(), name)
+            director.zoomEnded(result.get(), ramp.control)
             if course == nil { director.keepOpen(false) }
             body()
         }
@@ -63,22 +63,26 @@ final class ZoomDriver {
         // A driver that takes longer for a step than a frame lasts is asked again when it has answered.
         guard !isStepping, isLast || value != setValue else { return wait(now) }
         isStepping = true
-        let name = course.map.control.name
+        let ramp = course.ramping
         thread.perform { keeper throws(SourceError) in
-            try keeper.stepZoom(name, to: value)
+            try keeper.stepZoom(ramp, to: value)
         } then: { [weak self] result in
             self?.stepped(course, value, isLast, result.mapError { $0 as any Error })
         }
     }
 
-    private func stepped(_ course: ZoomCourse, _ value: Int64, _ isLast: Bool, _ result: Result<Void, any Error>) {
+    private func stepped(_ course: ZoomCourse, _ value: Int64, _ isLast: Bool, _ result: Result<Bool, any Error>) {
         isStepping = false
         // Another may have begun meanwhile.
         guard self.course == course else {
             if self.course != nil { step() }
             return
         }
-        if case .failure(let error) = result {
+        switch result {
+        case .success(true): break
+        // The device was opened anew since.
+        case .success(false): return end()
+        case .failure(let error):
             logger.warning("a zoom ramp ends before its time", metadata: ["error": "\(error)"])
             return end()
         }
