@@ -107,7 +107,9 @@ final class DeviceFleet {
             }
         }
         onRename?(renamed.map { ($0.old.device.id, $0.device.id) })
-        for (old, _) in renamed { remove(old.device.id, old) }
+        // An id that another device takes is not gone, nor is what that one brings along.
+        let taken = Set(renamed.map(\.device.id))
+        for (old, _) in renamed { remove(old.device.id, old, isTaken: taken.contains(old.device.id)) }
         for (old, device) in renamed { add(device, former: old) }
         for (id, device) in wanted where workers[id] == nil { add(device) }
         if isComplete { isSettled = true }
@@ -163,12 +165,12 @@ final class DeviceFleet {
         if !worker.hasBegun, !isTaken { worker.start() }
     }
 
-    private func remove(_ id: String, _ worker: Worker) {
+    private func remove(_ id: String, _ worker: Worker, isTaken: Bool = false) {
         workers[id] = nil
         leaving.append(worker)
         worker.stop(by: MonotonicClock.now() + 3_000_000_000)
         if worker.isGone { ended(worker) }
-        onChange?(id, nil)
+        if !isTaken { onChange?(id, nil) }
     }
 
     private func ended(_ worker: Worker) {

@@ -54,6 +54,35 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `devices that exchange their names keep their locks`() async throws {
+            func configuration(left: Int) -> String {
+                """
+                [devices]
+                virtual = 2
+                hardware = false
+                [aliases]
+                left = "virtual-\(left)"
+                right = "virtual-\(1 - left)"
+                """
+            }
+            let bus = try await BusHarness(virtual: nil, configuration: configuration(left: 0))
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let left = try client.call("device.lock", ["devices": "left"])
+            let right = try client.call("device.lock", ["devices": "right"])
+            try bus.write(configuration(left: 1), to: "camerabus.toml")
+            kill(bus.pid, SIGHUP)
+            try await eventually {
+                try client.call("device.get", ["device": "left"])["device"]?["uniqueID"] == "virtual-1"
+            }
+            for (lock, name) in [(left, "right"), (right, "left")] {
+                let device = try client.call("device.get", ["device": .string(name)])["device"]
+                #expect(device?["lock"]?["fence"] == lock["fence"], "\(name)")
+                let change: JSONValue = ["device": .string(name), "controls": ["brightness": 17]]
+                try client.call("device.configure", ["lock": lock["lock"] ?? .null, "changes": [change]])
+            }
+            try await bus.stop()
+        }
+
         @Test func `names that are none, or another device's, or the configuration's are refused`() async throws {
             let bus = try await BusHarness(
                 virtual: nil,
