@@ -257,6 +257,11 @@ public final class Coordinator {
         books.onProblems = { [weak self] in self?.tellProblems() }
         connectPermission()
         connectPressure()
+        // Devices and rigs have sockets of one kind, each by its name.
+        fleet.isMatcher = { [weak self] in self?.matchers.hasProcess($0) ?? false }
+        fleet.onFree = { [weak self] in self?.matchers.startWaiting() }
+        matchers.isWorker = { [weak self] in self?.fleet.hasProcess($0) ?? false }
+        matchers.onFree = { [weak self] in self?.fleet.startWaiting() }
         rigs.setConfigured(configuration.rigs)
         rigs.onChange = { [weak self] names in
             guard let self, !isStopping else { return }

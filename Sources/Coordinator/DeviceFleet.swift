@@ -30,6 +30,10 @@ final class DeviceFleet {
     var onHello: ((Worker) -> Void)?
     /// Told of devices that are going to have another id, before anything else is.
     var onRename: (([(device: String, name: String)]) -> Void)?
+    /// Whether a rig's matcher still has that name, and with it the socket that a worker would have.
+    var isMatcher: ((_ name: String) -> Bool)?
+    /// Told when a worker has ended and let go of its name.
+    var onFree: (() -> Void)?
     /// What was last committed on a device, for its first worker.
     var committed: ((_ uniqueID: String) -> JSONValue?)?
     var order = DeviceOrder(configured: [])
@@ -68,6 +72,14 @@ final class DeviceFleet {
 
     /// The worker of the device with that `uniqueID`.
     func worker(of uniqueID: String) -> Worker? { workers.values.first { $0.device.identity.uniqueID == uniqueID } }
+
+    /// Whether a worker has that name, or is about to end under it.
+    func hasProcess(_ name: String) -> Bool {
+        workers[name]?.hasBegun ?? false || leaving.contains { $0.device.id == name }
+    }
+
+    /// Starts the workers whose names others had.
+    func startWaiting() { for worker in workers.values { startIfFree(worker) } }
 
     /// Starts workers for devices that are new, ends those of devices that are not among these, and tells the others of what
     /// has changed: a device with another id gets another worker, and keeps everything.
@@ -156,13 +168,14 @@ final class DeviceFleet {
         if !worker.hasBegun { onChange?(device.id, worker) }
     }
 
-    // Another worker of the device, or under its id, has first to let go of it.
+    // Another worker of the device, or another process under its id, has first to let go of it.
     private func startIfFree(_ worker: Worker) {
+        guard !worker.hasBegun else { return }
         let device = worker.device
         let isTaken = leaving.contains {
             $0.device.id == device.id || $0.device.identity.uniqueID == device.identity.uniqueID
         }
-        if !worker.hasBegun, !isTaken { worker.start() }
+        if !isTaken, !(isMatcher?(device.id) ?? false) { worker.start() }
     }
 
     private func remove(_ id: String, _ worker: Worker, isTaken: Bool = false) {
@@ -176,14 +189,15 @@ final class DeviceFleet {
     private func ended(_ worker: Worker) {
         // A worker that was killed leaves its sockets' files.
         if workers[worker.device.id] == nil || workers[worker.device.id] === worker {
-            File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id))
+            if worker.hasBegun { File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id)) }
             File.remove(launch.runtimeDirectory.ringSocket(worker.device.id))
             if case .client(let source) = worker.device.source {
                 File.remove(launch.runtimeDirectory.sourceSocket(of: source))
             }
         }
         leaving.removeAll { $0 === worker }
-        for waiting in workers.values { startIfFree(waiting) }
+        startWaiting()
+        onFree?()
         tellIfAllHaveEnded()
     }
 

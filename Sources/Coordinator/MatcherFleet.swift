@@ -19,6 +19,10 @@ final class MatcherFleet {
     /// Those of rigs that are gone, until they have ended.
     private var leaving: [Matcher] = []
     private var whenAllHaveEnded: (() -> Void)?
+    /// Whether a device's worker still has that name, and with it the socket that a matcher would have.
+    var isWorker: ((_ name: String) -> Bool)?
+    /// Told when a matcher has ended and let go of its name.
+    var onFree: (() -> Void)?
 
     init(_ loop: Loop, program: String, launch: @escaping () -> Worker.Launch, logger: Logger) {
         self.loop = loop
@@ -36,6 +40,20 @@ final class MatcherFleet {
         }
         for name in names where matchers[name] == nil { add(name) }
     }
+
+    /// Whether a matcher has that name, or is about to end under it. One that a coordinator before this one started for a rig that a
+    /// device hides by now is ended.
+    func hasProcess(_ name: String) -> Bool {
+        if matchers[name]?.hasBegun ?? false || leaving.contains(where: { $0.name == name }) { return true }
+        guard matchers[name] == nil, whenAllHaveEnded == nil else { return false }
+        let matcher = make(name)
+        guard matcher.inherit() else { return false }
+        leave(matcher, by: MonotonicClock.now() + Self.patience)
+        return true
+    }
+
+    /// Starts the matchers whose names others had.
+    func startWaiting() { for matcher in matchers.values { startIfFree(matcher) } }
 
     /// Has the matchers let in whom this list has, and nobody else. They watch the file that it is in: so do those that a coordinator
     /// before this one started, whether or not their rigs are there still.
@@ -56,15 +74,26 @@ final class MatcherFleet {
     private static let patience: Int64 = 3_000_000_000
 
     private func add(_ name: String) {
+        let matcher = make(name)
+        matchers[name] = matcher
+        startIfFree(matcher)
+    }
+
+    private func make(_ name: String) -> Matcher {
         var logger = logger
         logger[metadataKey: "rig"] = "\(name)"
-        let matcher = Matcher(name, loop, directory: launch().runtimeDirectory, logger: logger) { [program, launch] in
+        return Matcher(name, loop, directory: launch().runtimeDirectory, logger: logger) { [program, launch] in
             try ChildProcess(
                 program: program, arguments: Self.arguments(name, launch()), keepsDescriptors: false)
         }
-        matchers[name] = matcher
-        // One that is about to end under this name has first to let go of it.
-        if !leaving.contains(where: { $0.name == name }) { matcher.start() }
+    }
+
+    // Another process under this name has first to let go of it.
+    private func startIfFree(_ matcher: Matcher) {
+        guard !matcher.hasBegun, !leaving.contains(where: { $0.name == matcher.name }),
+            !(isWorker?(matcher.name) ?? false)
+        else { return }
+        matcher.start()
     }
 
     private static func arguments(_ name: String, _ launch: Worker.Launch) -> [String] {
@@ -81,7 +110,8 @@ final class MatcherFleet {
         matcher.stop(by: deadline) { [weak self, weak matcher] in
             guard let self, let matcher else { return }
             leaving.removeAll { $0 === matcher }
-            matchers[matcher.name]?.start()
+            startWaiting()
+            onFree?()
             tellIfAllHaveEnded()
         }
     }
@@ -109,9 +139,13 @@ private final class Matcher {
     private let directory: RuntimeDirectory
     private let logger: Logger
     private let spawn: () throws -> ChildProcess
+    /// It has been started at least once.
+    private(set) var hasBegun = false
     private var child: ChildProcess?
     /// One that a coordinator before this one started: it goes on, and learns from the bus what has changed.
     private var inherited: ProcessDescriptor?
+    /// The worker of a device that had the name, from a coordinator before this one: it is ended when it says hello.
+    private var predecessor: ProcessDescriptor?
     private var token: Loop.Token?
     private var policy = RestartPolicy()
     private var timer: Loop.Token?
@@ -131,17 +165,30 @@ private final class Matcher {
         self.spawn = spawn
     }
 
+    /// Takes in the process that a coordinator before this one has started; false: there is none.
+    func inherit() -> Bool {
+        guard case .somebody(let owner?) = LockFile.holder(of: directory.matcherLock(name)) else { return false }
+        take(owner)
+        return true
+    }
+
+    private func take(_ owner: ProcessDescriptor) {
+        hasBegun = true
+        inherited = owner
+        token = loop.watch(.descriptor(owner.rawValue)) { [weak self] in self?.ended() }
+        policy.started(at: MonotonicClock.now())
+    }
+
     func start() {
         timer = nil
         guard onEnd == nil, child == nil, inherited == nil else { return }
+        hasBegun = true
         switch LockFile.holder(of: directory.matcherLock(name)) {
-        case .somebody(let owner?):
-            inherited = owner
-            token = loop.watch(.descriptor(owner.rawValue)) { [weak self] in self?.ended() }
-            policy.started(at: MonotonicClock.now())
+        case .somebody(let owner?): take(owner)
         case .somebody(nil):
             timer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }
         case .nobody:
+            if case .somebody(let owner) = LockFile.holder(of: directory.deviceLock(name)) { return wait(for: owner) }
             do {
                 let child = try spawn()
                 self.child = child
@@ -151,6 +198,20 @@ private final class Matcher {
                 logger.error("the matcher can't be started", metadata: ["error": "\(error)"])
                 startAgain()
             }
+        }
+    }
+
+    private func wait(for owner: ProcessDescriptor?) {
+        guard let owner else {
+            timer = loop.schedule(afterMilliseconds: Self.ownerInterval) { [weak self] in self?.start() }
+            return
+        }
+        predecessor = owner
+        token = loop.watch(.descriptor(owner.rawValue)) { [weak self] in
+            guard let self else { return }
+            loop.cancel(token)
+            (predecessor, token) = (nil, nil)
+            start()
         }
     }
 
@@ -183,8 +244,10 @@ private final class Matcher {
 
     private func tellEnd() {
         loop.cancel(timer)
-        // One that was killed leaves its socket's file.
-        File.remove(directory.mediaSocket(name))
+        // One that was killed leaves its socket's file. Without a process here it is a worker's, if there is one.
+        if hasBegun, predecessor == nil { File.remove(directory.mediaSocket(name)) }
+        loop.cancel(token)
+        (predecessor, token) = (nil, nil)
         let body = onEnd
         onEnd = {}
         body?()

@@ -4,6 +4,7 @@ import Glibc
 import JSON
 import LinuxIO
 import Testing
+import ZeroMQ
 
 extension ProcessTests {
     /// Named groups of devices.
@@ -61,6 +62,55 @@ extension ProcessTests {
             let admin = try other.call("device.takeOver", ["devices": "desk"])
             #expect(admin["devices"] == ["cam2", "left"])
             #expect(try client.refusal("device.renew", ["lock": token])?.reason == .lockLost)
+            try await bus.stop()
+        }
+
+        @Test func `a rig and a device that take each other's name do not take each other's socket`() async throws {
+            let cameras = "[devices]\nvirtual = 2\nhardware = false\n"
+            let rig = cameras + "[[rig]]\nname = \"left\"\ndevices = [\"virtual-0\", \"virtual-1\"]\n"
+            let hidden = rig + "[aliases]\nleft = \"virtual-0\"\n"
+            let bus = try await BusHarness(virtual: nil, configuration: rig)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let path = bus.directory.mediaSocket("left")
+            func holder(_ lockPath: String) async throws -> ProcessDescriptor {
+                var found: ProcessDescriptor?
+                try await eventually {
+                    if case .somebody(let process?) = LockFile.holder(of: lockPath) { found = process }
+                    return found != nil && access(path, F_OK) == 0
+                }
+                return try #require(found)
+            }
+            /// The configuration is another one while the process that has the name can't end.
+            func exchange(_ configuration: String, _ old: ProcessDescriptor) async throws {
+                old.send(SIGSTOP)
+                try bus.write(configuration, to: "camerabus.toml")
+                kill(bus.pid, SIGHUP)
+                try await eventually { old.hasEnded }
+                // The bus has seen it, too.
+                for _ in 0..<2 { try client.call("bus.ping") }
+            }
+            try await exchange(hidden, holder(bus.directory.matcherLock("left")))
+            let worker = try await holder(bus.directory.deviceLock("left"))
+            _ = try FrameReader(bus, "left", "jpeg:160x0").next()
+            try await exchange(rig, worker)
+            let matcher = try await holder(bus.directory.matcherLock("left"))
+
+            // A bus that finds the matcher of a rig that a device hides by now ends it.
+            try await bus.killCoordinator()
+            try bus.write(hidden, to: "camerabus.toml")
+            try await bus.startCoordinator()
+            try await eventually { matcher.hasEnded }
+            let second = try await holder(bus.directory.deviceLock("left"))
+            _ = try FrameReader(bus, "left", "jpeg:160x0").next()
+
+            // And the other way round.
+            try await bus.killCoordinator()
+            try bus.write(rig, to: "camerabus.toml")
+            try await bus.startCoordinator()
+            try await eventually { second.hasEnded }
+            _ = try await holder(bus.directory.matcherLock("left"))
+            let sets = try RawClient(.subscribe, path: path, topics: ["set/left/jpeg:160x0/"])
+            _ = try sets.receive(within: 20)
             try await bus.stop()
         }
 
