@@ -78,8 +78,8 @@ public final class Frames: AsyncSequence, Sendable {
             do throws(ClientError) {
                 found = try raw.frame(ring)
             } catch {
-                // The worker, or the machine, has no memory for a ring. Whatever else is wrong will be told again.
-                guard ring != nil, error.reason == .internalError else { throw error }
+                // The worker, or the machine, has no memory for a ring.
+                guard ring != nil, case .refused(let refusal) = error, refusal.isWithoutRing else { throw error }
                 fallBack()
                 continue
             }

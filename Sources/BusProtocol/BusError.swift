@@ -28,6 +28,14 @@ public struct BusError: Error, Hashable, Sendable {
         self.data = data
     }
 
+    /// There are frames, but no memory to share them in: they come as payload. Of `buffer/` topics and rings.
+    public static func withoutRing(_ message: String) -> BusError {
+        BusError(.internalError, message, ["missing": "ring"])
+    }
+
+    /// It is ``withoutRing(_:)``.
+    public var isWithoutRing: Bool { reason == .internalError && data["missing"] == "ring" }
+
     /// JSON-RPC's code: its own for its own cases, else -32000.
     public var code: Int {
         switch reason {

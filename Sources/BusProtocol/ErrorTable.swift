@@ -43,7 +43,13 @@ extension BusError {
         Meaning(
             .invalidParams, "A member of params is missing, unknown or wrong.",
             [.required("path", .string()), .required("why", .string())]),
-        Meaning(.internalError, "The bus failed; its log says more."),
+        Meaning(
+            .internalError, "The bus failed; its log says more.",
+            [
+                .optional(
+                    "missing",
+                    Schema.constant("ring").described("There are frames, but no memory to share them in."))
+            ]),
     ]
 
     private static let devices = [

@@ -276,7 +276,7 @@ final class FrameDesk {
                 sequence: departed.removeValue(forKey: name) ?? 0)
             begin(ring, output, run)
         } catch {
-            output.ringError = BusError(.internalError, "There is no memory for a ring of this picture: \(error)")
+            output.ringError = .withoutRing("There is no memory for a ring of this picture: \(error)")
         }
     }
 
@@ -407,10 +407,10 @@ final class FrameDesk {
         if let job, let output {
             switch work.outcome {
             case .made:
-                output.failure = nil
+                output.wasConverted()
                 publish(output, work.picture, job.facts)
             case .failed(let why):
-                output.failure = why
+                output.wasNotConverted(why, at: job.facts.monotonic)
                 drop(output)
             }
         }

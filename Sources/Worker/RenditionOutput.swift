@@ -54,8 +54,12 @@ final class RenditionOutput {
     var dropped: UInt64 = 0
     /// Frames that were published within this stream.
     var published: UInt64 = 0
-    /// Why the last frame could not be converted, if it could not.
-    var failure: String?
+    /// Why frames can't be converted, where none could for a while.
+    private(set) var failure: String?
+    /// When the first frame was taken that could not be converted, since the last that could. Nanoseconds.
+    private var failingSince: Int64?
+    /// How long no frame may be converted before that counts as failing, nanoseconds: a single one may have come damaged.
+    private static let damageTime: Int64 = 1_000_000_000
     private var decimator: FrameDecimator?
 
     init(_ rendition: Rendition) { self.rendition = rendition }
@@ -75,7 +79,7 @@ final class RenditionOutput {
     func begin(_ run: StreamRun) {
         dropped = 0
         published = 0
-        failure = nil
+        wasConverted()
         decimator = rendition.rateMillionths.map { FrameDecimator(rateMillionths: $0) }
         if run.isChained, let rate = rendition.rateMillionths, let duration = run.frameDuration,
             Double(rate) >= 1_000_000 / duration.seconds
@@ -87,6 +91,16 @@ final class RenditionOutput {
         } catch {
             making = .impossible(error)
         }
+    }
+
+    /// A frame could be converted.
+    func wasConverted() { (failure, failingSince) = (nil, nil) }
+
+    /// A frame that was taken at that time, in monotonic nanoseconds, could not be converted.
+    func wasNotConverted(_ why: String, at time: Int64) {
+        let since = failingSince ?? time
+        failingSince = since
+        if time - since >= Self.damageTime { failure = why }
     }
 
     /// The stream has ended.

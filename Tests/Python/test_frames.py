@@ -6,7 +6,7 @@ import json
 import threading
 import time
 import unittest
-from typing import Callable
+from typing import Any, Callable
 from unittest import mock
 
 from camerabus import (
@@ -211,7 +211,14 @@ class Frames(BusTestCase):
         self.addCleanup(client.close)
         with client.frames("cam0", timeout=5, shared=True) as frames:
             self.assertIn(("+", "buffer/cam0/native/"), self.bus.subscriptions)
-            self.bus.send_media("cam0", "buffer/cam0/native/", {"v": 1, "device": "cam0", "rendition": "native", "error": {"reason": "internalError", "message": "No memory."}})  # fmt: skip
+            header = {"v": 1, "device": "cam0", "rendition": "native"}
+            error: dict[str, Any] = {"reason": "internalError", "message": "Oh."}
+            self.bus.send_media("cam0", "buffer/cam0/native/", {**header, "error": error})
+            with self.assertRaises(CaptureError):
+                next(frames)  # whatever else has failed may be over in a moment
+            self.assertNotIn(("-", "buffer/cam0/native/"), self.bus.subscriptions)
+            error["data"] = {"missing": "ring"}
+            self.bus.send_media("cam0", "buffer/cam0/native/", {**header, "error": error})
             stop = threading.Event()
 
             def publish() -> None:

@@ -1,7 +1,6 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
-import Imaging
 import JSON
 import Testing
 
@@ -42,18 +41,6 @@ struct ExposureTests {
 
     private func point(_ x: Double, _ mode: String) -> JSONValue {
         ["exposurePointOfInterest": ["x": .number(x), "y": .number(0.5)], "exposureMode": .string(mode)]
-    }
-
-    private static func jpeg(luma: UInt8) throws -> [UInt8] {
-        let size = Dimensions(width: 64, height: 48)
-        let layout = try #require(FrameLayout.packed(.grey, size))
-        let converter = try PictureConverter(from: layout, to: PictureRequest(encoding: .jpeg, dimensions: size))
-        let output = PictureBuffer()
-        let picture = [UInt8](repeating: luma, count: layout.totalBytes)
-        _ = try picture.withUnsafeBytes {
-            try converter.convert([$0], bytesUsed: [picture.count], into: output)
-        }
-        return Array(output.bytes)
     }
 
     private func isNear(_ strip: Int) -> Bool { (95...145).contains(bench.now.luma(strip)) }
@@ -161,7 +148,7 @@ struct ExposureTests {
     @Test("compressed pictures are metered too")
     func compressed() throws {
         let worker = try worker([])
-        let dark = try Self.jpeg(luma: 20)
+        let dark = try TestPicture.jpeg(luma: 20)
         bench.set { $0.pictures = [dark] }
         try set(worker, point(0.9, "autoExpose"))
         // They stay dark whatever is set, so that it ends where no more can be done.
@@ -173,9 +160,7 @@ struct ExposureTests {
     @Test("a picture that is torn in its middle is not metered, and ends nothing")
     func torn() throws {
         let worker = try worker([])
-        let dark = try Self.jpeg(luma: 20)
-        // It begins and ends as it should, and can't be decoded.
-        let torn = Array(dark.dropLast(22) + dark.suffix(2))
+        let (dark, torn) = (try TestPicture.jpeg(luma: 20), try TestPicture.torn())
         bench.set { $0.pictures = [torn, torn, torn, dark] }
         try set(worker, point(0.9, "autoExpose"))
         try worker.coordinator.waitForStatus("locked") { $0["controls"]?["exposureMode"] == "locked" }

@@ -59,6 +59,27 @@ struct JPEGFrameTests {
         #expect(dropped[1] - dropped[0] == 3 && dropped[2] - dropped[1] == 3)
     }
 
+    @Test("a picture that is torn in its middle is left out, and told only where no other comes")
+    func undecodable() throws {
+        let (whole, torn) = (try TestPicture.jpeg(luma: 20), try TestPicture.torn())
+        bench.set { $0.pictures = [whole, torn, torn, torn] }
+        let worker = try WorkerFixture(bench)
+        let subscriber = try worker.subscriber("frame/cam0/gray/")
+        // Some seconds of a hundred frames each: once a second it would be told again.
+        var last: JSONValue = .null
+        while (last["captureSequence"]?.integer ?? 0) < 400 {
+            last = try subscriber.next { $0.topic == "frame/cam0/gray/" }.header
+            try #require(last["error"] == nil, "\(last)")
+        }
+        #expect((last["dropped"]?.integer ?? 0) > 0)
+        try worker.stop()
+
+        bench.set { $0.pictures = [torn] }
+        let broken = try WorkerFixture(bench)
+        let error = try broken.subscriber("frame/cam0/gray/").next { $0.header["error"] != nil }.header["error"]
+        #expect(error?["reason"] == "internalError" && error?["data"]?["missing"] == nil)
+    }
+
     @Test("a camera that never ends its pictures is taken as it is")
     func endless() throws {
         let picture = Self.picture(tables: true, end: false)

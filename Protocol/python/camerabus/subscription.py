@@ -271,8 +271,8 @@ class FrameFeed(Feed[Frame]):
                 return None
             ring = None
         if (error := frame.error) is not None:
-            if ring is not None and error.reason == "internalError":
-                # There is no memory for a ring. Whatever else is wrong will be told again.
+            if ring is not None and error.reason == "internalError" and error.data.get("missing") == "ring":
+                # The worker, or the machine, has no memory for a ring.
                 self._fall_back(device, ring)
                 return None
             self.last_error = error
