@@ -13,6 +13,9 @@ final class AuthorizationDesk {
         let uid: UInt32
         let gid: UInt32
         let media: AuthorizationMedia
+        /// Whose request it is; a process that can't be watched has no start time.
+        let pid: Int32
+        let startTime: UInt64?
         let completion: (Result<AuthorizationStatus, BusError>) -> Void
         let timer: Loop.Token
     }
@@ -20,6 +23,7 @@ final class AuthorizationDesk {
     private let loop: Loop
     private let events: EventSocket
     private let keeper: AuthorizationKeeper
+    private let holders: HolderWatch
     private let logger: Logger
     private(set) var book: AuthorizationBook
     private var waiters: [UInt64: Waiter] = [:]
@@ -30,12 +34,17 @@ final class AuthorizationDesk {
     private static let maximumWaitersPerUser = 16
     private static let maximumWaiters = 1024
 
-    init(_ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ keeper: AuthorizationKeeper, logger: Logger) {
+    init(
+        _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ keeper: AuthorizationKeeper,
+        _ holders: HolderWatch, logger: Logger
+    ) {
         self.loop = loop
         self.events = events
         self.book = book
         self.keeper = keeper
+        self.holders = holders
         self.logger = logger
+        holders.whenEnded { [weak self] pid, startTime in self?.waiterEnded(pid: pid, startTime: startTime) }
         for uid in book.users { publish(uid) }
     }
 
@@ -104,10 +113,12 @@ final class AuthorizationDesk {
 
     /// Asks the administrators for the caller, who says what for; the completion is called once, perhaps at once.
     ///
-    /// - Parameter wait: how long to wait for the answer, nanoseconds; then, or with 0, the status is told as it is.
+    /// - Parameters:
+    ///   - startTime: of the caller's process; nil: it can't be watched.
+    ///   - wait: how long to wait for the answer, nanoseconds; then, or with 0, the status is told as it is.
     /// - Returns: the ticket to ``cancel(_:)`` with; nil when nothing waits.
     func ask(
-        _ caller: Caller, _ media: AuthorizationMedia, reason: String, program: String, wait: Int64,
+        _ caller: Caller, startTime: UInt64?, _ media: AuthorizationMedia, reason: String, program: String, wait: Int64,
         completion: @escaping (Result<AuthorizationStatus, BusError>) -> Void
     ) -> UInt64? {
         let peer = caller.peer
@@ -138,25 +149,48 @@ final class AuthorizationDesk {
                         ["limit": "authorizationWaiters", "maximum": JSONValue(Self.maximumWaitersPerUser)])))
             return nil
         }
+        let watched = peer.pid > 0 ? startTime : nil
+        if let watched, !holders.retain(pid: peer.pid, startTime: watched) {
+            completion(.failure(Self.nobodyThere))
+            return nil
+        }
         lastTicket += 1
         let ticket = lastTicket
         let timer = loop.schedule(afterMilliseconds: wait / 1_000_000) { [weak self] in
-            self?.waiters.removeValue(forKey: ticket)?.completion(.success(.notDetermined))
+            self?.end(ticket, .success(.notDetermined))
         }
         waiters[ticket] = Waiter(
-            uid: peer.uid, gid: peer.gid, media: media, completion: completion, timer: timer)
+            uid: peer.uid, gid: peer.gid, media: media, pid: peer.pid, startTime: watched, completion: completion,
+            timer: timer)
         return ticket
     }
 
-    /// Gives up a request that waits, and with the last one of its user what it asked for.
-    func cancel(_ ticket: UInt64) {
+    private func end(_ ticket: UInt64, _ result: Result<AuthorizationStatus, BusError>) {
         guard let waiter = waiters.removeValue(forKey: ticket) else { return }
         loop.cancel(waiter.timer)
-        let isLast = !waiters.values.contains { $0.uid == waiter.uid && $0.media == waiter.media }
+        if let startTime = waiter.startTime { holders.release(pid: waiter.pid, startTime: startTime) }
+        waiter.completion(result)
+    }
+
+    /// The process has ended, or has let go of its last connection for too long: nobody is there to be answered. What was asked stays.
+    func waiterEnded(pid: Int32, startTime: UInt64) {
+        for (ticket, waiter) in waiters where waiter.pid == pid && waiter.startTime == startTime {
+            end(ticket, .failure(Self.nobodyThere))
+        }
+    }
+
+    private static let nobodyThere = BusError(.cancelled, "The process that asked has ended.")
+
+    /// Gives up a request that waits, and with the last one of its user what it asked for.
+    func cancel(_ ticket: UInt64) {
+        guard let waiter = waiters[ticket] else { return }
+        let isLast = !waiters.contains {
+            $0.key != ticket && $0.value.uid == waiter.uid && $0.value.media == waiter.media
+        }
         if isLast, book.withdraw(uid: waiter.uid, media: waiter.media) {
             tell(waiter.uid, "withdrawn", waiter.media)
         }
-        waiter.completion(.failure(BusError(.cancelled, "The request for permission was given up.")))
+        end(ticket, .failure(BusError(.cancelled, "The request for permission was given up.")))
     }
 
     /// Somebody tried to get what is of that medium without having asked: the bus asks, once.
@@ -230,11 +264,8 @@ final class AuthorizationDesk {
 
     /// The bus ends in order: so does what was decided for once, and nobody is waited for.
     func shutDown() {
-        for (ticket, waiter) in waiters {
-            waiters[ticket] = nil
-            loop.cancel(waiter.timer)
-            waiter.completion(
-                .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
+        for ticket in waiters.keys {
+            end(ticket, .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
         }
         let users = book.onceUsers
         guard !users.isEmpty else { return }
@@ -247,9 +278,7 @@ final class AuthorizationDesk {
         for observer in observers { observer() }
         for (ticket, waiter) in waiters.sorted(by: { $0.key < $1.key }) {
             let status = book.status(uid: waiter.uid, groups: [waiter.gid], media: waiter.media)
-            guard status != .notDetermined, waiters.removeValue(forKey: ticket) != nil else { continue }
-            loop.cancel(waiter.timer)
-            waiter.completion(.success(status))
+            if status != .notDetermined { end(ticket, .success(status)) }
         }
     }
 

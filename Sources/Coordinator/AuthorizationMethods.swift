@@ -53,7 +53,8 @@ extension Coordinator {
             return respond(.failure(.invalidParams("reason", "say what for: an administrator reads it")))
         }
         let ticket = permission.ask(
-            call.caller, media, reason: reason, program: programName(call.caller), wait: call.duration("wait") ?? 0
+            call.caller, startTime: holder(call.caller).startTime, media, reason: reason,
+            program: programName(call.caller), wait: call.duration("wait") ?? 0
         ) { result in
             respond(
                 result.map { ["media": .string(media.rawValue), "status": .string($0.rawValue)] })

@@ -197,8 +197,9 @@ public final class Coordinator {
             unknownUsers = unknown.map { .userUnknown($0) }
             permissionKeeper = try AuthorizationKeeper(
                 loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)
-            permission = AuthorizationDesk(loop, events: events, authorizations, permissionKeeper, logger: logger)
             holders = HolderWatch(loop)
+            permission = AuthorizationDesk(
+                loop, events: events, authorizations, permissionKeeper, holders, logger: logger)
             locks = LockDesk(loop, events: events, keeper: keeper, holders: holders, logger: logger)
             let program = try StartUp.workerProgram(options)
             fleet = DeviceFleet(
@@ -329,6 +330,7 @@ public final class Coordinator {
                 return
             }
             locks.holderEnded(pid: peer.pid, startTime: startTime, cause: .connectionLost)
+            permission.waiterEnded(pid: peer.pid, startTime: startTime)
             sources.ended(pid: peer.pid, startTime: startTime)
             sessions.holderEnded(pid: peer.pid, startTime: startTime)
         }

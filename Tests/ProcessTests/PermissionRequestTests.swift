@@ -1,5 +1,6 @@
 import BusProtocol
 import CameraBusTesting
+import Glibc
 import JSON
 import LinuxIO
 import Testing
@@ -62,6 +63,34 @@ extension ProcessTests.Permission {
             OtherUser.python, ["-c", script], as: Self.user, environment: ["PYTHONPATH": Programs.pythonPath])
         #expect(result.standardOutput == "cancelled\n", "\(result)")
         #expect(try call(bus, "authorization.list")["requests"] == [])
+        try await bus.stop()
+    }
+
+    @Test func `a wait for permission ends with its process`() async throws {
+        let bus = try await bus()
+        // As many as a user may have, and one more.
+        let script = """
+            import json, sys
+            import zmq
+            socket = zmq.Context().socket(zmq.DEALER)
+            socket.connect(f"ipc://{sys.argv[1]}")
+            for number in range(17):
+                params = {"media": "video", "reason": "x", "wait": 3600000}
+                request = {"jsonrpc": "2.0", "id": number, "method": "authorization.request", "params": params}
+                socket.send_multipart([b"", json.dumps(request).encode()])
+            print(json.loads(socket.recv_multipart()[-1])["error"]["data"]["limit"], flush=True)
+            socket.recv_multipart()
+            """
+        let waiting = try bus.start(
+            OtherUser.python, ["-c", script, bus.directory.commandSocket], as: Self.user)
+        try await eventually { waiting.standardOutput == "authorizationWaiters\n" }
+        waiting.process.send(SIGKILL)
+        _ = try await waiting.end()
+        let next = try await bus.run(
+            "camerabus", ["ask", "video", "--reason", "again", "--wait", "1"], as: Self.user)
+        #expect(next.status == 4 && next.standardOutput == "notDetermined\n", "\(next)")
+        // What was asked stays.
+        #expect(try call(bus, "authorization.list")["requests"]?.array?.count == 1)
         try await bus.stop()
     }
 
