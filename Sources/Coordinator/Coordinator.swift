@@ -338,7 +338,7 @@ public final class Coordinator {
 
     // Those who hold something since before this coordinator's time have as long to come back, from now on.
     private func awaitHolders() {
-        for holder in Set(locks.inheritedHolders + sessions.inheritedOwners) {
+        for holder in Set(locks.inheritedHolders + sessions.inheritedOwners + sources.inheritedOwners) {
             lastConnectionClosed(.init(uid: holder.uid, pid: holder.pid, startTime: holder.startTime))
         }
         for uid in permission.book.onceUsers {

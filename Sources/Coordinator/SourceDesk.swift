@@ -53,6 +53,9 @@ final class SourceDesk {
         }
     }
 
+    /// Processes whose sources another coordinator has taken in: they have to come back.
+    var inheritedOwners: [LockHolder] { Array(Set(sources.values.map(\.owner))) }
+
     /// Takes the devices away whose owners may not make any.
     func deleteUnauthorized(_ isUnauthorized: (LockHolder) -> Bool) {
         let gone = sources.filter { isUnauthorized($0.value.owner) }.map(\.key)

@@ -252,6 +252,36 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a process that does not come back to the next bus loses its sources`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let script = """
+                import json, signal, sys
+                import zmq
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+                context = zmq.Context()
+                socket = context.socket(zmq.DEALER)
+                socket.connect(f"ipc://{sys.argv[1]}")
+                params = {"name": "theirs", "format": {"pixelFormat": "GREY", "width": 64, "height": 48}}
+                request = {"jsonrpc": "2.0", "id": 1, "method": "source.create", "params": params}
+                socket.send_multipart([b"", json.dumps(request).encode()])
+                print(json.loads(socket.recv_multipart()[-1])["result"]["device"], flush=True)
+                signal.sigwait({signal.SIGUSR1})
+                context.destroy(linger=0)
+                print("gone", flush=True)
+                signal.sigwait({signal.SIGUSR1})
+                """
+            let running = try bus.start("python3", ["-c", script, bus.directory.commandSocket])
+            try await eventually { running.standardOutput == "theirs\n" }
+            try await bus.killCoordinator()
+            running.process.send(SIGUSR1)
+            try await eventually { running.standardOutput == "theirs\ngone\n" }
+            try await bus.startCoordinator()
+            #expect(try bus.devices().contains("theirs"))
+            try await bus.wait(for: "state/device/theirs/") { $0 == nil }
+            #expect(!running.process.hasEnded)
+            try await bus.stop()
+        }
+
         @Test func `a source that somebody renames goes on, and is deleted by its process all the same`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let running = try bus.start(
