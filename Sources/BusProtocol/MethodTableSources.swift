@@ -29,7 +29,8 @@ extension MethodTable {
             feature: .sources, errors: [.deviceBusy, .workerCrashed]),
         Method(
             "source.delete", "Takes a device away that was made by source.create.",
-            params: .object([.required("device", .reference("DeviceID"))]), feature: .sources,
+            params: .object([.required("device", .reference("DeviceID"))]),
+            result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .sources,
             errors: [.deviceNotFound]),
     ]
 }

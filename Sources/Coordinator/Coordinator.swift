@@ -209,7 +209,7 @@ public final class Coordinator {
             discovery = Discovery(loop, program: program, logger: logger)
             hotplug = HotplugWatch(loop, logger: logger)
             roster = DeviceRoster(books)
-            sources = SourceDesk(holders, path: directory.sourcesFile, logger: logger)
+            sources = SourceDesk(loop, holders, path: directory.sourcesFile, logger: logger)
             profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
             rigs = RigDesk(
                 BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)

@@ -10,20 +10,25 @@ final class SourceDesk {
     /// By `uniqueID`.
     private(set) var sources: [String: ClientSource] = [:]
 
+    private let loop: Loop
     private let holders: HolderWatch
     private let path: String
     private let logger: Logger
+    private var saveTimer: Loop.Token?
+    private var hasFailed = false
 
     /// Told when sources have gone with their process.
     var onChange: (() -> Void)?
 
     static let maximumPerUser = 16
     static let maximum = 64
+    private static let saveInterval: Int64 = 1000
 
     /// Takes over the sources of the coordinator before this one, as far as their processes live.
     ///
     /// - Parameter path: of the file that they are kept in.
-    init(_ holders: HolderWatch, path: String, logger: Logger) {
+    init(_ loop: Loop, _ holders: HolderWatch, path: String, logger: Logger) {
+        self.loop = loop
         self.path = path
         self.logger = logger
         self.holders = holders
@@ -69,6 +74,7 @@ final class SourceDesk {
         return holders.retain(pid: source.owner.pid, startTime: startTime)
     }
 
+    /// Takes in a source, on the disk when this returns.
     func add(_ source: ClientSource) throws(BusError) {
         if let other = sources[source.uniqueID] {
             throw BusError(
@@ -90,13 +96,26 @@ final class SourceDesk {
                 ["status": "denied", "needed": "a process in the bus's own namespace"])
         }
         sources[source.uniqueID] = source
-        save()
+        guard save() else {
+            forget(source)
+            throw BusError(
+                .internalError, "The source could not be written to the disk; see the coordinator's log.")
+        }
     }
 
-    func remove(_ uniqueID: String) {
-        guard let source = sources.removeValue(forKey: uniqueID) else { return }
+    /// Takes a source away, which nothing can keep it from.
+    ///
+    /// - Returns: whether that is on the disk.
+    @discardableResult
+    func remove(_ uniqueID: String) -> Bool {
+        guard let source = sources[uniqueID] else { return true }
+        forget(source)
+        return save()
+    }
+
+    private func forget(_ source: ClientSource) {
+        sources[source.uniqueID] = nil
         if let startTime = source.owner.startTime { holders.release(pid: source.owner.pid, startTime: startTime) }
-        save()
     }
 
     /// The process has ended, or has let go of the bus.
@@ -107,14 +126,23 @@ final class SourceDesk {
         onChange?()
     }
 
-    private func save() {
+    /// Writes the sources; what can't be written is tried again, as what has gone must not come back.
+    @discardableResult
+    private func save() -> Bool {
+        loop.cancel(saveTimer)
+        saveTimer = nil
         let json: JSONValue = [
             "sources": .array(sources.keys.sorted().compactMap { sources[$0]?.json })
         ]
         do {
             try KeptFile.write(json, to: path)
+            hasFailed = false
+            return true
         } catch {
-            logger.error("clients' sources will not outlive the coordinator", metadata: ["error": "\(error)"])
+            if !hasFailed { logger.error("clients' sources can't be written", metadata: ["error": "\(error)"]) }
+            hasFailed = true
+            saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in self?.save() }
+            return false
         }
     }
 }

@@ -95,9 +95,9 @@ extension Coordinator {
                             .unauthorized, "Only the process that made it, and administrators, may delete a source.",
                             ["status": "denied", "needed": "owner"])))
             }
-            self.sources.remove(source.uniqueID)
+            let isKept = self.sources.remove(source.uniqueID)
             self.setDevices()
-            respond(.success([:]))
+            respond(.success(Self.told(isKept, [:])))
         }
     }
 }

@@ -252,6 +252,29 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a source is only made where that can be written, and deleted in any case`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("source.create", ["name": "first", "format": Self.format])
+            // The place where a new file is written is taken.
+            let place = bus.directory.sourcesFile + ".new"
+            mkdir(place, 0o700)
+            let wish: JSONValue = ["name": "second", "format": Self.format]
+            #expect(try client.refusal("source.create", wish)?.reason == .internalError)
+            #expect(try isGone(client, "second"))
+            #expect(try client.call("source.delete", ["device": "first"])["kept"] == false)
+            #expect(try isGone(client, "first"))
+            rmdir(place)
+            // It is tried again.
+            try await eventually {
+                let file = try File.read(bus.directory.sourcesFile, limit: 1 << 16)
+                return !String(decoding: file, as: UTF8.self).contains("first")
+            }
+            #expect(try client.call("source.create", wish)["device"] == "second")
+            #expect(try client.call("source.delete", ["device": "second"]) == [:])
+            try await bus.stop()
+        }
+
         @Test func `a process that does not come back to the next bus loses its sources`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let script = """
