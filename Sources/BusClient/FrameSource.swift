@@ -87,7 +87,9 @@ public final class FrameSource {
 }
 
 extension Client {
-    /// Makes a device of this program's own frames.
+    /// Makes a device of this program's own frames; where it has the same one already, that one is given.
+    ///
+    /// Where the bus ends before it has answered, the next one is asked for the same one.
     ///
     /// - Parameters:
     ///   - name: what people call it; a source of the same name has the same id and settings always.
@@ -102,7 +104,9 @@ extension Client {
             "format": ["pixelFormat": .string(pixelFormat), "width": JSONValue(width), "height": JSONValue(height)],
         ]
         if let framesPerSecond { params["frameRate"] = .number(framesPerSecond) }
-        let answer = try await call("source.create", .object(params), timeout: timeout)
+        let answer = try await patientCall("source.create", .object(params), timeout: timeout) { made in
+            made["device"].map { ("source.delete", ["device": $0]) }
+        }
         return try FrameSource(answer, isCompressed: pixelFormat == "MJPG")
     }
 

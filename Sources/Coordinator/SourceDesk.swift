@@ -74,9 +74,12 @@ final class SourceDesk {
         return holders.retain(pid: source.owner.pid, startTime: startTime)
     }
 
-    /// Takes in a source, on the disk when this returns.
-    func add(_ source: ClientSource) throws(BusError) {
+    /// Takes in a source, on the disk when this returns; nothing where its process has it already, and perhaps was not told.
+    ///
+    /// - Returns: the one that there is now.
+    func add(_ source: ClientSource) throws(BusError) -> ClientSource {
         if let other = sources[source.uniqueID] {
+            if other.isSame(as: source) { return other }
             throw BusError(
                 .deviceBusy, "\(other.owner.name) (pid \(other.owner.pid)) has a source called '\(other.name)'.",
                 ["holder": other.owner.json, "queue": 0])
@@ -101,6 +104,7 @@ final class SourceDesk {
             throw BusError(
                 .internalError, "The source could not be written to the disk; see the coordinator's log.")
         }
+        return source
     }
 
     /// Takes a source away, which nothing can keep it from.
@@ -144,5 +148,14 @@ final class SourceDesk {
             saveTimer = loop.schedule(afterMilliseconds: Self.saveInterval) { [weak self] in self?.save() }
             return false
         }
+    }
+}
+
+extension ClientSource {
+    /// The same process's, of the same frames: what it calls itself is each connection's.
+    fileprivate func isSame(as other: Self) -> Bool {
+        var other = other
+        other.owner.name = owner.name
+        return self == other
     }
 }

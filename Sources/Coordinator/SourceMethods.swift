@@ -11,8 +11,7 @@ extension Coordinator {
     private func createSource(_ call: Call, _ respond: @escaping Responder) {
         let source: ClientSource
         do throws(BusError) {
-            source = try readSource(call)
-            try sources.add(source)
+            source = try sources.add(readSource(call))
         } catch {
             return respond(.failure(error))
         }

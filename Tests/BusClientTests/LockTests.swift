@@ -123,6 +123,27 @@ import Testing
         #expect(bus.requests.last?.params == ["session": "s1"])
     }
 
+    @Test func `a source is asked for under a key, and one that comes too late is deleted`() async throws {
+        let asked = AsyncStream.makeStream(of: (@Sendable (FakeBus.Reply) -> Void).self)
+        let bus = try FakeBus { request, respond in
+            if request.method == "source.create" { asked.continuation.yield(respond) }
+            return request.method == "source.create"
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let task = Task {
+            try await client.createSource("door", pixelFormat: "GREY", width: 64, height: 48, timeout: .seconds(600))
+                .device
+        }
+        var iterator = asked.stream.makeAsyncIterator()
+        let respond = try #require(await iterator.next())
+        #expect(bus.requests.first { $0.method == "source.create" }?.key != nil)
+        task.cancel()
+        await #expect(throws: ClientError.cancelled) { try await task.value }
+        respond(.result(["device": "door", "uniqueID": "client-door", "path": "/nowhere", "bytes": 3072]))
+        try await eventually { bus.requests.last?.method == "source.delete" }
+        #expect(bus.requests.last?.params == ["device": "door"])
+    }
+
     @Test func `a session that was ended tells whether that could be written`() async throws {
         let bus = try FakeBus { request, respond in
             guard request.method.hasPrefix("session.") else { return false }

@@ -56,9 +56,11 @@ class Sources(LiveTestCase):
             source.send(bytes(192))
 
     def test_names_are_one_s_own(self) -> None:
-        with self.client.create_source("mine", 8, 8, "gray"):
+        with self.client.create_source("mine", 8, 8, "gray") as source:
             with self.assertRaises(camerabus.DeviceBusy):
-                self.client.create_source("mine", 8, 8, "gray")
+                self.client.create_source("mine", 16, 8, "gray")
+            # The same again, as if the answer had been lost.
+            self.assertEqual(self.client.create_source("mine", 8, 8, "gray").device, source.device)
         with self.assertRaises(camerabus.InvalidParams):
             self.client.create_source("", 8, 8)
         with self.assertRaises(camerabus.LimitExceeded):

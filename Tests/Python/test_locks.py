@@ -227,6 +227,30 @@ class GivenUp(BusTestCase):
         self.assertEqual(first, second)
         self.assertEqual((self.bus.asked("device.unlock"), self.bus.locks), ([{"lock": "token-1"}], {}))
 
+    def test_a_session_or_a_source_that_was_made_meanwhile_is_taken_back(self) -> None:
+        answers = {
+            "session": {"session": "s1", "state": {"state": "stopped"}, "resolved": [], "explanation": []},
+            "source": {"device": "door", "uniqueID": "client-door", "path": "/nowhere", "bytes": 3072},
+        }
+        self.bus.methods["bus.cancel"] = lambda params: {"cancelled": False}
+        for kind, answer in answers.items():
+            self.bus.methods[f"{kind}.delete"] = lambda params: {}
+
+            def create(params: dict[str, Any]) -> Any:
+                self.bus.methods[f"{kind}.create"] = lambda params: answer
+                return NO_REPLY
+
+            self.bus.methods[f"{kind}.create"] = create
+            with self.assertRaises(BusTimeout):
+                if kind == "session":
+                    self.client.session("cam0", timeout=0.05)
+                else:
+                    self.client.create_source("door", 64, 48, "gray", timeout=0.05)
+            first, second = [each for each in self.bus.requests if each["method"] == f"{kind}.create"]
+            self.assertEqual((first["key"], first["params"]), (second["key"], second["params"]))
+        self.assertEqual(self.bus.asked("session.delete"), [{"session": "s1"}])
+        self.assertEqual(self.bus.asked("source.delete"), [{"device": "door"}])
+
     def test_ctrl_c_gives_up_too(self) -> None:
         self.bus.methods["bus.cancel"] = lambda params: {"cancelled": True}
 

@@ -8,6 +8,8 @@ import json
 import math
 import os
 import sys
+import time
+import uuid
 import warnings
 from pathlib import Path
 from typing import Any, Callable, Generic, Mapping, NamedTuple, Sequence, TypeVar
@@ -21,6 +23,7 @@ from .errors import (
     BusNotRunning,
     BusTimeout,
     CaptureError,
+    ClientError,
     LimitExceeded,
     ProtocolError,
     VersionUnsupported,
@@ -190,6 +193,38 @@ class Core:
             except BusGone:
                 if not call.repeatable or is_over(until):
                     raise
+
+    def ask_for(self, call: Call[T], undo: Callable[[T], Call[Any]], timeout: float | None = None) -> Steps[T]:
+        """The same of a method that makes something, under a key: where the bus ends before it has answered, the next one is asked
+        for the same, and what a caller who has given up will not be told of is taken back."""
+        # The key is what a request that was given up can be found by again.
+        key = str(uuid.uuid4())
+        until = deadline(self.timeout if timeout is None else timeout)
+        was_lost = False
+        while True:
+            try:
+                return (yield from self.ask(call, max(0.0, until - time.monotonic()), key))
+            except GeneratorExit:
+                raise
+            except BusGone:
+                # If it had been done by then, its answer comes now.
+                was_lost = True
+                if is_over(until):
+                    raise
+            except BaseException as error:
+                if isinstance(error, ClientError if was_lost else BusTimeout) or not isinstance(error, CaptureError):
+                    yield from self._give_up(call, undo, key)
+                raise
+
+    def _give_up(self, call: Call[T], undo: Callable[[T], Call[Any]], key: str) -> Steps[None]:
+        # Else what comes too late would be had by nobody who knows of it, until this process ends.
+        try:
+            if (yield from self.ask(Call("bus.cancel", {"key": key}, dict), 1)).get("cancelled"):
+                return
+            made = yield from self.ask(call, 1, key)
+            yield from self.ask(undo(made), 1)
+        except CaptureError:
+            pass
 
     def request(self, method: str, params: Mapping[str, Any] | None, timeout: float | None, key: str | None) -> Steps[Reply]:
         """The same for any method, with all that came back."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import os
 import time
-import uuid
 from contextvars import ContextVar
 from numbers import Real
 from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
-from .errors import BusGone, BusTimeout, CaptureError, ClientError, LockLost, LockRequired
+from .errors import BusGone, LockLost, LockRequired
 from .steps import Steps, deadline, is_over
 
 VARIABLE = "CAMERABUS_LOCK"
@@ -69,25 +68,12 @@ class LockBase:
         if self.token or (self._offered and (yield from self._join(timeout))):
             return
         call: Call[dict[str, Any]] = Call(self._method, self._params, dict)
-        # The key is what a request that was given up can be found by again.
-        key = str(uuid.uuid4())
-        until = deadline(self._wait + self._core.timeout if timeout is None else timeout)
-        was_lost = False
-        while True:
-            try:
-                result = yield from self._core.ask(call, max(0.0, until - time.monotonic()), key)
-                break
-            except GeneratorExit:
-                raise
-            except BusGone:
-                # The next bus is asked the same under the same key: if the lock had been given by then, its answer comes now.
-                was_lost = True
-                if is_over(until):
-                    raise
-            except BaseException as error:
-                if isinstance(error, ClientError if was_lost else BusTimeout) or not isinstance(error, CaptureError):
-                    yield from self._give_up(call, key)
-                raise
+        limit = self._wait + self._core.timeout if timeout is None else timeout
+
+        def undo(granted: dict[str, Any]) -> Call[Any]:
+            return Call("device.unlock", {"lock": granted.get("lock", "")}, dict)
+
+        result = yield from self._core.ask_for(call, undo, limit)
         self.token = str(result.get("lock", ""))
         self._learn(result)
 
@@ -122,16 +108,6 @@ class LockBase:
             self.token, self.joined = self._offered, True
             self._learn(result)
         return self.joined
-
-    def _give_up(self, call: Call[dict[str, Any]], key: str) -> Steps[None]:
-        # Else a lock that comes too late would be held by nobody who knows of it, until this process ends.
-        try:
-            if (yield from self._core.ask(Call("bus.cancel", {"key": key}, dict), 1)).get("cancelled"):
-                return
-            granted = yield from self._core.ask(call, 1, key)
-            yield from self._core.ask(Call("device.unlock", {"lock": granted.get("lock", "")}, dict), 1)
-        except CaptureError:
-            pass
 
     def _renew(self, timeout: float | None) -> Steps[None]:
         yield from self._core.ask(Call("device.renew", {"lock": self.token}, dict, True), timeout)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generator, Mapping, Self, Sequence, TypeAlias
@@ -205,9 +204,12 @@ class SessionBase:
     def _create(self, timeout: float | None) -> Steps[None]:
         if self.id or self._params is None:
             return
-        call: Call[SessionAnswer] = Call("session.create", dict(self._params), lambda result: read(SessionAnswer, result), True)
-        # Where the bus ends before it has answered, the next one is asked the same under the same key: it has the session, if it was made.
-        self._learn((yield from self._core.ask(call, timeout, str(uuid.uuid4()))))
+        call: Call[SessionAnswer] = Call("session.create", dict(self._params), lambda result: read(SessionAnswer, result))
+
+        def undo(made: SessionAnswer) -> Call[Any]:
+            return Call("session.delete", {"session": made.session}, _object)
+
+        self._learn((yield from self._core.ask_for(call, undo, timeout)))
 
     def _can_add(self, action: SessionAction, timeout: float | None) -> Steps[CanAdd]:
         params = {"session": self.id, "action": dict(action)}

@@ -42,7 +42,11 @@ def _create(name: str, width: int, height: int, format: str, fps: float | Fracti
         params["frameRate"] = f"{fps.denominator}/{fps.numerator}"
     elif fps is not None:
         params["frameRate"] = fps
-    return Call("source.create", params, lambda result: result)
+    return Call("source.create", params, _object)
+
+
+def _undo(made: Any) -> Call[Any]:
+    return Call("source.delete", {"device": made.get("device", "")}, _object)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,7 @@ class PendingSource:
 
     async def _make(self) -> AsyncSource:
         core, call, format, runner, timeout = self._arguments
-        return AsyncSource(core, await runner(core.ask(call, timeout)), format, runner)
+        return AsyncSource(core, await runner(core.ask_for(call, _undo, timeout)), format, runner)
 
     def __await__(self) -> Generator[Any, Any, AsyncSource]:
         return self._make().__await__()
@@ -272,9 +276,10 @@ class SourceMethods(Opened):
         """Makes a device of this program's own frames: `bgr`, `rgb`, `gray`, `yuyv`, `uyvy`, `nv12`, `i420` or `jpeg`.
 
         `fps` is what it tells of its rate (None: nothing). A source of the same name has the same id and settings always. It goes with
-        the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that name.
+        the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that name; this process gets the one that it
+        has, if it is the same.
         """
-        return Source(self._open, run(self._open.ask(_create(name, width, height, format, fps), timeout)), format)
+        return Source(self._open, run(self._open.ask_for(_create(name, width, height, format, fps), _undo, timeout)), format)
 
 
 class AsyncSourceMethods(AsyncOpened):
