@@ -60,16 +60,17 @@ extension DeviceKeeper {
                 ])
         }
         let scale = ZoomScale(control: control)
-        generation += 1
-        rampingZoom = RampingZoom(control: control.name, generation: generation)
-        commitZoom(control.name, .integer(scale.value(to)), now)
+        let before = rampingZoom
+        rampingZoom = RampingZoom(control: control.name, generation: generation + 1)
         do throws(BusError) {
             try readForZoom()
         } catch {
-            // It has not begun.
-            rampingZoom = nil
+            // It has not begun, and one that runs goes on.
+            rampingZoom = before
             throw error
         }
+        generation += 1
+        commitZoom(control.name, .integer(scale.value(to)), now)
         let pace = now.configuration.frameDuration.map { Int64($0.seconds * 1_000_000_000) } ?? 33_333_333
         return ZoomCourse(
             ramp: ZoomRamp(from: from, to: to, rate: wish.rate, start: time), map: scale,

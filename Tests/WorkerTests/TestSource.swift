@@ -20,6 +20,8 @@ final class TestBench: Sendable {
         var meddledFormat: FormatSelection?
         /// Nothing can be read.
         var readFailure: SourceError?
+        /// So many readings succeed, and no more; nil: all.
+        var readsLeft: Int?
         /// Milliseconds that each setting of a control takes.
         var slowness: UInt32 = 0
         /// The control whose setting waits for ``TestBench/release()``.
@@ -186,6 +188,10 @@ final class TestSource: VideoSource {
 
     func controls() throws(SourceError) -> [CaptureControl] {
         if let failure = bench.now.readFailure { throw failure }
+        if let left = bench.now.readsLeft {
+            guard left > 0 else { throw SourceError(.failed, operation: "read", message: "it is gone") }
+            bench.set { $0.readsLeft = left - 1 }
+        }
         return table
     }
 

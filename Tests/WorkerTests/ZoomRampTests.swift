@@ -44,4 +44,17 @@ import Testing
         #expect(keeper.rampingZoom == nil && keeper.snapshot?.configuration.isRampingZoom == false)
         #expect(keeper.committed?.controls.first { $0.name == Self.zoom }?.value == .integer(300))
     }
+
+    @Test("one that is refused changes nothing of what is committed, and of the one that runs")
+    func refused() throws {
+        let keeper = try keeper()
+        let first = try begin(2, keeper)
+        let before = (keeper.committed, keeper.generation)
+        // The device goes after it was looked at.
+        bench.set { $0.readsLeft = 1 }
+        #expect(throws: BusError.self) { try begin(4, keeper) }
+        bench.set { $0.readsLeft = nil }
+        #expect(keeper.committed == before.0 && keeper.generation == before.1 && keeper.rampingZoom == first)
+        #expect(try keeper.stepZoom(first, to: 200))
+    }
 }
