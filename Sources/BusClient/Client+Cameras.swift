@@ -57,7 +57,7 @@ extension Client {
     /// Zooms smoothly; returns when it begins. `rampingVideoZoom` is true meanwhile.
     ///
     /// - Parameter rate: doublings a second.
-    /// - Returns: {generation, from, to, rate, milliseconds}.
+    /// - Returns: {generation, from, to, rate, milliseconds, kept?}.
     @discardableResult
     public func zoomRamp(
         _ device: String, to target: ZoomTarget, rate: Double = 1, lock: String? = nil,
@@ -72,10 +72,13 @@ extension Client {
     }
 
     /// Leaves the zoom where it is.
+    ///
+    /// - Returns: {kept?}.
+    @discardableResult
     public func cancelZoomRamp(
         _ device: String, lock: String? = nil, timeout: Duration = defaultTimeout
-    ) async throws(ClientError) {
-        _ = try await act("device.cancelZoomRamp", device, [:], lock, timeout)
+    ) async throws(ClientError) -> JSONValue {
+        try await act("device.cancelZoomRamp", device, [:], lock, timeout)
     }
 
     private func act(

@@ -63,6 +63,7 @@ extension MethodTable {
             feature: .cameraControls, errors: errors),
         Method(
             "device.cancelZoomRamp", "Ends a zoom ramp where it is.", params: .object(device),
+            result: .object([.optional("kept", .reference("Kept"))], additional: true),
             feature: .cameraControls, errors: errors),
     ]
 }

@@ -90,8 +90,13 @@ extension Coordinator {
     }
 
     func cancelZoomRamp(_ call: Call, _ respond: @escaping Responder) {
-        underLock(call, respond) { worker, fence, respond in
-            worker.cancelZoom(fence: fence) { result in respond(result.map { _ in [:] }) }
+        underLock(call, respond) { [weak self] worker, fence, respond in
+            worker.cancelZoom(fence: fence) { result in
+                guard let self, case .success = result else { return respond(result) }
+                // Where it is now is what is committed.
+                self.remember(worker)
+                self.books.save { isKept in respond(.success(Self.told(isKept, [:]))) }
+            }
         }
     }
 

@@ -176,6 +176,9 @@ extension ProcessTests {
             mkdir("\(bus.directory.path)/state/devices.json.new", 0o700)
             #expect(
                 try client.call("device.set", ["device": "cam0", "controls": ["brightness": 5]])["kept"] == false)
+            #expect(
+                try client.call("device.zoomRamp", ["device": "cam0", "factor": 2, "rate": 0.01])["kept"] == false)
+            #expect(try client.call("device.cancelZoomRamp", ["device": "cam0"])["kept"] == false)
             #expect(try client.call("device.rename", ["device": "cam0", "name": "x"])["kept"] == false)
             #expect(try bus.devices() == ["x"])
             #expect(try bus.problems() == ["memoryNotKept"])

@@ -49,9 +49,9 @@ struct ZoomCommand: DeviceCommand {
 
     func run(_ client: Client) async throws {
         if cancel {
-            try await client.cancelZoomRamp(device, lock: lock.lock, timeout: timeout)
-            if options.json { try Output.json([:]) }
-            return
+            let answer = try await client.cancelZoomRamp(device, lock: lock.lock, timeout: timeout)
+            if options.json { return try Output.json(answer) }
+            return Keeping.note(answer)
         }
         let target = value.map(Client.ZoomTarget.value) ?? .factor(factor ?? 1)
         let answer = try await client.zoomRamp(device, to: target, rate: rate, lock: lock.lock, timeout: timeout)
