@@ -99,15 +99,20 @@ extension Client {
 
     /// Ends a lock, unless it was joined.
     ///
+    /// - Returns: false: it could not be written to the disk, and a bus that is started after this one may have it still.
     /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it had ended before.
-    public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
-        guard !lock.isJoined else { return }
-        _ = try await repeatedCall("device.unlock", ["lock": .string(lock.token)], timeout: timeout) {
+    @discardableResult
+    public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) -> Bool {
+        guard !lock.isJoined else { return true }
+        let answer = try await repeatedCall("device.unlock", ["lock": .string(lock.token)], timeout: timeout) {
             $0.reason == .lockLost
         }
+        return answer["kept"]?.bool ?? true
     }
 
     /// Starts a lock's lease anew.
+    ///
+    /// - Throws: ``ClientError/refused(_:)`` with `internalError` when that could not be written to the disk: its lease ends when it did.
     public func renew(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) {
         _ = try await repeatedCall("device.renew", ["lock": .string(lock.token)], timeout: timeout)
     }
@@ -126,7 +131,7 @@ extension Client {
         let outcome: Swift.Result<Result, any Error>
         do { outcome = .success(try await body(lock)) } catch { outcome = .failure(error) }
         // A cancelled task must give its lock back too: another task does it.
-        let release = Task { try? await unlock(lock, timeout: timeout) }
+        let release = Task { _ = try? await unlock(lock, timeout: timeout) }
         await release.value
         return try outcome.get()
     }

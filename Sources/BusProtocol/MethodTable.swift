@@ -167,7 +167,8 @@ extension MethodTable {
             errors: [.deviceNotFound, .deviceBusy, .lockTimeout, .cancelled]),
         Method(
             "device.unlock", "Ends a lock.", params: .object([.required("lock", .reference("LockToken"))]),
-            needs: .nothing, feature: .locks, errors: [.lockLost]),
+            result: .object([.optional("kept", .reference("Kept"))], additional: true), needs: .nothing,
+            feature: .locks, errors: [.lockLost]),
         Method(
             "device.renew", "Starts a lock's lease anew, and tells what the lock is.",
             params: .object([.required("lock", .reference("LockToken"))]),

@@ -146,6 +146,12 @@ public struct LockTable: Sendable, Equatable {
         return locks[index]
     }
 
+    /// Has a lock's lease end when it did before ``renew(tokenHash:at:)``: what could not be kept was not renewed.
+    public mutating func takeBackRenewal(of lock: Lock) {
+        guard let index = locks.firstIndex(where: { $0.id == lock.id }) else { return }
+        locks[index].expires = lock.expires
+    }
+
     /// Ends what belongs to a process that is gone: its locks, but those with a lease, and all its waits.
     ///
     /// - Parameter startTime: when that process started, if it is known; another one of the same number keeps what it has.

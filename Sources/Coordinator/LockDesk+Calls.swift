@@ -23,7 +23,7 @@ extension LockDesk {
             case .success(let grant):
                 call(grant.lock.fence) { result in
                     // The lock may have ended before its call did; then there is nothing to give back.
-                    try? self?.unlock(token: grant.token)
+                    _ = try? self?.unlock(token: grant.token)
                     respond(result)
                 }
             }

@@ -182,15 +182,25 @@ final class LockDesk {
     /// Gives up a request that waits; harmless otherwise.
     func cancel(_ ticket: UInt64) { perform(table.cancel(ticket: ticket, at: MonotonicClock.now())) }
 
-    func unlock(token: String) throws(BusError) {
+    /// Ends a lock, which nothing can keep it from.
+    ///
+    /// - Returns: whether that is on the disk.
+    @discardableResult
+    func unlock(token: String) throws(BusError) -> Bool {
         guard let actions = table.unlock(tokenHash: Self.hash(token), at: MonotonicClock.now()) else { throw lost() }
-        perform(actions)
+        return perform(actions)
     }
 
-    /// Begins a lease anew; a lock that is bound to a process stays as it is.
+    /// Begins a lease anew, on the disk when this returns; a lock that is bound to a process stays as it is.
     func renew(token: String) throws(BusError) -> Lock {
-        guard let lock = table.renew(tokenHash: Self.hash(token), at: MonotonicClock.now()) else { throw lost() }
-        save()
+        let hash = Self.hash(token)
+        let before = table.locks.first { $0.tokenHash == hash }
+        guard let lock = table.renew(tokenHash: hash, at: MonotonicClock.now()) else { throw lost() }
+        guard let before, lock != before else { return lock }
+        guard save() else {
+            table.takeBackRenewal(of: before)
+            throw Self.notWritten
+        }
         publish(lock)
         arm()
         return lock
@@ -229,9 +239,11 @@ final class LockDesk {
 
     // MARK: What the table decides
 
-    private func perform(_ actions: [LockTable.Action]) {
+    /// - Returns: whether what they have changed is on the disk.
+    @discardableResult
+    private func perform(_ actions: [LockTable.Action]) -> Bool {
         defer { arm() }
-        guard !actions.isEmpty else { return }
+        guard !actions.isEmpty else { return true }
         let isSaved = save()
         for action in actions {
             switch action {
@@ -257,6 +269,7 @@ final class LockDesk {
                 if unbegun.remove(lock.id) == nil { ended(lock, cause, by) }
             }
         }
+        return isSaved
     }
 
     private func logBegin(_ lock: Lock) {

@@ -36,8 +36,7 @@ extension Coordinator {
     func unlock(_ call: Call, _ respond: @escaping Responder) {
         respond(
             Result { () throws(BusError) in
-                try locks.unlock(token: call.string("lock") ?? "")
-                return [:]
+                Self.told(try locks.unlock(token: call.string("lock") ?? ""), [:])
             })
     }
 

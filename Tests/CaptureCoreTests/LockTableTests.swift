@@ -116,6 +116,14 @@ import Testing
         #expect(table.advance(to: 160) == [.end(lock, .leaseExpired, by: nil)])
     }
 
+    @Test func whatWasRenewedCanBeTakenBack() throws {
+        _ = ask(["a"], pid: 1, lease: 100)
+        let before = try #require(table.locks.first)
+        #expect(table.renew(tokenHash: "t1", at: 60)?.expires == 160)
+        table.takeBackRenewal(of: before)
+        #expect(table.locks == [before])
+    }
+
     @Test func renewingALockWithoutLeaseChangesNothing() {
         _ = ask(["a"])
         let before = table

@@ -142,6 +142,29 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a lease that can't be written is not renewed, and a lock is ended all the same`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let lasting = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            let lease = try client.call("device.lock", ["devices": "cam1", "lease": 600_000])["lock"] ?? .null
+            func expires() throws -> JSONValue? {
+                try client.call("device.locks")["locks"]?.array?.compactMap { $0["expires"] }.first { $0 != .null }
+            }
+            let before = try expires()
+            let obstacle = "\(bus.directory.stateFile).new"
+            try PrivateDirectory.make(obstacle, mode: 0o700)
+            #expect(try client.refusal("device.renew", ["lock": lease])?.reason == .internalError)
+            #expect(try expires() == before)
+            // What changes nothing needs no writing.
+            #expect(try client.call("device.renew", ["lock": lasting])["expires"] == .null)
+            #expect(try client.call("device.unlock", ["lock": lasting]) == ["kept": false])
+            #expect(try client.call("device.get", ["device": "cam0"])["device"]?["lock"] == .null)
+            rmdir(obstacle)
+            #expect(try client.call("device.renew", ["lock": lease])["expires"] != before)
+            #expect(try client.call("device.unlock", ["lock": lease]) == [:])
+            try await bus.stop()
+        }
+
         private func change(lock: JSONValue?) -> JSONValue {
             ["lock": lock ?? .null, "changes": [["device": "cam0", "controls": ["brightness": 5]]]]
         }

@@ -145,7 +145,7 @@ struct LockCommand: BusCommand {
         // A cancelled task must give its lock back too: another task does it.
         await Task { () -> ClientError? in
             do throws(ClientError) {
-                try await client.unlock(lock, timeout: timeout)
+                Keeping.note(isKept: try await client.unlock(lock, timeout: timeout))
                 return nil
             } catch {
                 return error

@@ -110,6 +110,8 @@ struct LockKeeper: Sendable {
             do throws(ClientError) {
                 try await client.renew(lock)
             } catch {
+                // It could not be written: the lock is still there, and so is its lease.
+                if error.reason == .internalError { continue }
                 guard case .refused(let refusal) = error else { throw error }
                 return Loss(description: refusal.message)
             }
