@@ -17,9 +17,9 @@ from pathlib import Path
 from unittest import mock
 
 import camerabus
-from camerabus import BusGone, BusNotRunning, BusTimeout, CaptureError, Client, DeviceBusy, DeviceNotFound, errors
+from camerabus import BusGone, BusNotRunning, BusTimeout, CaptureError, Client, DeviceBusy, DeviceNotFound, NotKept, errors
 from camerabus.sessions import wishes
-from fake_bus import NO_REPLY, BusTestCase
+from fake_bus import NO_REPLY, BusTestCase, device_value
 
 
 class Calls(BusTestCase):
@@ -46,9 +46,20 @@ class Calls(BusTestCase):
         self.bus.methods["session.stop"] = lambda params: {**answer, "kept": False}
         self.bus.methods["session.delete"] = lambda params: {"session": "s1", "kept": params["session"] == "s2"}
         session = self.client.session("cam0")
-        self.assertFalse(session.stop().kept)
+        with self.assertWarns(NotKept):
+            self.assertFalse(session.stop().kept)
         self.assertFalse(session.delete())
         self.assertTrue(session.delete())
+
+    def test_what_could_not_be_written_is_told_once(self) -> None:
+        self.bus.methods["device.rename"] = lambda params: {"device": device_value("front"), "kept": False}
+        self.bus.methods["rig.delete"] = lambda params: {"kept": False}
+        with self.assertWarnsRegex(NotKept, "device.rename"):
+            self.assertEqual(self.client.rename("cam0", "front").id, "front")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.client.delete_rig("desk")
+            self.client.devices()
 
     def test_says_who_it_is_and_learns_who_the_bus_is(self) -> None:
         self.assertEqual(self.bus.asked("bus.hello")[0], {"client": "test", "version": 1})

@@ -25,6 +25,7 @@ from .errors import (
     CaptureError,
     ClientError,
     LimitExceeded,
+    NotKept,
     ProtocolError,
     VersionUnsupported,
 )
@@ -179,6 +180,7 @@ class Core:
         self.hello: Hello | None = None
         self.context: zmq.Context[Socket] = zmq.Context()
         self._free: list[Channel] = []
+        self._has_told_not_kept = False
 
     def __str__(self) -> str:
         return f"'{self.name}' at {self.directory}"
@@ -189,10 +191,18 @@ class Core:
         while True:
             try:
                 reply = yield from self._request(call.method, call.params, until, key)
+                self._tell_if_not_kept(call.method, reply.result)
                 return call.read(reply.result)
             except BusGone:
                 if not call.repeatable or is_over(until):
                     raise
+
+    def _tell_if_not_kept(self, method: str, result: Any) -> None:
+        if self._has_told_not_kept or not isinstance(result, dict) or result.get("kept") is not False:
+            return
+        self._has_told_not_kept = True
+        why = "it is so, and may be as before with the next bus. The bus's log says why."
+        warnings.warn(f"{method}: the bus could not write what was changed to its disk; {why}", NotKept, stacklevel=2)
 
     def ask_for(self, call: Call[T], undo: Callable[[T], Call[Any]], timeout: float | None = None) -> Steps[T]:
         """The same of a method that makes something, under a key: where the bus ends before it has answered, the next one is asked

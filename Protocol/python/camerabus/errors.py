@@ -74,6 +74,11 @@ class CaptureError(Exception):
         return CaptureError.of(str(error.get("reason", "internalError")), str(error.get("message", "")), data)
 
 
+class NotKept(UserWarning):
+    """What was changed is so, but the bus could not write it to its disk: a bus that is started after it may have it as it was before.
+    Given once by each client; `warnings.simplefilter("error", NotKept)` makes it an exception."""
+
+
 _BY_CODE = {-32700: "parseError", -32600: "invalidRequest", -32601: "methodNotFound", -32602: "invalidParams"}
 
 
