@@ -78,11 +78,10 @@ extension Coordinator {
             let lock = try locks.authorize(token: call.string("lock"), devices: batch.changes.map(\.device))
             batch.fence = lock.fence
             carryOut(batch) { [weak self, batch] result in
-                if let self, !batch.isDryRun, case .success = result {
-                    tellSessions(of: lock.holder, batch.changes)
-                    sessions.controlsSet(batch.changes)
-                }
-                respond(result)
+                guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
+                let isKept = tellSessions(of: lock.holder, batch.changes)
+                sessions.controlsSet(batch.changes)
+                respond(.success(Self.told(isKept, value)))
             }
         } catch {
             respond(.failure(error))
@@ -135,16 +134,18 @@ extension Coordinator {
         }
     }
 
-    // Who chooses a format has chosen it for his session too (inputPriority).
+    // Who chooses a format has chosen it for his session too (inputPriority). False: that could not be written yet.
     func tellSessions(
         of holder: LockHolder, _ changes: [(device: String, change: JSONValue, path: String)]
-    ) {
+    ) -> Bool {
+        var isKept = true
         for (device, change, path) in changes {
             guard let change = try? ConfigurationChange.parse(change, path: path), change.activeFormat != nil else {
                 continue
             }
-            sessions.configured(device, change, by: holder)
+            isKept = sessions.configured(device, change, by: holder) && isKept
         }
+        return isKept
     }
 
     // MARK: The parts

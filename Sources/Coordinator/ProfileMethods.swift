@@ -95,8 +95,9 @@ extension Coordinator {
             }
             let holder = holder(call.caller)
             carryOut(batch, token: call.string("lock"), call) { [weak self, batch] result in
-                if let self, !batch.isDryRun, case .success = result { tellSessions(of: holder, batch.changes) }
-                respond(result.map { Self.told(leftOut, $0) })
+                let result = result.map { Self.told(leftOut, $0) }
+                guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
+                respond(.success(Self.told(tellSessions(of: holder, batch.changes), value)))
             }
         } catch {
             respond(.failure(error))

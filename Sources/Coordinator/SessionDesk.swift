@@ -192,20 +192,26 @@ final class SessionDesk {
 
     /// Changes a session, on the disk before that is said. What follows for its devices is under way when this returns.
     ///
-    /// - Parameter isChecked: it is refused, if it runs, where its cameras would find no room on USB.
+    /// - Parameters:
+    ///   - isChecked: it is refused, if it runs, where its cameras would find no room on USB.
+    ///   - isMade: what it follows is done already: it stands also where it can only be written later.
+    /// - Returns: whether it is on the disk.
+    @discardableResult
     func change(
-        _ id: String, isChecked: Bool = false, _ body: (inout CaptureSession) throws(BusError) -> Void
-    ) throws(BusError) {
+        _ id: String, isChecked: Bool = false, isMade: Bool = false,
+        _ body: (inout CaptureSession) throws(BusError) -> Void
+    ) throws(BusError) -> Bool {
         let entry = try entry(id)
         let before = entry.session
         var session = before
         try body(&session)
-        guard session != before else { return }
+        guard session != before else { return true }
         // Whatever has come to it meanwhile: a session without inputs has nothing that anybody may not have.
         if session.run.isActive, refusal(session) != nil { _ = session.run.waitForAuthorization() }
         if isChecked, before.run.isActive, session.run.isActive { try checkBandwidth(session) }
         entry.session = session
-        guard save() else {
+        let isKept = save()
+        guard isKept || isMade else {
             entry.session = before
             throw Self.notWritten
         }
@@ -218,6 +224,7 @@ final class SessionDesk {
             if let error = refusal(entry.session) { refuse(entry, error) } else { go(entry) }
         }
         settle(entry)
+        return isKept
     }
 
     /// Starts it; that it runs, or why not, is told when it is known. A session that was started goes on as it is.
@@ -359,7 +366,10 @@ final class SessionDesk {
     }
 
     /// A client has set a device's format under its lock: its own sessions have that one from now on.
-    func configured(_ device: String, _ change: ConfigurationChange, by holder: LockHolder) {
+    ///
+    /// - Returns: whether that is on the disk.
+    func configured(_ device: String, _ change: ConfigurationChange, by holder: LockHolder) -> Bool {
+        var isKept = true
         for entry in entries.values where entry.session.input(device) != nil {
             let owner = entry.session.owner
             guard holder.pid > 0, owner.pid == holder.pid, owner.uid == holder.uid, owner.startTime == holder.startTime,
@@ -368,10 +378,20 @@ final class SessionDesk {
             let action = SessionAction.setInput(
                 device: device, activeFormat: .set(format), frameRate: change.frameRate.map { .set($0) } ?? .reset)
             let surroundings = CaptureSession.Surroundings(known: []) { _ in nil }
-            try? self.change(entry.session.id) { session throws(BusError) in
-                try session.configure([(action, "")], in: surroundings)
+            do throws(BusError) {
+                let isWritten = try self.change(entry.session.id, isMade: true) { session throws(BusError) in
+                    try session.configure([(action, "")], in: surroundings)
+                }
+                isKept = isKept && isWritten
+            } catch {
+                logger.warning(
+                    "a session does not follow its camera",
+                    metadata: [
+                        "session": "\(entry.session.id)", LogKeys.deviceID: "\(device)", "error": "\(error.message)",
+                    ])
             }
         }
+        return isKept
     }
 
     /// Ends all: the bus is going down.

@@ -128,6 +128,29 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a session follows its camera also where that can't be written, which is done when it can be`()
+            async throws
+        {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let session = try client.call("session.create", Self.small)["session"] ?? .null
+            let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
+            let path = bus.directory.stateFile
+            // The place where a new file is written is taken.
+            try #require(mkdir(path + ".new", 0o700) == 0)
+            let change: JSONValue = ["device": "cam0", "activeFormat": ["width": 1280, "height": 720]]
+            let answer = try client.call("device.configure", ["lock": lock, "changes": [change]])
+            #expect(answer["kept"] == false)
+            let state = try client.call("session.get", ["session": session])["state"]
+            #expect(state?["preset"] == "inputPriority" && state?["inputs"]?[0]?["activeFormat"]?["width"] == 1280)
+            try #require(rmdir(path + ".new") == 0)
+            try await eventually {
+                let kept = try? JSONValue(parsing: try File.read(path, limit: 1 << 20))
+                return kept?["sessions"]?[0]?["preset"] == "inputPriority"
+            }
+            try await bus.stop()
+        }
+
         @Test func `a session that can't be read costs the others nothing`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
