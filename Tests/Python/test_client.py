@@ -103,8 +103,18 @@ class Calls(BusTestCase):
 
     def test_one_output_of_a_session_may_stand_by_itself(self) -> None:
         for outputs in ("preview", ["preview"]):
-            self.assertEqual(wishes([], outputs, None, 0, None, False), {"outputs": ["preview"]})
-        self.assertEqual(wishes([], {"type": "photo"}, None, 0, None, False), {"outputs": [{"type": "photo"}]})
+            self.assertEqual(wishes(None, outputs, None, 0, None, False), {"outputs": ["preview"]})
+        self.assertEqual(wishes(None, {"type": "photo"}, None, 0, None, False), {"outputs": [{"type": "photo"}]})
+        self.assertEqual(wishes([], [], None, 0, None, False), {"inputs": [], "outputs": []})
+        self.bus.methods["session.create"] = lambda params: {"session": "s1", "state": {}, "resolved": [], "explanation": []}
+        for inputs in ((), ("cam0",)):
+            self.client.session(*inputs)
+        self.client.session(inputs=[])
+        self.client.session(inputs=["cam1"])
+        asked = [params.get("inputs") for params in self.bus.asked("session.create")]
+        self.assertEqual(asked, [None, ["cam0"], [], ["cam1"]])
+        with self.assertRaises(TypeError):
+            self.client.session("cam0", inputs=[])
 
     def test_what_is_missing_is_empty(self) -> None:
         self.bus.methods["device.get"] = lambda params: {"device": {"id": "cam0"}}

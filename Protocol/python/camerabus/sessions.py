@@ -229,8 +229,14 @@ class SessionBase:
         return kept
 
 
+def _inputs(devices: Sequence[InputWish], inputs: Sequence[InputWish] | None) -> Sequence[InputWish] | None:
+    if devices and inputs is not None:
+        raise TypeError("a session's inputs are given as arguments or as inputs=")
+    return devices or inputs
+
+
 def wishes(
-    inputs: Sequence[InputWish],
+    inputs: Sequence[InputWish] | None,
     outputs: OutputWish | Sequence[OutputWish] | None,
     preset: str | None,
     priority: int,
@@ -239,7 +245,7 @@ def wishes(
 ) -> dict[str, Any]:
     """The params of `session.create`."""
     params: dict[str, Any] = {}
-    if inputs:
+    if inputs is not None:
         params["inputs"] = [each if isinstance(each, str) else dict(each) for each in inputs]
     if isinstance(outputs, (str, Mapping)):
         outputs = [outputs]  # one
@@ -395,7 +401,8 @@ class SessionCalls(Opened):
 
     def session(
         self,
-        *inputs: InputWish,
+        *devices: InputWish,
+        inputs: Sequence[InputWish] | None = None,
         outputs: OutputWish | Sequence[OutputWish] | None = None,
         preset: str | None = None,
         priority: int = 0,
@@ -403,14 +410,15 @@ class SessionCalls(Opened):
         detached: bool = False,
         timeout: float | None = None,
     ) -> Session:
-        """Makes a session; `with` starts it. Without inputs it has the default camera, without outputs one of `videoData`.
+        """Makes a session of these devices; `with` starts it. Without any it has the default camera, without outputs one of `videoData`;
+        `inputs=[]` and `outputs=[]` mean none yet.
 
         The name of a rig stands for its cameras: all of them are inputs, or the session is not made.
 
         It ends with its `with` block, or with this process, unless it is `detached`. Where two sessions can't both have what they want,
         the one with the higher priority gets it, and the other one is interrupted until it can go on.
         """
-        session = Session(self._open, wishes(inputs, outputs, preset, priority, name, detached))
+        session = Session(self._open, wishes(_inputs(devices, inputs), outputs, preset, priority, name, detached))
         run(session._create(timeout))
         return session
 
@@ -430,7 +438,8 @@ class AsyncSessionCalls(AsyncOpened):
 
     def session(
         self,
-        *inputs: InputWish,
+        *devices: InputWish,
+        inputs: Sequence[InputWish] | None = None,
         outputs: OutputWish | Sequence[OutputWish] | None = None,
         preset: str | None = None,
         priority: int = 0,
@@ -439,7 +448,7 @@ class AsyncSessionCalls(AsyncOpened):
         timeout: float | None = None,
     ) -> AsyncSession:
         """To be entered (`async with client.session("cam0"):`) or awaited, which only makes it."""
-        return AsyncSession(self._open, self._run, timeout, wishes(inputs, outputs, preset, priority, name, detached))
+        return AsyncSession(self._open, self._run, timeout, wishes(_inputs(devices, inputs), outputs, preset, priority, name, detached))
 
     def find_session(self, id: str, *, timeout: float | None = None) -> AsyncSession:
         """To be awaited."""
