@@ -149,7 +149,8 @@ class RigCalls(Opened):
     def set_rig(
         self, name: str, *devices: str, tolerance: float | None = None, timeout: float | None = None
     ) -> Rig:
-        """Makes a rig, or changes one; the first device leads. Its name then stands for its devices in `lock`, `configure`, profiles and rigs.
+        """Makes a rig, or changes one; the first device leads. Its name then stands for its devices in `lock`, `configure`,
+        `session`, profiles and rigs.
 
         `tolerance` is how many seconds a frame of a set may be from the lead's; None: half of the time between the lead's frames.
         """

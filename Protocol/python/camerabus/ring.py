@@ -196,7 +196,8 @@ class RingReader:
 
     @property
     def closed(self) -> int:
-        """0, or why no more frames come: 1 another ring takes its place, 2 nothing streams any more, 3 permission was taken back."""
+        """0, or why no more frames come: 1 another ring takes its place, 2 nothing streams any more. Of a permission that was taken
+        back the connection tells."""
         return self._words[_CLOSED]
 
     def poll(self, order: Order = "newest") -> RingFrame | None:

@@ -6,7 +6,7 @@ struct RigsCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rigs", abstract: "Names groups of devices, which are then locked, configured and matched as one.",
         discussion: """
-            A rig's name stands for its devices with 'lock', 'profiles' and 'rigs set', and with device.configure: all of them, or none. Its first device \
+            A rig's name stands for its devices with 'lock', 'session', 'profiles' and 'rigs set', and with device.configure: all of them, or none. Its first device \
             leads: 'camerabus frames RIG --set' gives, for each of that one's frames, the frames of the others that were taken at the \
             same time. Rigs of the configuration file ([[rig]]) are changed there.
 
