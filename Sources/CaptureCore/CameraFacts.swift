@@ -63,13 +63,7 @@ public struct CameraFacts: Hashable, Sendable {
     public var json: JSONValue {
         .members([
             "node": .string(node), "index": JSONValue(index), "device": .string(device),
-            "usb": usb.map { usb in
-                .members([
-                    "vendor": .string(usb.vendor), "product": .string(usb.product),
-                    "serial": usb.serial.map(JSONValue.string), "interface": .string(usb.interface),
-                ])
-            },
-            "link": link?.json, "card": .string(card), "driver": .string(driver), "bus": .string(bus),
+            "usb": usb?.json, "link": link?.json, "card": .string(card), "driver": .string(driver), "bus": .string(bus),
             "position": .string(position.rawValue),
         ])
     }
@@ -85,15 +79,29 @@ public struct CameraFacts: Hashable, Sendable {
             node: node, index: index, device: device, link: json["link"].flatMap(USBLink.init(json:)), card: card,
             driver: driver, bus: bus, position: position)
         guard let usb = json["usb"], !usb.isNull else { return }
-        guard let vendor = usb["vendor"]?.string, let product = usb["product"]?.string,
-            let interface = usb["interface"]?.string
-        else { return nil }
-        self.usb = USB(
-            vendor: vendor, product: product, serial: usb["serial"]?.string, interface: interface)
+        guard let known = USB(json: usb) else { return nil }
+        self.usb = known
     }
 }
 
-/// What a search for cameras has brought.
+extension CameraFacts.USB {
+    var json: JSONValue {
+        .members([
+            "vendor": .string(vendor), "product": .string(product), "serial": serial.map(JSONValue.string),
+            "interface": .string(interface),
+        ])
+    }
+
+    /// Reads what ``json`` writes; nil when it is something else.
+    init?(json: JSONValue) {
+        guard let vendor = json["vendor"]?.string, let product = json["product"]?.string,
+            let interface = json["interface"]?.string
+        else { return nil }
+        self.init(vendor: vendor, product: product, serial: json["serial"]?.string, interface: interface)
+    }
+}
+
+/// What a search for cameras and microphones has brought.
 public struct CameraSurvey: Hashable, Sendable {
     /// A video node that could not be judged: no permission yet, or a driver that refuses.
     public struct Unreadable: Hashable, Sendable {
@@ -115,34 +123,48 @@ public struct CameraSurvey: Hashable, Sendable {
     /// In the order of their nodes' numbers.
     public var cameras: [CameraFacts]
     public var unreadable: [Unreadable]
+    /// In the order of their cards' and PCMs' numbers.
+    public var microphones: [MicrophoneFacts]
+    /// Sound devices that could not be looked at; of the node of a card's controls (`/dev/snd/controlC0`), the card's number.
+    public var unreadableSound: [Unreadable]
 
-    public init(cameras: [CameraFacts], unreadable: [Unreadable]) {
+    public init(
+        cameras: [CameraFacts], unreadable: [Unreadable], microphones: [MicrophoneFacts] = [],
+        unreadableSound: [Unreadable] = []
+    ) {
         self.cameras = cameras
         self.unreadable = unreadable
+        self.microphones = microphones
+        self.unreadableSound = unreadableSound
     }
 
     public var json: JSONValue {
         [
-            "cameras": .array(cameras.map(\.json)),
-            "unreadable": .array(
-                unreadable.map {
-                    [
-                        "node": .string($0.node), "index": JSONValue($0.index), "device": .string($0.device),
-                        "why": .string($0.why),
-                    ]
-                }),
+            "cameras": .array(cameras.map(\.json)), "unreadable": .array(unreadable.map(\.json)),
+            "microphones": .array(microphones.map(\.json)), "unreadableSound": .array(unreadableSound.map(\.json)),
         ]
     }
 
-    /// nil when it is no survey.
+    /// nil when it is no survey. One that says nothing of sound found none.
     public init?(json: JSONValue) {
         guard let cameras = json["cameras"]?.array, let unreadable = json["unreadable"]?.array else { return nil }
-        self.cameras = cameras.compactMap(CameraFacts.init(json:))
-        self.unreadable = unreadable.compactMap { json in
-            guard let node = json["node"]?.string, let index = json["index"]?.integer.flatMap({ Int(exactly: $0) }),
-                let device = json["device"]?.string
-            else { return nil }
-            return Unreadable(node: node, index: index, device: device, why: json["why"]?.string ?? "")
-        }
+        self.init(
+            cameras: cameras.compactMap(CameraFacts.init(json:)),
+            unreadable: unreadable.compactMap(Unreadable.init(json:)),
+            microphones: json["microphones"]?.array?.compactMap(MicrophoneFacts.init(json:)) ?? [],
+            unreadableSound: json["unreadableSound"]?.array?.compactMap(Unreadable.init(json:)) ?? [])
+    }
+}
+
+extension CameraSurvey.Unreadable {
+    fileprivate var json: JSONValue {
+        ["node": .string(node), "index": JSONValue(index), "device": .string(device), "why": .string(why)]
+    }
+
+    fileprivate init?(json: JSONValue) {
+        guard let node = json["node"]?.string, let index = json["index"]?.integer.flatMap({ Int(exactly: $0) }),
+            let device = json["device"]?.string
+        else { return nil }
+        self.init(node: node, index: index, device: device, why: json["why"]?.string ?? "")
     }
 }

@@ -1,4 +1,27 @@
-/// Which id each camera has: the same after every replug and reboot, in whichever order cameras appear, and never two the same.
+/// What an id is made of: facts of a device that is plugged in, which stay as they are wherever it was found.
+public protocol IdentifyingFacts {
+    var usb: CameraFacts.USB? { get }
+    /// The device's directory in sysfs; empty where there is none.
+    var device: String { get }
+    /// Where it is plugged in, as the driver says; empty where it doesn't.
+    var bus: String { get }
+    /// What the driver calls it.
+    var identifyingName: String { get }
+    /// Which it is of those that one device makes.
+    var part: String { get }
+}
+
+extension CameraFacts: IdentifyingFacts {
+    public var identifyingName: String { card }
+    public var part: String { "index\(index)" }
+}
+
+extension MicrophoneFacts: IdentifyingFacts {
+    public var identifyingName: String { cardName }
+    public var part: String { "pcm\(index)" }
+}
+
+/// Which id each camera and microphone has: the same after every replug and reboot, in whichever order cameras appear, and never two the same.
 ///
 /// A camera offers itself under several names, the best first: by the serial number that its maker gave it, then by where it is
 /// plugged in (bus, interface, model, number of the node), then by that and its place in the device tree. Never by
@@ -24,10 +47,10 @@ public enum CameraIdentities {
     /// The longest id, in bytes.
     public static let limit = 120
 
-    /// An id for each of the cameras that are there now, in their order.
+    /// An id for each of the cameras, or of the microphones, that are there now, in their order. No microphone ever has a camera's.
     ///
     /// - Parameter claims: what is known by id; it learns.
-    public static func assign(_ cameras: [CameraFacts], claims: inout [String: Claim]) -> [String] {
+    public static func assign<Facts: IdentifyingFacts>(_ cameras: [Facts], claims: inout [String: Claim]) -> [String] {
         var ids = [String?](repeating: nil, count: cameras.count)
         var pending = Array(cameras.indices)
         for level in Level.allCases {
@@ -87,14 +110,14 @@ public enum CameraIdentities {
         case serial, place, tree
 
         /// The id on this level, and what tells apart those who claim it.
-        func offer(_ camera: CameraFacts) -> (id: String, place: String)? {
+        func offer(_ camera: some IdentifyingFacts) -> (id: String, place: String)? {
             switch self {
             case .serial:
                 guard let usb = camera.usb, let serial = usb.serial, !serial.isEmpty else { return nil }
                 return (
                     CameraIdentities.joined([
                         "usb", "\(usb.vendor):\(usb.product)", serial, CameraIdentities.interface(camera),
-                        "index\(camera.index)",
+                        camera.part,
                     ]), CameraIdentities.place(camera)
                 )
             case .place:
@@ -105,14 +128,14 @@ public enum CameraIdentities {
         }
     }
 
-    private static func place(_ camera: CameraFacts) -> String {
+    private static func place(_ camera: some IdentifyingFacts) -> String {
         // Drivers have to fill in bus_info; those that don't are at least somewhere in the device tree.
         let bus =
             camera.bus.isEmpty ? camera.device.split(separator: "/").suffix(2).joined(separator: "-") : camera.bus
-        return joined([bus, interface(camera), camera.card, "index\(camera.index)"])
+        return joined([bus, interface(camera), camera.identifyingName, camera.part])
     }
 
-    private static func interface(_ camera: CameraFacts) -> String {
+    private static func interface(_ camera: some IdentifyingFacts) -> String {
         guard let usb = camera.usb, !usb.interface.isEmpty else { return "" }
         return "if" + usb.interface
     }
