@@ -66,16 +66,16 @@ public struct MicrophoneFormat: Hashable, Sendable {
     public var id: String
     public var sampleFormat: SampleFormat
     public var channels: ClosedRange<Int>
-    /// The rates in use (``SoundRates/usual``) that it takes, or, of one that takes none of them, its lowest and highest; ascending.
+    /// The rates in use (``SoundRates/usual``) that it takes, or, of one that takes none of them, its lowest and highest; Hz, ascending.
     public var rates: [Int]
-    /// The lowest and the highest rate that it takes.
-    public var rateRange: ClosedRange<Int>
+    /// It takes any rate within these too; nil: none but `rates`.
+    public var rateRange: ClosedRange<Int>?
     /// Frames that can come at once, at any of its rates.
     public var periodFrames: ClosedRange<Int>
 
     public init(
         id: String, sampleFormat: SampleFormat, channels: ClosedRange<Int>, rates: [Int],
-        rateRange: ClosedRange<Int>, periodFrames: ClosedRange<Int>
+        rateRange: ClosedRange<Int>?, periodFrames: ClosedRange<Int>
     ) {
         self.id = id
         self.sampleFormat = sampleFormat
@@ -88,7 +88,7 @@ public struct MicrophoneFormat: Hashable, Sendable {
     /// Whether a selection means this row.
     public func isRow(of format: SoundFormat) -> Bool {
         sampleFormat == format.sampleFormat && channels.contains(format.channels)
-            && (rates.contains(format.rate) || rateRange.contains(format.rate))
+            && (rates.contains(format.rate) || rateRange?.contains(format.rate) ?? false)
     }
 }
 
