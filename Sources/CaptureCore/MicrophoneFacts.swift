@@ -1,4 +1,3 @@
-import BusProtocol
 public import JSON
 
 /// What can be seen of a microphone that is plugged in: enough to know it again, before anybody has given it an id.

@@ -1,5 +1,4 @@
 public import CaptureCore
-public import LinuxIO
 
 /// A microphone as the worker sees it. ALSA's PCMs and virtual microphones are its implementations, and the worker can't tell them
 /// apart.

@@ -248,7 +248,8 @@ enum VirtualMicrophoneTable {
     static func nearest(_ wish: SoundFormat) -> SoundFormat {
         // Samples of more bits than there are lose least as floating point.
         let sampleFormat: SampleFormat = wish.sampleFormat == .s16 ? .s16 : .f32
-        let rate = rates.min { abs($0 - wish.rate) < abs($1 - wish.rate) } ?? initialFormat.rate
+        let wanted = min(max(wish.rate, 0), 1_000_000)
+        let rate = rates.min { abs($0 - wanted) < abs($1 - wanted) } ?? initialFormat.rate
         let count = min(max(wish.channels, channels.lowerBound), channels.upperBound)
         var format = SoundFormat(sampleFormat: sampleFormat, rate: rate, channels: count)
         let frames = wish.periodFrames > 0 ? wish.periodFrames : format.defaultPeriodFrames

@@ -1,4 +1,4 @@
-import CaptureCore
+public import CaptureCore
 import LinuxIO
 import Synchronization
 
@@ -58,13 +58,13 @@ final class VirtualSoundQueue: @unchecked Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
         ready.drain()
         // What was written before the signal went is found by the second look; more than one, by the next call.
-        guard let period = take(into: target) else {
-            // Told between the two looks.
-            if state.withLock({ $0.failure != nil }) { ready.signal() }
-            return nil
+        if let period = take(into: target) {
+            ready.signal()
+            return period
         }
-        ready.signal()
-        return period
+        // Told between the two looks.
+        if let failure = state.withLock({ $0.failure }) { throw failure }
+        return nil
     }
 
     private func take(into target: UnsafeMutableRawBufferPointer) -> SoundPeriod? {
