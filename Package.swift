@@ -46,6 +46,7 @@ let package = Package(
     ],
     targets: [
         // C shims
+        library("CALSA", apt: "libasound2-dev"),
         library("CFFmpeg", apt: "libavformat-dev"),
         library("CJansson", apt: "libjansson-dev"),
         .target(name: "CLinux"),
@@ -58,6 +59,7 @@ let package = Package(
         .target(name: "CZeroMQ", linkerSettings: [.linkedLibrary("zmq")]),
 
         // Wrappers: each knows its C library and nothing of this project.
+        swift("ALSA", ["CALSA"]),
         swift("FFmpeg", ["CFFmpeg"]),
         swift("JSON", ["CJansson"]),
         swift("LinuxIO", ["CLinux"]),
@@ -73,7 +75,7 @@ let package = Package(
         swift("CaptureCore", ["BusProtocol", "JSON"]),
 
         // Media
-        swift("CaptureSources", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
+        swift("CaptureSources", ["ALSA", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
 

@@ -1,5 +1,4 @@
 package import CaptureCore
-import Glibc
 import LinuxIO
 
 /// A video node as the kernel shows it in sysfs, without opening it.
@@ -39,69 +38,11 @@ package struct V4L2SysfsNode: Hashable, Sendable {
             .sorted { $0 < $1 }
             .map { _, entry in
                 let node = directory + "/" + entry
-                let device = resolve(node + "/device") ?? ""
+                let device = Sysfs.resolve(node + "/device") ?? ""
                 return V4L2SysfsNode(
-                    path: "/dev/" + entry, name: attribute(node + "/name") ?? "",
-                    index: attribute(node + "/index").flatMap { Int($0) } ?? 0, device: device, usb: usb(above: device),
-                    link: link(above: device))
+                    path: "/dev/" + entry, name: Sysfs.attribute(node + "/name") ?? "",
+                    index: Sysfs.attribute(node + "/index").flatMap { Int($0) } ?? 0, device: device, usb: Sysfs.usb(above: device),
+                    link: Sysfs.link(above: device))
             }
-    }
-
-    /// The USB device whose interface, or part of an interface, `directory` is.
-    private static func usb(above directory: String) -> CameraFacts.USB? {
-        var path = Substring(directory)
-        var interface = ""
-        // Not beyond the first USB device: above it stand hubs, and the root hub, which has a serial number too.
-        while let slash = path.lastIndex(of: "/"), path.startIndex < slash {
-            let here = String(path)
-            if let vendor = attribute(here + "/idVendor"), let product = attribute(here + "/idProduct") {
-                let serial = attribute(here + "/serial") ?? ""
-                return CameraFacts.USB(
-                    vendor: vendor, product: product, serial: serial.isEmpty ? nil : serial, interface: interface)
-            }
-            if interface.isEmpty { interface = attribute(here + "/bInterfaceNumber") ?? "" }
-            path = path[..<slash]
-        }
-        return nil
-    }
-
-    /// How the USB device hangs on its controller: its own speed, and the root hub that is the last above it.
-    private static func link(above directory: String) -> USBLink? {
-        var path = Substring(directory)
-        var speed: Int?
-        var root: (path: String, speed: Int)?
-        while let slash = path.lastIndex(of: "/"), path.startIndex < slash {
-            let here = String(path)
-            // "480", "5000"; the slowest is "1.5".
-            if attribute(here + "/idVendor") != nil, let megabits = attribute(here + "/speed").flatMap({ Double($0) }),
-                megabits >= 1, megabits < 1_000_000
-            {
-                speed = speed ?? Int(megabits)
-                root = (here, Int(megabits))
-            }
-            path = path[..<slash]
-        }
-        guard let speed, let root, let slash = root.path.lastIndex(of: "/") else { return nil }
-        return USBLink(controller: String(root.path[..<slash]), bus: root.path, speed: speed, busSpeed: root.speed)
-    }
-
-    private static func resolve(_ path: String) -> String? {
-        guard let resolved = realpath(path, nil) else { return nil }
-        defer { free(resolved) }
-        return String(cString: resolved)
-    }
-
-    /// A sysfs attribute without the line's end: at most a page, as the kernel writes them. nil if there is none.
-    private static func attribute(_ path: String) -> String? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { page in
-            let count = read(descriptor, page.baseAddress, page.count)
-            guard count >= 0 else { return nil }
-            var text = String(decoding: UnsafeRawBufferPointer(rebasing: page[..<count]), as: UTF8.self)
-            while let last = text.last, last.isWhitespace || last == "\0" { text.removeLast() }
-            return text
-        }
     }
 }
