@@ -1,9 +1,9 @@
-/// Looks for what is wrong with this machine's cameras, and with the bus that serves them.
+/// Looks for what is wrong with this machine's cameras and microphones, and with the bus that serves them.
 public enum Checkup {
     /// All checks, in the order in which people are told: what stands in the way of everything else first.
     public static let checks: [any Check] = [
         BusCheck(), RuntimeDirectoryCheck(), GroupCheck(), PermissionCheck(), CameraCheck(), DriverCheck(),
-        NodePermissionCheck(), UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(),
+        NodePermissionCheck(), SoundPermissionCheck(), UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(),
         RigCheck(), BandwidthCheck(),
         PortSpeedCheck(), USBPowerCheck(), IdentityCheck(), VirtualDriverCheck(), DescriptorLimitCheck(),
         MemoryCheck(), DiskSpaceCheck(), PressureCheck(), ProcessVisibilityCheck(), VersionCheck(),

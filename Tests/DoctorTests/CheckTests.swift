@@ -13,11 +13,21 @@ import Testing
         facts.groups = [
             "video": GroupFact(gid: 44, members: ["ann", "camerabus"]),
             "camerabus": GroupFact(gid: 990, members: ["ann"]),
+            "audio": GroupFact(gid: 29, members: ["camerabus"]),
         ]
         facts.nodes = [
             NodeFact(
                 path: "/dev/video0", name: "C920", driver: "uvcvideo", usb: "1-2",
                 file: NodeFile(mode: 0o660, uid: 0, gid: 44, isAccessible: true))
+        ]
+        facts.soundCards = [
+            SoundCardFact(
+                id: "C920",
+                nodes: ["pcmC0D0c", "controlC0"].map { name in
+                    NodeFact(
+                        path: "/dev/snd/\(name)", name: "C920", driver: "snd-usb-audio", usb: "1-2",
+                        file: NodeFile(mode: 0o660, uid: 0, gid: 29, isAccessible: true))
+                })
         ]
         facts.usb = [camera("1-2", serial: "A")]
         facts.drivers.isUVCLoaded = true
@@ -34,7 +44,7 @@ import Testing
         facts.bus.pid = 77
         facts.bus.devices = [device("c920-1")]
         facts.bus.videoPermission = "authorized"
-        facts.busProcess = ProcessFact(pid: 77, uid: 991, groups: [990, 44])
+        facts.busProcess = ProcessFact(pid: 77, uid: 991, groups: [990, 44, 29])
         facts.limits.descriptors = 524_288
         facts.limits.memoryAvailable = 4 << 30
         facts.space = [SpaceFact(path: "/run/camerabus", free: 1 << 30, freeFiles: 10_000)]
@@ -149,7 +159,17 @@ import Testing
         Fault("driver-unbound", "echo 1-2:1.0") { changed { $0.usb = [camera("1-2", serial: "A", driver: nil)] } },
         Fault("driver-other", "usbfs") { changed { $0.usb = [camera("1-2", serial: "A", driver: "usbfs")] } },
         Fault("node-missing", "/dev/video0") { changed { $0.nodes[0].file = nil } },
-        Fault("node-not-permitted", "the bus", "usermod -aG video") { changed { $0.busProcess?.groups = [990] } },
+        Fault("node-not-permitted", "the bus", "usermod -aG video") { changed { $0.busProcess?.groups = [990, 29] } },
+        Fault("sound-missing", "/dev/snd/pcmC0D0c", "match=sound") {
+            changed { $0.soundCards[0].nodes[0].file = nil }
+        },
+        Fault("sound-not-permitted", "/dev/snd/pcmC0D0c", "the bus", "usermod -aG audio") {
+            changed { $0.busProcess?.groups = [990, 44] }
+        },
+        Fault("sound-without-group", "/dev/snd/controlC0", "group audio", "rules.d") {
+            changed { $0.soundCards[0].nodes[1].file?.mode = 0o600 }
+        },
+        Fault("group-not-active", "newgrp audio") { changed { $0.groups["audio"]?.members = ["ann"] } },
         Fault("udev-not-running", "systemd-udevd") { changed { $0.udev.isRunning = false } },
         Fault("camera-held", "ffmpeg", "pid 4242", "kill 4242") {
             changed { $0.holders["/dev/video0"]?.processes = [DeviceHolder(pid: 4242, uid: 1000, name: "ffmpeg")] }
@@ -232,7 +252,7 @@ import Testing
         Fault("processes-hidden", "usermod -aG video camerabus") {
             changed {
                 $0.processHiding = ProcessHiding(option: "2", gid: 44)
-                $0.busProcess?.groups = [990]
+                $0.busProcess?.groups = [990, 29]
                 $0.nodes[0].file?.gid = 990
             }
         },

@@ -44,6 +44,20 @@ import Testing
         #expect(facts.holders.keys.sorted() == ["/dev/video0", "/dev/video1"])
     }
 
+    @Test func `a sound card that can be recorded from is found with its nodes`() {
+        for card in ["card0", "card1"] { tree.write("/sys/class/sound/\(card)/id", "Id\(card.last ?? "?")\n") }
+        for name in ["pcmC0D0p", "pcmC1D0c", "pcmC1D2c", "pcmC1D0p", "controlC0", "controlC1", "timer"] {
+            tree.write("/sys/class/sound/\(name)/dev", "116:1\n")
+        }
+        tree.write("/dev/snd/pcmC1D0c", "")
+        chmod("\(tree.path)/dev/snd/pcmC1D0c", 0o640)
+        let cards = facts().soundCards
+        #expect(cards.map(\.id) == ["Id1"])
+        let paths = cards.flatMap(\.nodes).map(\.path)
+        #expect(paths == ["/dev/snd/pcmC1D0c", "/dev/snd/pcmC1D2c", "/dev/snd/controlC1"])
+        #expect(cards.first?.nodes.map { $0.file?.mode } == [0o640, nil, nil])
+    }
+
     @Test func `a device says by itself whether it could be faster`() {
         #expect(
             Machine.isSuperSpeedCapable([5, 0x0F, 22, 0, 2, 7, 0x10, 2, 2, 0, 0, 0, 10, 0x10, 3, 0, 0, 0, 0, 0, 0, 0]))

@@ -8,14 +8,18 @@ struct GroupCheck: Check {
         var findings: [Finding] = []
         if needsBusGroup { findings += busGroup(facts) }
         if facts.user.uid != 0 {
-            for name in ["camerabus", "video"] { findings += inactive(name, facts) }
+            for name in relevant(facts) { findings += inactive(name, facts) }
         }
         guard findings.isEmpty else { return .faulty(findings) }
-        let names = ["camerabus", "video"].filter { name in
+        let names = relevant(facts).filter { name in
             facts.groups[name].map { facts.user.groups.contains($0.gid) } ?? false
         }
         if facts.user.uid == 0 { return .healthy("you are root") }
         return .healthy(names.isEmpty ? "none is needed" : "you are in \(names.joined(separator: " and "))")
+    }
+
+    private func relevant(_ facts: Facts) -> [String] {
+        ["camerabus", "video"] + (facts.soundCards.isEmpty ? [] : ["audio"])
     }
 
     private func busGroup(_ facts: Facts) -> [Finding] {

@@ -54,6 +54,19 @@ public struct NodeFile: Hashable, Sendable {
     var isForItsGroup: Bool { mode & 0o060 == 0o060 && gid != 0 }
 }
 
+/// A sound card that can be recorded from.
+public struct SoundCardFact: Hashable, Sendable {
+    /// ALSA's id of it: `PCH`.
+    public var id: String
+    /// What it is recorded from, and its controls: `/dev/snd/pcmC0D0c`, `/dev/snd/controlC0`.
+    public var nodes: [NodeFact]
+
+    public init(id: String, nodes: [NodeFact]) {
+        self.id = id
+        self.nodes = nodes
+    }
+}
+
 /// A device on USB.
 public struct USBDeviceFact: Hashable, Sendable {
     /// An interface of it.

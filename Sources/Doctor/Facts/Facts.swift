@@ -6,6 +6,8 @@ public struct Facts: Hashable, Sendable {
     public var user = User()
     /// In the order of their numbers.
     public var nodes: [NodeFact] = []
+    /// Those that can be recorded from, in the order of their numbers.
+    public var soundCards: [SoundCardFact] = []
     public var usb: [USBDeviceFact] = []
     public var drivers = DriverFacts()
     public var udev = UdevFacts()

@@ -18,6 +18,26 @@ extension Machine {
             }
     }
 
+    /// The sound cards that the kernel has and that can be recorded from, whether or not `/dev` has their nodes.
+    func soundCards(usb: [USBDeviceFact]) -> [SoundCardFact] {
+        let directory = "/sys/class/sound"
+        let names = files.names(directory)
+        return names.compactMap { $0.hasPrefix("card") ? Int($0.dropFirst(4)) : nil }.sorted().compactMap { number in
+            let captures = names.filter { $0.hasPrefix("pcmC\(number)D") && $0.hasSuffix("c") }.sorted()
+            guard !captures.isEmpty else { return nil }
+            let entry = "\(directory)/card\(number)"
+            let id = files.text("\(entry)/id") ?? "\(number)"
+            let device = files.resolved("\(entry)/device") ?? ""
+            return SoundCardFact(
+                id: id,
+                nodes: (captures + ["controlC\(number)"]).map { name in
+                    NodeFact(
+                        path: "/dev/snd/\(name)", name: id, driver: files.linkName("\(entry)/device/driver"),
+                        usb: usb.first { device.contains("/\($0.port)/") }?.port, file: nodeFile("/dev/snd/\(name)"))
+                })
+        }
+    }
+
     private func nodeFile(_ path: String) -> NodeFile? {
         guard let status = files.status(path) else { return nil }
         return NodeFile(

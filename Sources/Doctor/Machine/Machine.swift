@@ -39,6 +39,7 @@ public struct Machine: Sendable {
         facts.user = User(uid: uid, name: userName(), groups: groups)
         facts.usb = usbDevices()
         facts.nodes = videoNodes(usb: facts.usb)
+        facts.soundCards = soundCards(usb: facts.usb)
         facts.drivers = driverFacts(nodes: facts.nodes)
         facts.udev = udevFacts()
         facts.service = serviceFacts()
