@@ -70,7 +70,7 @@ public struct SoundLevelMeter: Sendable {
         case .s24in32:
             return measure(samples, channel, count) { bytes, offset in
                 let word = Int32(littleEndian: bytes.loadUnaligned(fromByteOffset: offset, as: Int32.self))
-                return Double(word << 8 >> 8) / 0x80_0000
+                return Double((word << 8) >> 8) / 0x80_0000
             }
         case .s32:
             return measure(samples, channel, count) { bytes, offset in
