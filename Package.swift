@@ -122,7 +122,7 @@ let package = Package(
         tests(
             "CaptureSourcesTests",
             [
-                "BusProtocol", "CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO",
+                "ALSA", "BusProtocol", "CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO",
                 "Video4Linux",
             ]),
         tests(
@@ -148,6 +148,6 @@ let package = Package(
                 "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker",
                 logging,
             ]),
-        tests("WrapperTests", ["JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
+        tests("WrapperTests", ["ALSA", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
     ]
 )

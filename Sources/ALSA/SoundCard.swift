@@ -11,6 +11,12 @@ public struct SoundCard: Hashable, Sendable {
         public var name: String
         /// How many can be open at the same time.
         public var subdevices: Int
+
+        public init(device: Int, name: String, subdevices: Int) {
+            self.device = device
+            self.name = name
+            self.subdevices = subdevices
+        }
     }
 
     public var number: Int
@@ -21,6 +27,14 @@ public struct SoundCard: Hashable, Sendable {
     public var name: String
     /// In the order of their numbers.
     public var captureDevices: [CaptureDevice]
+
+    public init(number: Int, id: String, driver: String, name: String, captureDevices: [CaptureDevice]) {
+        self.number = number
+        self.id = id
+        self.driver = driver
+        self.name = name
+        self.captureDevices = captureDevices
+    }
 
     /// Looks at the card of that number.
     ///

@@ -59,7 +59,7 @@ struct ALSAControls {
                         name: MicrophoneControl.dataSource, title: choice.name, id: MicrophoneControl.ID.dataSource,
                         type: .menu, minimum: 0, maximum: Int64(items.count - 1),
                         menu: Dictionary(
-                            uniqueKeysWithValues: items.enumerated().map { (Int64($0), .name($1)) }),
+                            uniqueKeysWithValues: items.enumerated().map { (Int64($0), ControlMenuItem.name($1)) }),
                         category: "Capture"))
             }
         }
