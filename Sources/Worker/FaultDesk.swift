@@ -10,9 +10,11 @@ import Logging
 final class FaultDesk {
     typealias Finish = (Result<JSONValue, BusError>) -> Void
 
-    private let device: String
+    /// Has the device suffer something, and calls its last argument once.
+    typealias Injection = (VirtualFault, @escaping (Result<Void, BusError>) -> Void) -> Void
+
     private let loop: Loop
-    private let thread: DeviceThread<DeviceKeeper>
+    private let suffer: Injection
     private let logger: Logger
     private var script: FaultScript?
     private var timer: Loop.Token?
@@ -32,10 +34,9 @@ final class FaultDesk {
     /// The device has come or gone, and has to be looked at.
     var onPresence: (() -> Void)?
 
-    init(device: String, _ loop: Loop, _ thread: DeviceThread<DeviceKeeper>, logger: Logger) {
-        self.device = device
+    init(_ loop: Loop, logger: Logger, _ suffer: @escaping Injection) {
         self.loop = loop
-        self.thread = thread
+        self.suffer = suffer
         self.logger = logger
     }
 
@@ -103,15 +104,12 @@ final class FaultDesk {
     private func inject(
         _ fault: VirtualFault, milliseconds: Int64?, _ finish: @escaping (Result<Void, BusError>) -> Void
     ) {
-        let device = device
-        thread.perform { keeper throws(SourceError) in
-            try keeper.source.injectFault(fault)
-        } then: { [weak self] result in
+        suffer(fault) { [weak self] result in
             if let self, case .success = result {
                 if fault.changesPresence { presence(fault, milliseconds: milliseconds) }
                 press(fault)
             }
-            finish(result.mapError { BusError($0, device: device) })
+            finish(result)
         }
     }
 

@@ -5,7 +5,7 @@ import ZeroMQ
 
 /// The XPUB socket of a device: who subscribes to what comes in, frames go out.
 ///
-/// What a slow subscriber does not take is thrown away for it alone, by libzmq, beyond two messages.
+/// What a slow subscriber does not take is thrown away for it alone, by libzmq, beyond a few messages.
 final class MediaSocket {
     let server: ServerSocket
     private let connections: ConnectionGuard
@@ -21,23 +21,25 @@ final class MediaSocket {
     /// The last subscriber of a topic has gone.
     var onUnsubscribe: (([UInt8]) -> Void)?
 
-    /// Messages that wait for a slow subscriber. Not to be changed later: libzmq 4.3.4 crashes when that meets the end of a
-    /// connection.
-    private static let waitingMessages = 2
+    /// Frames that wait for a slow subscriber.
+    static let waitingFrames = 2
     /// Messages from subscribers that are read before frames have their turn again.
     private static let messagesPerTurn = 64
     private static let barrier = Array("ack/".utf8)
     /// Bytes of a message from a subscriber: a topic, and the byte before it.
     private static let maximumMessageBytes = 1024
 
+    /// - Parameter waitingMessages: that wait for a slow subscriber at most. Not to be changed later: libzmq 4.3.4 crashes when that
+    ///   meets the end of a connection.
     init(
-        _ context: Context, _ loop: Loop, _ connections: ConnectionGuard, path: String, mode: UInt32, group: UInt32?
+        _ context: Context, _ loop: Loop, _ connections: ConnectionGuard, path: String, mode: UInt32, group: UInt32?,
+        waitingMessages: Int = MediaSocket.waitingFrames
     ) throws(ServerError) {
         self.connections = connections
         server = try ServerSocket(
             context,
             ServerSocket.Options(
-                kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: Self.waitingMessages,
+                kind: .extendedPublish, path: path, mode: mode, group: group, sendHighWaterMark: waitingMessages,
                 receiveHighWaterMark: 1000, maximumMessageBytes: Self.maximumMessageBytes,
                 authenticationDomain: "media", welcome: Topic.welcome.bytes))
         do throws(ZeroMQError) {
@@ -97,10 +99,15 @@ final class MediaSocket {
 
     /// Sends a frame. The payload's bytes are shared with libzmq, which lets go of them when they are sent.
     func publish(topic: [UInt8], header: FrameHeaderWriter, payload: Message) throws(ZeroMQError) {
+        try publish(topic: topic, header.bytes, payload: payload)
+    }
+
+    /// Sends a header with its payload, likewise.
+    func publish(topic: [UInt8], _ header: [UInt8], payload: Message) throws(ZeroMQError) {
         learnWhatWasTaken()
         try outgoing.share(payload)
         try server.socket.send(topic, more: true)
-        try server.socket.send(header.bytes, more: true)
+        try server.socket.send(header, more: true)
         try server.socket.send(outgoing)
     }
 

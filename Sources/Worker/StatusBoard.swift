@@ -65,7 +65,7 @@ extension FrameDuration {
 /// Sends the status when it is due.
 final class StatusBoard {
     private let loop: Loop
-    private let read: () -> DeviceStatus
+    private let read: () -> JSONValue
     private let send: (WorkerReport) -> Bool
     private var sent: JSONValue?
     private var lastTime = Int64.min / 2
@@ -73,7 +73,7 @@ final class StatusBoard {
 
     private static let interval: Int64 = 50_000_000
 
-    init(_ loop: Loop, read: @escaping () -> DeviceStatus, send: @escaping (WorkerReport) -> Bool) {
+    init(_ loop: Loop, read: @escaping () -> JSONValue, send: @escaping (WorkerReport) -> Bool) {
         self.loop = loop
         self.read = read
         self.send = send
@@ -94,7 +94,7 @@ final class StatusBoard {
 
     /// Tells now what has changed: before the answer to an order, so that nobody who has the answer finds the state behind it.
     func tell() {
-        let json = read().json
+        let json = read()
         guard json != sent, send(.status(json)) else { return }
         sent = json
         lastTime = MonotonicClock.now()

@@ -13,10 +13,9 @@ public final class Worker {
     private let options: WorkerOptions
     private let logger: Logger
     private let loop: Loop
-    private let lock: LockFile
+    private let premises: Premises
     private let socket: MediaSocket
     private let doors: Doors
-    private let doorkeeper: Doorkeeper
     private let connections: ConnectionGuard
     private let rings: RingDoor
     private let errors: ErrorTeller
@@ -65,52 +64,22 @@ public final class Worker {
     /// - Throws: ``WorkerError``
     public init(_ options: WorkerOptions, source: any VideoSource, logger: Logger) throws(WorkerError) {
         self.options = options
-        var logger = logger
-        logger[metadataKey: LogKeys.deviceID] = "\(options.device)"
+        let premises = try Premises(options, logger: logger)
+        self.premises = premises
+        let logger = premises.logger
         self.logger = logger
-        guard DeviceID.isValid(options.device) else {
-            throw .usage("'\(options.device)' is no device id: 1 to 32 of a–z, 0–9 and -")
-        }
-        let directory: RuntimeDirectory
-        let committed: CommittedConfiguration?
-        var group: UInt32?
-        do {
-            directory = try RuntimeDirectory(options.runtimeDirectory)
-            committed = Self.committed(options, logger)
-            if let name = options.group {
-                group = CurrentProcess.groupID(named: name)
-                if group == nil { throw WorkerError.usage("there is no group '\(name)'") }
-            }
-        } catch {
-            throw error as? WorkerError ?? .usage("\(error)")
-        }
-        let lockPath = directory.deviceLock(options.device)
-        do throws(SystemError) {
-            // Signed, so that a coordinator that didn't start it finds it also when it says nothing.
-            lock = try LockFile(lockPath, isSigned: true)
-        } catch {
-            throw error.isWouldBlock ? .deviceTaken(lockPath) : .failed("\(error)")
-        }
-        CurrentProcess.raiseDescriptorLimit()
-        // For the device and what a stream needs.
-        Context.reserveDescriptors(64)
+        let (context, directory, mediaPath) = (premises.context, premises.directory, premises.mediaPath)
+        loop = premises.loop
+        doors = premises.doors
+        connections = premises.connections
+        socket = premises.socket
+        errors = premises.errors
+        let committed = Self.committed(options, logger)
         table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
         do {
-            loop = try Loop()
-            let context = try Context()
-            doors = Doors(options.doors ?? .closed(owner: CurrentProcess.uid))
-            doorkeeper = try Doorkeeper(context, loop) { [doors] _, peer in
-                doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) ? .admit : .notNow
-            }
-            let mediaPath = directory.mediaSocket(options.device)
-            connections = ConnectionGuard(
-                loop, perUser: options.connectionsPerUser, total: options.connections, logger: logger)
-            socket = try MediaSocket(
-                context, loop, connections, path: mediaPath, mode: group == nil ? 0o600 : 0o660, group: group)
             rings = try RingDoor(
-                loop, path: directory.ringSocket(options.device), mode: group == nil ? 0o600 : 0o660, group: group,
+                loop, path: directory.ringSocket(options.device), mode: premises.mode, group: premises.group,
                 perUser: options.connectionsPerUser, total: options.connections)
-            errors = ErrorTeller(device: options.device, loop, socket)
             pool = try RenditionPool(loop)
             let zoom = DigitalZoomState(limit: options.maxZoom)
             frames = FrameDesk(
@@ -129,7 +98,13 @@ public final class Worker {
                 silenceLimitMilliseconds: options.silenceLimitMilliseconds,
                 logger: logger)
             exposure = ExposureDriver(loop, thread, director, frames.meter, logger: logger)
-            faults = FaultDesk(device: options.device, loop, thread, logger: logger)
+            faults = FaultDesk(loop, logger: logger) { [thread] fault, completion in
+                thread.perform { keeper throws(SourceError) in
+                    try keeper.source.injectFault(fault)
+                } then: { result in
+                    completion(result.mapError { BusError($0, device: options.device) })
+                }
+            }
             link = try CoordinatorLink(
                 context, loop, path: directory.workersSocket,
                 hello: { link, inDoubt in
@@ -146,7 +121,7 @@ public final class Worker {
             throw .failed("\(error)")
         }
         frames.generation = desk.generation
-        status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
+        status = StatusBoard(loop, read: { [unowned self] in currentStatus.json }, send: { [link] in link.send($0) })
         desk.beforeReply = { [weak self] in self?.status?.tell() }
         desk.zoom = ZoomDriver(loop, thread, director, logger: logger)
         connect()
