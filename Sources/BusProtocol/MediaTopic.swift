@@ -7,7 +7,7 @@ public struct MediaTopic: Hashable, Sendable {
         case buffer
         /// Frames of a rig's devices that were taken at the same time: header and one payload each. On the rig's own socket.
         case set
-        /// Header and PCM. Reserved: nothing is published there yet.
+        /// Header and PCM, of a microphone.
         case audio
     }
 
@@ -33,6 +33,9 @@ public struct MediaTopic: Hashable, Sendable {
     ///
     /// - Throws: `invalidParams` when the text is no rendition; the topic gets it as an error header.
     public func rendition() throws(BusError) -> Rendition { try Rendition(parsing: renditionText) }
+
+    /// The same of `audio`.
+    public func soundRendition() throws(BusError) -> SoundRendition { try SoundRendition(parsing: renditionText) }
 
     public var text: String { "\(kind.rawValue)/\(device)/\(renditionText)/" }
 }

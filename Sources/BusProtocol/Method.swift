@@ -82,4 +82,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case rigs
     /// `authorization.*`: permission by user.
     case permission
+    /// Microphones: `audio/` and `level/` topics.
+    case sound
 }

@@ -127,7 +127,13 @@ extension MethodTable {
         Method(
             "device.formats", "Answers a device's format table.",
             params: .object([.required("device", .reference("DeviceID"))]),
-            result: .object([.required("formats", .array(of: .reference("Format")))], additional: true),
+            result: .object(
+                [
+                    .required(
+                        "formats",
+                        .array(of: .anyOf([.reference("Format"), .reference("SoundFormat")])).described(
+                            "The latter of a microphone."))
+                ], additional: true),
             needs: .nothing, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
         Method(
             "device.controls", "Answers a device's controls with ranges and values.",

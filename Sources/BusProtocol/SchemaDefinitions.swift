@@ -2,7 +2,7 @@ extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
     public static let definitions = [
         commonDefinitions, cameras, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
-        pressureDefinitions,
+        pressureDefinitions, soundDefinitions,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }
@@ -29,8 +29,9 @@ extension Schema {
                 .optional("pixelFormat", .string(minLength: 1, maxLength: 16)),
                 .required("width", .integer(min: 1, max: 65535)), .required("height", .integer(min: 1, max: 65535)),
             ]),
+            .reference("SoundFormatWish"),
         ]).described(
-            "A format by its id in device.formats (a bare string, or {id}), or by size and, if it matters, pixel format."
+            "A format by its id in device.formats (a bare string, or {id}), or by size and, if it matters, pixel format; of a microphone by sample format, rate and channels."
         ),
         "FrameRateWish": .anyOf([
             .number(min: 0.000001, max: 1_000_000), .reference("FrameDuration"),
@@ -244,12 +245,18 @@ extension Schema {
                         "How its frames come into memory that readers share: by the driver itself (userptr), by a copy (mmap); "
                             + "null: it doesn't stream."
                     )),
-                .required("activeFormat", Schema.reference("ActiveFormat").orNull),
+                .required(
+                    "activeFormat",
+                    .anyOf([.reference("ActiveFormat"), .reference("ActiveSoundFormat"), .null])),
                 .required("frameDuration", Schema.reference("FrameDuration").orNull),
                 .required("frameRate", Schema.number(min: 0).orNull), .required("generation", .integer(min: 0)),
                 .required(
                     "controls", Schema.reference("ControlValues").described("The driver's and the capture model's.")),
                 .optional("supports", .reference("Supports")),
+                .optional(
+                    "dataSources",
+                    .array(of: .reference("SoundDataSource")).described(
+                        "Of a microphone: what it can be told to listen at.")),
                 .required("asOf", Schema.reference("Nanoseconds").orNull),
                 .required(
                     "lock",
@@ -308,7 +315,9 @@ extension Schema {
                     .map(
                         of: .object(
                             [
-                                .required("activeFormat", Schema.reference("ActiveFormat").orNull),
+                                .required(
+                                    "activeFormat",
+                                    .anyOf([.reference("ActiveFormat"), .reference("ActiveSoundFormat"), .null])),
                                 .required("frameDuration", Schema.reference("FrameDuration").orNull),
                                 .required("controls", .reference("ControlValues")),
                             ], additional: true)

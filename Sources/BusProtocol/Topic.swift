@@ -4,6 +4,8 @@
 public enum Topic: Hashable, Sendable {
     /// On a device's media socket.
     case media(MediaTopic)
+    /// On a microphone's media socket: how loud it is, ten times a second.
+    case level(String)
     /// On the events socket: a value that lasts.
     case state(StateTopic)
     /// On the events socket: something that happened.
@@ -51,6 +53,7 @@ public enum Topic: Hashable, Sendable {
         case (1, "heartbeat"): return .heartbeat
         case (1, "welcome"): return .welcome
         case (2, "ack"): return isNonce(segments[1].utf8) ? .ack(nonce: String(segments[1])) : nil
+        case (2, "level"): return DeviceID.isValid(segments[1]) ? .level(String(segments[1])) : nil
         case (2, "state"): return segments[1] == "bus" ? .state(.bus) : nil
         case (2, "event"): return segments[1] == "bus" ? .event(.bus) : nil
         case (3, "state"): return stateTopic(segments[1], id: segments[2]).map(Topic.state)
@@ -108,6 +111,7 @@ extension Topic {
     public var text: String {
         switch self {
         case .media(let topic): topic.text
+        case .level(let device): "level/\(device)/"
         case .state(.bus): "state/bus/"
         case .state(.device(let id)): "state/device/\(id)/"
         case .state(.lock(let id)): "state/lock/\(id)/"

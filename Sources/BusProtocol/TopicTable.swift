@@ -62,6 +62,13 @@ public enum TopicTable {
             topic: "set/<name>/<rendition>/", socket: "media",
             summary: "Pictures of a rig's devices of one time, each a payload, or why there are none.",
             header: .anyOf([frameSet, failure]), hasPayload: true),
+        Entry(
+            topic: "audio/<device>/<rendition>/", socket: "media", summary: "Sound, or why there is none.",
+            header: .anyOf([sound, failure]), hasPayload: true),
+        Entry(
+            topic: "level/<device>/", socket: "media",
+            summary: "How loud it is, ten times a second, or why that isn't known.",
+            header: .anyOf([level, failure])),
     ]
 
     /// The entry of a topic; nil for one that this version doesn't publish.
@@ -84,6 +91,7 @@ public enum TopicTable {
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"
         case .ack: name = "ack/<nonce>/"
+        case .level: name = "level/<device>/"
         case .media(let media) where media.kind == .set: name = "set/<name>/<rendition>/"
         case .media(let media): name = "\(media.kind.rawValue)/<device>/<rendition>/"
         }
@@ -219,7 +227,7 @@ extension TopicTable {
         ], additional: true
     ).described("A picture lies there.")
 
-    private static let failure = Schema.object(
+    static let failure = Schema.object(
         [
             .required("v", .constant(1)), .required("device", .string(minLength: 1, maxLength: DeviceID.maxBytes)),
             .required("rendition", .string()),
@@ -231,7 +239,7 @@ extension TopicTable {
                         .optional("data", .object([], additional: true)),
                     ], additional: true)),
         ], additional: true
-    ).described("No picture follows: this is why.")
+    ).described("Nothing follows: this is why.")
 }
 
 extension Schema {

@@ -7,6 +7,8 @@ public enum FormatRequest: Hashable, Sendable {
     case id(String)
     /// {pixelFormat?, width, height}
     case size(pixelFormat: PixelFormat?, Dimensions)
+    /// Of a microphone: {sampleFormat?, rate?, channels?}
+    case sound(SoundFormatRequest)
 
     /// Sizes up to this are understood; larger ones no camera has.
     static let largestSide: Int64 = 65535
@@ -14,7 +16,10 @@ public enum FormatRequest: Hashable, Sendable {
     static func parse(_ json: JSONValue, path: String) throws(BusError) -> Self {
         if let id = json.string { return .id(id) }
         guard json.object != nil else {
-            throw .invalidParams(path, "must be a format's id or {pixelFormat?, width, height}, not \(json.typeName)")
+            throw .invalidParams(
+                path,
+                "must be a format's id, {pixelFormat?, width, height} or {sampleFormat?, rate?, channels?}, not \(json.typeName)"
+            )
         }
         var reader = try MemberReader(json, path: path)
         if reader.value("id") != nil {
@@ -22,6 +27,7 @@ public enum FormatRequest: Hashable, Sendable {
             try reader.refuseOthers()
             return .id(id)
         }
+        if SoundFormatRequest.isMeant(by: json) { return .sound(try SoundFormatRequest.parse(json, path: path)) }
         var pixelFormat: PixelFormat?
         if let json = reader.value("pixelFormat") {
             pixelFormat = try PixelFormat(json: json, path: reader.path(of: "pixelFormat"))
@@ -39,6 +45,7 @@ public enum FormatRequest: Hashable, Sendable {
             .members([
                 "pixelFormat": pixelFormat?.json, "width": JSONValue(size.width), "height": JSONValue(size.height),
             ])
+        case .sound(let request): request.json
         }
     }
 }

@@ -93,6 +93,9 @@ public struct ConfigurationPlanner: Sendable {
             guard mode == .nearest else { throw unsupported("\(change.device) has no \(asked)", nearest) }
             nearest.adjusted = "\(change.device) has no \(asked)."
             return nearest
+        case .sound:
+            let nearest = row(of: current.format).map { Choice(format: $0, size: current.format.dimensions) }
+            throw unsupported("\(change.device) is a camera, whose formats are of pictures", nearest)
         }
     }
 

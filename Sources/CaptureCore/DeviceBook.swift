@@ -19,6 +19,8 @@ public struct DeviceBook: Hashable, Sendable {
         public var isStabilized = false
         /// As it was seen last; nil: no camera of this machine's.
         public var facts: CameraFacts?
+        /// The same of a microphone.
+        public var microphone: MicrophoneFacts?
         /// Seconds since 1970 when it was seen last, or found to be gone.
         public var seen: Int64
 
@@ -110,7 +112,7 @@ public struct DeviceBook: Hashable, Sendable {
                         "name": .string(entry.name), "alias": entry.alias.map(JSONValue.string),
                         "made": entry.made.map(JSONValue.string), "committed": entry.committed,
                         "stabilized": entry.isStabilized ? true : nil,
-                        "facts": entry.facts?.json, "seen": JSONValue(entry.seen),
+                        "facts": entry.facts?.json, "microphone": entry.microphone?.json, "seen": JSONValue(entry.seen),
                     ])
                 }),
             "claims": .object(
@@ -153,6 +155,12 @@ public struct DeviceBook: Hashable, Sendable {
             var entry = Entry(
                 name: name, alias: value["alias"]?.string, made: value["made"]?.string, committed: value["committed"],
                 facts: facts, seen: seen)
+            entry.microphone = try value["microphone"].map { json throws(Damage) in
+                guard let facts = MicrophoneFacts(json: json) else {
+                    throw Damage(description: "the facts of \(uniqueID) are incomplete")
+                }
+                return facts
+            }
             entry.isStabilized = value["stabilized"]?.bool ?? false
             entries[uniqueID] = entry
         }

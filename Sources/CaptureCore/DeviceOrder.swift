@@ -1,6 +1,6 @@
 /// The order in which devices are offered: the first that is there is the default.
 ///
-/// What the configuration names comes first, in its order; then by position (back, front, external, unspecified), then by name,
+/// What the configuration names comes first, in its order; then cameras before microphones, each by position (back, front, external, unspecified), then by name,
 /// numbers in it by value.
 public struct DeviceOrder: Sendable {
     private let ranks: [String: Int]
@@ -14,6 +14,7 @@ public struct DeviceOrder: Sendable {
     public func precedes(_ left: (id: String, DeviceIdentity), _ right: (id: String, DeviceIdentity)) -> Bool {
         let (first, second) = (rank(left), rank(right))
         if first != second { return first < second }
+        if left.1.mediaType != right.1.mediaType { return left.1.mediaType == .video }
         let (one, other) = (Self.number(left.1.position), Self.number(right.1.position))
         if one != other { return one < other }
         if let isLess = Self.isLess(left.1.localizedName, right.1.localizedName) { return isLess }

@@ -78,7 +78,7 @@ extension CaptureSession {
             throw Self.cannotAddInput(input.device, "a session has at most \(Self.maximumInputs) inputs")
         }
         guard device.mediaType == .video else {
-            throw Self.cannotAddInput(input.device, "this bus has no sound yet")
+            throw Self.cannotAddInput(input.device, "sessions have no sound yet")
         }
         if let formats = device.formats {
             guard !formats.isEmpty else { throw Self.cannotAddInput(input.device, "it has no format") }
@@ -139,7 +139,7 @@ extension CaptureSession {
             guard !outputs.contains(where: { $0.kind == kind }) else {
                 throw Self.cannotAddOutput(kind, "a session has at most one \(kind.rawValue) output")
             }
-        case .audioData: throw Self.cannotAddOutput(kind, "this bus has no sound yet")
+        case .audioData: throw Self.cannotAddOutput(kind, "sessions have no sound yet")
         case .metadata: throw Self.cannotAddOutput(kind, "this bus looks for nothing in the pictures")
         case .videoData, .preview: break
         }

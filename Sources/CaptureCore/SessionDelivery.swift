@@ -58,6 +58,7 @@ extension CaptureSession {
                 let selection = FormatSelection(pixelFormat: pixelFormat, dimensions: size)
                 return .format(selection, frameDurations: input.frameRate?.bounds)
             case .size(nil, let size): return .size(size, rate: rate)
+            case .sound: return .nothing
             }
         }
         if preset == .inputPriority { return .nothing }

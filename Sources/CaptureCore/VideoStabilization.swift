@@ -48,6 +48,7 @@ extension CaptureSession {
         case .id(let id)?: id
         case .size(let pixelFormat, let size)?:
             formats.first { $0.has(size) && (pixelFormat ?? $0.pixelFormat) == $0.pixelFormat }?.id
+        case .sound?: nil
         case nil: preset.resolve(for: formats)?.formatID
         }
     }

@@ -44,6 +44,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case who
         /// The camera is there, as these facts say. `isNew`: it has been away, whatever the worker has noticed of that.
         case plugged(CameraFacts, isNew: Bool)
+        /// The same of a microphone.
+        case pluggedMicrophone(MicrophoneFacts, isNew: Bool)
         /// These may come in at the doors from now on. Also who was refused before is told anew when it comes again.
         case admit(DoorList)
         /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list} answers {script}, {cancel} ends it.
@@ -55,7 +57,9 @@ public struct WorkerOrder: Hashable, Sendable {
         /// count against no limit.
         public var endsTransaction: Bool {
             switch self {
-            case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .admit, .cancelZoom, .stop: true
+            case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .pluggedMicrophone, .admit, .cancelZoom,
+                .stop:
+                true
             default: false
             }
         }
@@ -134,6 +138,10 @@ public struct WorkerOrder: Hashable, Sendable {
             members["do"] = "plugged"
             members["camera"] = facts.json
             members["new"] = .bool(isNew)
+        case .pluggedMicrophone(let facts, let isNew):
+            members["do"] = "plugged"
+            members["microphone"] = facts.json
+            members["new"] = .bool(isNew)
         case .admit(let doors):
             members["do"] = "admit"
             members["doors"] = doors.json
@@ -185,10 +193,14 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("cancelZoom", _): action = .cancelZoom(of: json["of"] ?? .null)
         case ("who", _): action = .who
         case ("plugged", _):
-            guard let facts = json["camera"].flatMap(CameraFacts.init(json:)), let isNew = json["new"]?.bool else {
+            guard let isNew = json["new"]?.bool else { return nil }
+            if let facts = json["camera"].flatMap(CameraFacts.init(json:)) {
+                action = .plugged(facts, isNew: isNew)
+            } else if let facts = json["microphone"].flatMap(MicrophoneFacts.init(json:)) {
+                action = .pluggedMicrophone(facts, isNew: isNew)
+            } else {
                 return nil
             }
-            action = .plugged(facts, isNew: isNew)
         case ("admit", _):
             guard let doors = json["doors"].flatMap(DoorList.init(json:)) else { return nil }
             action = .admit(doors)

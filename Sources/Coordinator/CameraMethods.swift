@@ -119,12 +119,22 @@ extension Coordinator {
 
     // MARK: The parts
 
+    private static func noCamera(_ device: String) -> BusError {
+        BusError(
+            .controlUnsupported,
+            "\(device) is a microphone: it has no focus, exposure or zoom; device.controls lists what it has.",
+            ["supported": []])
+    }
+
     /// Does something with a device under the lock that the call shows, or under one for just this call.
     private func underLock(
         _ call: Call, _ respond: @escaping Responder,
         _ body: @escaping (_ worker: Worker, _ fence: UInt64, _ respond: @escaping Responder) -> Void
     ) {
         withWorker(call, respond) { [weak self] worker in
+            if worker.device.identity.mediaType == .audio {
+                return respond(.failure(Self.noCamera(worker.device.id)))
+            }
             worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) {
                 guard let self else { return }
                 if let token = call.string("lock") {

@@ -20,6 +20,8 @@ public struct Configuration: Hashable, Sendable {
     public var usesHardware = true
     /// `devices.virtual`: virtual cameras; nil: two when there is no hardware and no configuration, else none.
     public var virtualCameras: Int?
+    /// `devices.virtual_microphones`; nil: one where there are virtual cameras, else none.
+    public var virtualMicrophones: Int?
     /// `devices.virtual_profiles`: what each virtual camera is like, in their order; those beyond are plain.
     public var virtualProfiles: [VirtualProfile] = []
     /// `devices.order`: device ids or `uniqueID`s, the first the default device.
@@ -85,6 +87,7 @@ public struct Configuration: Hashable, Sendable {
         try reader.section("devices") { devices throws(ParseError) in
             usesHardware = try devices.boolean("hardware") ?? usesHardware
             virtualCameras = try devices.integer("virtual", 0...64)
+            virtualMicrophones = try devices.integer("virtual_microphones", 0...64)
             for word in try devices.strings("virtual_profiles") ?? [] {
                 guard let profile = VirtualProfile(rawValue: word), virtualProfiles.count < 64 else {
                     let words = VirtualProfile.allCases.map(\.rawValue).joined(separator: ", ")

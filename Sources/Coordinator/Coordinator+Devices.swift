@@ -10,7 +10,7 @@ extension Coordinator {
     /// Starts a worker for each device that is wanted and there.
     func discoverDevices() {
         guard options.usesHardware, configuration.usesHardware else {
-            roster.forgetCameras()
+            roster.forgetHardware()
             return setDevices()
         }
         hotplug.listen()
@@ -23,8 +23,8 @@ extension Coordinator {
             guard let self else { return }
             // What can't be searched for is not therefore gone.
             if let survey {
-                unreadable = survey.unreadable.map { "\($0.node): \($0.why)" }
-                for node in survey.unreadable {
+                unreadable = (survey.unreadable + survey.unreadableSound).map { "\($0.node): \($0.why)" }
+                for node in survey.unreadable + survey.unreadableSound {
                     logger.debug("a node can't be looked at", metadata: ["node": "\(node.node)", "why": "\(node.why)"])
                 }
                 let configured = configuration.aliases
@@ -55,9 +55,11 @@ extension Coordinator {
         let profiles = options.virtualProfiles.isEmpty ? configuration.virtualProfiles : options.virtualProfiles
         // Who says what they are like says that they are to be.
         let least = profiles.isEmpty ? (usesDefaultCameras == true ? 2 : 0) : profiles.count
+        let cameras = options.virtualCameras ?? configuration.virtualCameras ?? least
         return DeviceRoster.Wishes(
-            aliases: configuration.aliases, positions: configuration.positions,
-            virtualCameras: options.virtualCameras ?? configuration.virtualCameras ?? least, virtualProfiles: profiles,
+            aliases: configuration.aliases, positions: configuration.positions, virtualCameras: cameras,
+            virtualMicrophones: options.virtualMicrophones ?? configuration.virtualMicrophones ?? min(cameras, 1),
+            virtualProfiles: profiles,
             others: replays.map(ManagedDevice.replay)
                 + sources.sources.keys.sorted().compactMap { sources.sources[$0].map(ManagedDevice.client) })
     }
@@ -69,7 +71,7 @@ extension Coordinator {
         let isComplete = roster.hasSearched || !options.usesHardware || !configuration.usesHardware
         // Decided once: a camera that comes or goes later takes no other away, and brings none.
         if usesDefaultCameras == nil, isComplete {
-            usesDefaultCameras = roster.isEmpty && options.configurationPath == nil && options.replays.isEmpty
+            usesDefaultCameras = roster.hasNoCamera && options.configurationPath == nil && options.replays.isEmpty
         }
         roster.dropExcess { [fleet, locks] uniqueID in
             guard let worker = fleet.worker(of: uniqueID) else { return false }

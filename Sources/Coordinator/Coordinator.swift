@@ -17,6 +17,8 @@ public final class Coordinator {
         /// Where aliases and settings are kept over reboots; nil: the configuration's, or the usual place.
         public var stateDirectory: String?
         public var virtualCameras: Int?
+        /// nil: as the configuration says, else one where there are virtual cameras.
+        public var virtualMicrophones: Int?
         /// Beside those of the configuration.
         public var replays: [ReplayDescription] = []
         /// What the virtual cameras are like, in their order; those beyond are plain. Empty: as the configuration says.

@@ -6,7 +6,9 @@ final class DeviceRoster {
     private let books: BookKeeper
     /// Cameras that were there at the last search, by `uniqueID`.
     private var present: [String: CameraFacts] = [:]
-    /// Known cameras that are not there, the one that has been away for longest first.
+    /// Microphones likewise.
+    private var microphones: [String: MicrophoneFacts] = [:]
+    /// Known cameras and microphones that are not there, the one that has been away for longest first.
     private var absent: [String] = []
     /// A search has succeeded: what is not known now is not there.
     private(set) var hasSearched = false
@@ -20,6 +22,7 @@ final class DeviceRoster {
         /// By device id or `uniqueID`.
         var positions: [String: DevicePosition]
         var virtualCameras: Int
+        var virtualMicrophones = 0
         /// What each of them is like; those beyond are plain.
         var virtualProfiles: [VirtualProfile] = []
         /// Made of something else than a test picture.
@@ -30,19 +33,61 @@ final class DeviceRoster {
             (0..<virtualCameras).map { number in
                 ManagedDevice.virtual(
                     number, virtualProfiles.indices.contains(number) ? virtualProfiles[number] : .plain)
-            } + others
+            } + (0..<virtualMicrophones).map(ManagedDevice.virtualMicrophone) + others
         }
     }
 
     init(_ books: BookKeeper) { self.books = books }
 
     /// No camera is known that was ever plugged in.
-    var isEmpty: Bool { present.isEmpty && absent.isEmpty }
+    var hasNoCamera: Bool { present.isEmpty && !absent.contains { books.book[$0]?.facts != nil } }
 
     /// Takes in what a search has brought.
     ///
-    /// - Parameter isAwaited: whether somebody may be waiting for a camera that is not there, by its id: asked the first time only.
+    /// - Parameter isAwaited: whether somebody may be waiting for a device that is not there, by its id: asked the first time only.
     func found(_ survey: CameraSurvey, isAwaited: (_ uniqueID: String, _ id: String) -> Bool) {
+        let gone = foundCameras(survey) + foundMicrophones(survey)
+        if !hasSearched {
+            hasSearched = true
+            absent = books.book.entries.filter { uniqueID, entry in
+                (entry.facts != nil || entry.microphone != nil) && isAwaited(uniqueID, entry.alias ?? entry.made ?? "")
+            }.sorted { ($0.value.seen, $0.key) < ($1.value.seen, $1.key) }.map(\.key)
+        }
+        absent.removeAll { present[$0] != nil || microphones[$0] != nil }
+        absent += gone
+    }
+
+    // Answers the microphones that are not there any more.
+    private func foundMicrophones(_ survey: CameraSurvey) -> [String] {
+        var found = survey.microphones
+        // One that can't be looked at now is not therefore gone.
+        for facts in microphones.values.sorted(by: { $0.node < $1.node }) {
+            let isHidden = survey.unreadableSound.contains { $0.device == facts.device && $0.index == facts.index }
+            let isSeen = found.contains { $0.device == facts.device && $0.index == facts.index && $0.bus == facts.bus }
+            if isHidden, !isSeen { found.append(facts) }
+        }
+        let before = microphones
+        microphones = [:]
+        books.change { book in
+            let ids = CameraIdentities.assign(found, claims: &book.claims)
+            for (uniqueID, facts) in zip(ids, found) { microphones[uniqueID] = facts }
+            for (uniqueID, facts) in microphones where before[uniqueID] != facts {
+                let name = facts.identity(uniqueID: uniqueID).localizedName
+                book.update(uniqueID, name: name, at: BookKeeper.now) {
+                    $0.name = name
+                    $0.microphone = facts
+                    $0.seen = BookKeeper.now
+                }
+            }
+            for (uniqueID, facts) in before where microphones[uniqueID] == nil {
+                book.update(uniqueID, name: facts.cardName, at: BookKeeper.now) { $0.seen = BookKeeper.now }
+            }
+        }
+        return before.keys.filter { microphones[$0] == nil }.sorted()
+    }
+
+    // Answers the cameras that are not there any more.
+    private func foundCameras(_ survey: CameraSurvey) -> [String] {
         var cameras = survey.cameras
         // A camera that can't be looked at now is not therefore gone, and its serial number is not free.
         for facts in present.values.sorted(by: { $0.node < $1.node }) {
@@ -68,18 +113,11 @@ final class DeviceRoster {
                 book.update(uniqueID, name: facts.card, at: BookKeeper.now) { $0.seen = BookKeeper.now }
             }
         }
-        if !hasSearched {
-            hasSearched = true
-            absent = books.book.entries.filter { uniqueID, entry in
-                entry.facts != nil && isAwaited(uniqueID, entry.alias ?? entry.made ?? "")
-            }.sorted { ($0.value.seen, $0.key) < ($1.value.seen, $1.key) }.map(\.key)
-        }
-        absent.removeAll { present[$0] != nil }
-        absent += before.keys.filter { present[$0] == nil }.sorted()
+        return before.keys.filter { present[$0] == nil }.sorted()
     }
 
-    /// No camera is wanted any more; what is remembered of them stays.
-    func forgetCameras() { (present, absent) = ([:], []) }
+    /// No camera and no microphone is wanted any more; what is remembered of them stays.
+    func forgetHardware() { (present, microphones, absent) = ([:], [:], []) }
 
     /// Forgets cameras that are not there, as far as they are too many: first those that nobody wants.
     func dropExcess(isWanted: (_ uniqueID: String) -> Bool) {
@@ -102,7 +140,8 @@ final class DeviceRoster {
                 let title = made.first { $0.identity.uniqueID == uniqueID }?.identity.localizedName ?? ""
                 book.update(uniqueID, name: title, at: BookKeeper.now) { $0.made = name.made }
             }
-            book.prune(keeping: Set(present.keys).union(absent).union(made.map(\.identity.uniqueID)))
+            book.prune(
+                keeping: Set(present.keys).union(microphones.keys).union(absent).union(made.map(\.identity.uniqueID)))
         }
         func device(_ identity: DeviceIdentity, _ source: ManagedDevice.Source, isPlugged: Bool) -> ManagedDevice? {
             guard let id = names[identity.uniqueID]?.id else { return nil }
@@ -115,12 +154,20 @@ final class DeviceRoster {
         let cameras = present.map { uniqueID, facts in
             device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: true)
         }
+        let heard = microphones.map { uniqueID, facts in
+            device(facts.identity(uniqueID: uniqueID), .microphone(facts), isPlugged: true)
+        }
         let remembered = absent.map { uniqueID in
-            books.book[uniqueID]?.facts.flatMap { facts in
-                device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: false)
+            let entry = books.book[uniqueID]
+            if let facts = entry?.facts {
+                return device(facts.identity(uniqueID: uniqueID), .camera(facts), isPlugged: false)
+            }
+            return entry?.microphone.flatMap { facts in
+                device(facts.identity(uniqueID: uniqueID), .microphone(facts), isPlugged: false)
             }
         }
-        return (cameras + remembered + made.map { device($0.identity, $0.source, isPlugged: true) }).compactMap { $0 }
+        return (cameras + heard + remembered + made.map { device($0.identity, $0.source, isPlugged: true) }).compactMap
+        { $0 }
     }
 
     /// Who has, or is promised, this device id: a `uniqueID`.
@@ -144,7 +191,7 @@ final class DeviceRoster {
 
     private func candidates(_ wishes: Wishes) -> [DeviceNames.Device] {
         let made = Dictionary(wishes.made.map { ($0.identity.uniqueID, $0) }) { first, _ in first }
-        let uniqueIDs = Set(books.book.entries.keys).union(present.keys).union(made.keys)
+        let uniqueIDs = Set(books.book.entries.keys).union(present.keys).union(microphones.keys).union(made.keys)
         return uniqueIDs.map { uniqueID in
             let entry = books.book[uniqueID]
             return DeviceNames.Device(

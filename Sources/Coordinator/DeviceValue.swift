@@ -9,7 +9,7 @@ extension Coordinator {
         let status = worker.status
         var error = worker.state == .restarting ? Self.crashed : status["error"] ?? .null
         if !device.isPlugged, error["reason"]?.string != "deviceDisconnected" { error = Self.disconnected(device) }
-        let members: [String: JSONValue] = [
+        var members: [String: JSONValue] = [
             "id": .string(device.id), "uniqueID": .string(device.identity.uniqueID),
             "name": .string(device.identity.localizedName), "mediaType": .string(device.identity.mediaType.rawValue),
             "type": .string(device.identity.type.rawValue), "position": .string(device.identity.position.rawValue),
@@ -27,6 +27,7 @@ extension Coordinator {
             "kernelPriority": status["kernelPriority"] ?? .null, "notRestored": status["notRestored"] ?? [],
             "worker": workerMember(worker), "error": error, "systemPressureState": pressures.state(worker).json,
         ]
+        if device.identity.mediaType == .audio { members["dataSources"] = status["dataSources"] ?? [] }
         return .object(members)
     }
 

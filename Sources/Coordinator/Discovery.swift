@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Asks a short-lived worker process for the machine's cameras: the coordinator itself never opens a device, which may hang.
+/// Asks a short-lived worker process for the machine's cameras and microphones: the coordinator itself never opens a device, which may hang.
 final class Discovery {
     private let loop: Loop
     private let program: String
@@ -24,7 +24,7 @@ final class Discovery {
         self.logger = logger
     }
 
-    /// Calls the body with the cameras found; nil when the search fails, which is logged.
+    /// Calls the body with the devices found; nil when the search fails, which is logged.
     func run(_ body: @escaping (CameraSurvey?) -> Void) {
         guard unreaped.count < Self.maximumUnreaped else {
             logger.error("cameras can't be searched for: a driver keeps the searches before from ending")

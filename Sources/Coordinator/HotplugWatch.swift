@@ -5,7 +5,7 @@ import Logging
 import Udev
 import ZeroMQ
 
-/// Has cameras searched for whenever one may have come or gone.
+/// Has devices searched for whenever one may have come or gone.
 final class HotplugWatch {
     /// Looks at what there is, and then calls the completion, false when that failed.
     ///
@@ -14,7 +14,7 @@ final class HotplugWatch {
 
     private let loop: Loop
     private let logger: Logger
-    private var monitor: DeviceMonitor?
+    private var monitors: [DeviceMonitor] = []
     private var schedule = SearchSchedule()
     private var timer: Loop.Token?
     private var removed: Set<String> = []
@@ -35,23 +35,30 @@ final class HotplugWatch {
     func listen() {
         guard !hasListened else { return }
         hasListened = true
+        for subsystem in ["video4linux", "sound"] { listen(to: subsystem) }
+    }
+
+    private func listen(to subsystem: String) {
         do {
-            let monitor = try DeviceMonitor(subsystem: "video4linux")
-            self.monitor = monitor
-            logger.debug("listening for cameras", metadata: ["source": "\(monitor.source.rawValue)"])
-            loop.watch(.descriptor(monitor.descriptor)) { [weak self] in self?.readEvents() }
+            let monitor = try DeviceMonitor(subsystem: subsystem)
+            monitors.append(monitor)
+            logger.debug(
+                "listening for devices",
+                metadata: ["subsystem": "\(subsystem)", "source": "\(monitor.source.rawValue)"])
+            loop.watch(.descriptor(monitor.descriptor)) { [weak self] in self?.readEvents(monitor) }
         } catch {
             logger.warning(
-                "cameras that come or go are not noticed; SIGHUP searches for them", metadata: ["error": "\(error)"])
+                "devices that come or go are not noticed; SIGHUP searches for them",
+                metadata: ["subsystem": "\(subsystem)", "error": "\(error)"])
         }
     }
 
     /// Searches now, or as soon as the search under way has ended.
     func demand() { perform(schedule.demand(at: MonotonicClock.now())) }
 
-    private func readEvents() {
+    private func readEvents(_ monitor: DeviceMonitor) {
         for _ in 0..<Self.eventsPerTurn {
-            guard let event = monitor?.next() else { return }
+            guard let event = monitor.next() else { return }
             logger.debug(
                 "device event", metadata: ["action": "\(event.action ?? "lost")", "node": "\(event.node ?? "")"])
             if event.action == "remove", let node = event.node { removed.insert(node) }

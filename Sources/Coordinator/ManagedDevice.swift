@@ -11,19 +11,22 @@ struct ManagedDevice: Hashable {
         case replay(ReplayDescription)
         /// A client's own frames.
         case client(ClientSource)
+        case virtualMicrophone(Int)
+        /// A microphone, as it was seen last.
+        case microphone(MicrophoneFacts)
 
         /// It fails on demand.
         var hasFaults: Bool {
             switch self {
-            case .virtual, .replay: true
-            case .camera, .client: false
+            case .virtual, .replay, .virtualMicrophone: true
+            case .camera, .client, .microphone: false
             }
         }
 
         /// Another camera comes in the place of one by itself; of everything else a worker has what it was started with.
         func needsNewWorker(after former: Source) -> Bool {
             switch (former, self) {
-            case (.camera, .camera): false
+            case (.camera, .camera), (.microphone, .microphone): false
             default: former != self
             }
         }
@@ -45,6 +48,14 @@ struct ManagedDevice: Hashable {
 
     static func virtual(_ number: Int, _ profile: VirtualProfile) -> Made {
         Made(identity: virtualIdentity(number), source: .virtual(number, profile), preferredID: "cam\(number)")
+    }
+
+    static func virtualMicrophone(_ number: Int) -> Made {
+        Made(
+            identity: DeviceIdentity(
+                uniqueID: "virtual-microphone-\(number)", localizedName: "Virtual Microphone \(number)",
+                mediaType: .audio, type: .virtual, position: .unspecified, driver: "virtual", bus: "virtual:\(number)"),
+            source: .virtualMicrophone(number), preferredID: "mic\(number)")
     }
 
     static func replay(_ replay: ReplayDescription) -> Made {

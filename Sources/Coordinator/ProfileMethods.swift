@@ -16,7 +16,9 @@ extension Coordinator {
             // What can't be kept needs no reading.
             var trial = profiles.book
             try trial.save(Profile(devices: [], saved: 0), as: name)
-            let workers = try devices(call).compactMap { fleet.workers[$0] }
+            let devices = try devices(call)
+            try checkCameras(devices, "a profile")
+            let workers = devices.compactMap { fleet.workers[$0] }
             readSettings(workers) { [weak self] result in
                 guard let self else { return }
                 do throws(BusError) {

@@ -16,7 +16,9 @@ extension Coordinator {
                 throw .invalidParams("name", "'\(name)' is the name of a device (\(owner))")
             }
             // Kept by what they are for ever: a device may be given another id.
-            let members = try devices(call, exceptRig: name).compactMap { fleet.workers[$0]?.device.identity.uniqueID }
+            let devices = try devices(call, exceptRig: name)
+            try checkCameras(devices, "a rig")
+            let members = devices.compactMap { fleet.workers[$0]?.device.identity.uniqueID }
             let rig = Rig(devices: members, tolerance: call.duration("tolerance"))
             try rigs.set(rig, as: name) { [weak self] isKept in
                 respond(.success(Self.told(isKept, ["rig": self?.rigs.value(of: name) ?? .null])))
@@ -56,6 +58,13 @@ extension Coordinator {
                 .devicesPerLock, "\(BusLimits.maxDevicesPerLock) devices can be taken together, these are more.")
         }
         return devices
+    }
+
+    /// Refuses microphones where only cameras make sense.
+    func checkCameras(_ devices: [String], _ what: String) throws(BusError) {
+        for device in devices where fleet.workers[device]?.device.identity.mediaType == .audio {
+            throw .invalidParams("devices", "\(device) is a microphone; \(what) is of cameras")
+        }
     }
 
     /// The device of that id, or the devices of the rig of that name.

@@ -133,8 +133,12 @@ final class Worker {
     }
 
     private func tellPlugged(isNew: Bool) {
-        guard state == .running, device.isPlugged, case .camera(let facts) = device.source else { return }
-        order(.plugged(facts, isNew: isNew))
+        guard state == .running, device.isPlugged else { return }
+        switch device.source {
+        case .camera(let facts): order(.plugged(facts, isNew: isNew))
+        case .microphone(let facts): order(.pluggedMicrophone(facts, isNew: isNew))
+        case .virtual, .replay, .client, .virtualMicrophone: break
+        }
     }
 
     /// Whether the device can be used, as far as coordinator and worker know.
@@ -177,8 +181,11 @@ final class Worker {
             arguments += [
                 "--client", source.json.description, "--push", launch.runtimeDirectory.sourceSocket(of: source),
             ]
+        case .virtualMicrophone(let number): arguments += ["--virtual-microphone", "\(number)"]
+        case .microphone(let facts):
+            arguments += ["--microphone", facts.json.description, "--unique-id", device.identity.uniqueID]
         }
-        if case .virtual = device.source,
+        if hasScript,
             let script = launch.faults[device.id] ?? launch.faults[device.identity.uniqueID]
         {
             arguments += ["--faults", script.description]
@@ -189,6 +196,14 @@ final class Worker {
         }
         if let committed { arguments += ["--configuration", committed.description] }
         return arguments
+    }
+
+    // A replay's faults are injected only.
+    private var hasScript: Bool {
+        switch device.source {
+        case .virtual, .virtualMicrophone: true
+        case .camera, .replay, .client, .microphone: false
+        }
     }
 
     private func ended() {

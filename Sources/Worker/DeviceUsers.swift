@@ -123,8 +123,12 @@ final class DeviceUsers {
         var references: [ConnectionGuard.Peer: Int] = [:]
         for (peer, topics) in subscriptions {
             for topic in topics {
-                guard case .media(let media) = Topic.parse(topic), media.device == device else { continue }
-                if media.kind == .buffer { references[peer, default: 0] += 1 } else { count += 1 }
+                switch Topic.parse(topic) {
+                case .media(let media) where media.device == device:
+                    if media.kind == .buffer { references[peer, default: 0] += 1 } else { count += 1 }
+                case .level(let name) where name == device: count += 1
+                default: continue
+                }
             }
         }
         var rings: [ConnectionGuard.Peer: Int] = [:]
@@ -177,8 +181,12 @@ final class DeviceUsers {
         var renditions: [ConnectionGuard.Peer: Set<String>] = [:]
         for (peer, topics) in subscriptions {
             for topic in topics {
-                guard case .media(let media) = Topic.parse(topic), media.device == device else { continue }
-                renditions[peer, default: []].insert(media.renditionText)
+                switch Topic.parse(topic) {
+                case .media(let media) where media.device == device:
+                    renditions[peer, default: []].insert(media.renditionText)
+                case .level(let name) where name == device: renditions[peer, default: []].insert("level")
+                default: continue
+                }
             }
         }
         for (peer, rendition) in readers { renditions[peer, default: []].insert(rendition) }

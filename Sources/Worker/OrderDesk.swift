@@ -120,6 +120,7 @@ final class OrderDesk {
             case .stop:
                 reply(order.number, .success([:]))
                 onStop?()
+            case .pluggedMicrophone: reply(order.number, .success([:]))
             case .cancelZoom: cancelZoom(order)
             case .knownControls: reply(order.number, knownControls)
             case .who:
@@ -186,7 +187,8 @@ final class OrderDesk {
     private func checkFence(_ order: WorkerOrder) throws(BusError) {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .knownControls, .who, .fault, .session, .halt, .plugged, .admit:
+        case .finish, .rollBack, .stop, .readControls, .knownControls, .who, .fault, .session, .halt, .plugged,
+            .pluggedMicrophone, .admit:
             return
         case .apply where order.fence == nil, .rampZoom where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
@@ -279,7 +281,8 @@ final class OrderDesk {
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
-        case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .admit: finish(.success([:]))
+        case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .pluggedMicrophone, .admit:
+            finish(.success([:]))
         }
     }
 

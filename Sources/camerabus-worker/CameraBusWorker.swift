@@ -12,13 +12,13 @@ struct CameraBusWorker: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-worker",
         abstract:
-            "The process that owns one camera of CameraBus. camerabusd starts it; there is no need to do so by hand.",
+            "The process that owns one camera or microphone of CameraBus. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
             Exit status: 0 ended in order, 1 failed, 64 usage, 74 the driver has hung in a call for 10 s, 75 another worker \
             has the device.
             """)
 
-    @Flag(help: "Print what cameras this machine has, as JSON, and end.")
+    @Flag(help: "Print what cameras and microphones this machine has, as JSON, and end.")
     var list = false
 
     @Option(help: ArgumentHelp("The device's id in topics and socket names.", valueName: "id"))
@@ -48,7 +48,13 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("Own this camera, as --list tells of it.", valueName: "json"))
     var camera: String?
 
-    @Option(help: ArgumentHelp("The camera's id for ever.", valueName: "uniqueID"))
+    @Option(help: ArgumentHelp("Own this microphone, as --list tells of it.", valueName: "json"))
+    var microphone: String?
+
+    @Option(help: ArgumentHelp("Be the virtual microphone of that number.", valueName: "number"))
+    var virtualMicrophone: Int?
+
+    @Option(help: ArgumentHelp("The camera's or microphone's id for ever.", valueName: "uniqueID"))
     var uniqueId: String?
 
     @Option(help: ArgumentHelp("The group that may connect to the media socket.", valueName: "name"))
@@ -86,10 +92,16 @@ struct CameraBusWorker: ParsableCommand {
     func validate() throws {
         guard !list else { return }
         guard device != nil, runtimeDir != nil else { throw ValidationError("--device and --runtime-dir are needed") }
-        let sources = [virtual != nil, camera != nil, replay != nil, client != nil].count { $0 }
-        guard sources == 1, (camera == nil) == (uniqueId == nil) else {
+        let sources =
+            [virtual, virtualMicrophone].count { $0 != nil }
+            + [camera, replay, client, microphone].count { $0 != nil }
+        guard sources == 1, (camera == nil && microphone == nil) == (uniqueId == nil) else {
             throw ValidationError(
-                "one of --virtual, --replay, --client with --push, and --camera with --unique-id is needed")
+                "one of --virtual, --virtual-microphone, --replay, --client with --push, and --camera or --microphone with --unique-id is needed"
+            )
+        }
+        if microphone != nil, microphoneFacts == nil {
+            throw ValidationError("--microphone takes what --list prints of one")
         }
         if client != nil, clientSource == nil || push == nil {
             throw ValidationError("--client takes what source.create makes, with --push")
@@ -97,6 +109,9 @@ struct CameraBusWorker: ParsableCommand {
         if replay != nil, replayDescription == nil { throw ValidationError("--replay takes {name, path, loop}") }
         if camera != nil, facts == nil { throw ValidationError("--camera takes what --list prints of one") }
         if let virtual, !(0..<64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 63") }
+        if let virtualMicrophone, !(0..<64).contains(virtualMicrophone) {
+            throw ValidationError("--virtual-microphone takes a number from 0 to 63")
+        }
         guard VirtualProfile(rawValue: virtualProfile) != nil else {
             throw ValidationError("there is no virtual profile '\(virtualProfile)'")
         }
@@ -113,9 +128,13 @@ struct CameraBusWorker: ParsableCommand {
         LoggingSystem.bootstrap(StreamLogHandler.standardError)
         var logger = Logger(label: "camerabus-worker")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
-        if list { return printCameras(logger) }
+        if list { return printDevices(logger) }
         ProcessMemory.keepFreed(bytes: 256 << 20)
         do {
+            if let source = audioSource {
+                let worker = try MicrophoneWorker(try options(), source: source, logger: logger)
+                throw ExitCode(worker.run(signals: signals).rawValue)
+            }
             let worker = try Worker(try options(), source: try source(), logger: logger)
             throw ExitCode(worker.run(signals: signals).rawValue)
         } catch let error as WorkerError {
@@ -149,6 +168,17 @@ struct CameraBusWorker: ParsableCommand {
         return options
     }
 
+    /// nil: it is to be a camera.
+    private var audioSource: (any AudioSource)? {
+        if let virtualMicrophone { return VirtualMicrophone(index: virtualMicrophone) }
+        guard let facts = microphoneFacts, let uniqueId else { return nil }
+        return ALSAMicrophone(uniqueID: uniqueId, facts: facts)
+    }
+
+    private var microphoneFacts: MicrophoneFacts? {
+        microphone.flatMap { try? JSONValue(parsing: $0) }.flatMap(MicrophoneFacts.init(json:))
+    }
+
     private func source() throws -> any VideoSource {
         if let facts, let uniqueId { return PluggedCamera(uniqueID: uniqueId, facts: facts) }
         if let replay = replayDescription {
@@ -176,9 +206,9 @@ struct CameraBusWorker: ParsableCommand {
 
     private var facts: CameraFacts? { camera.flatMap { try? JSONValue(parsing: $0) }.flatMap(CameraFacts.init(json:)) }
 
-    private func printCameras(_ logger: Logger) {
-        let survey = V4L2Discovery.survey()
-        for node in survey.unreadable {
+    private func printDevices(_ logger: Logger) {
+        let survey = CameraSurvey.ofThisMachine()
+        for node in survey.unreadable + survey.unreadableSound {
             logger.warning("a node can't be looked at", metadata: ["node": "\(node.node)", "error": "\(node.why)"])
         }
         print(survey.json)

@@ -34,9 +34,14 @@ struct CameraBusDaemon: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Add virtual cameras cam0, cam1, … (default: 2 when there is neither hardware nor a configuration file).",
+            "Add virtual cameras cam0, cam1, …, and the microphone mic0 with them (default: 2 when there is neither hardware nor a configuration file).",
             valueName: "count"))
     var virtual: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "Add virtual microphones mic0, mic1, … (default: 1 where there are virtual cameras).", valueName: "count"))
+    var virtualMicrophones: Int?
 
     @Option(
         help: ArgumentHelp(
@@ -83,6 +88,9 @@ struct CameraBusDaemon: ParsableCommand {
         }
         if virtualProfile.count > 64 { throw ValidationError("--virtual-profile is given more than 64 times") }
         if let virtual, !(0...64).contains(virtual) { throw ValidationError("--virtual takes a number from 0 to 64") }
+        if let virtualMicrophones, !(0...64).contains(virtualMicrophones) {
+            throw ValidationError("--virtual-microphones takes a number from 0 to 64")
+        }
         do { _ = try Configuration.replays(replay) } catch { throw ValidationError(error.description) }
     }
 
@@ -93,6 +101,7 @@ struct CameraBusDaemon: ParsableCommand {
         options.runtimeDirectory = runtimeDir
         options.stateDirectory = stateDir
         options.virtualCameras = virtual
+        options.virtualMicrophones = virtualMicrophones
         options.replays = try Configuration.replays(replay)
         options.virtualProfiles = virtualProfile.compactMap(VirtualProfile.init)
         options.usesHardware = !noHardware

@@ -34,12 +34,14 @@ public final class BusHarness {
     ///
     /// - Parameters:
     ///   - virtual: how many virtual cameras `--virtual` asks for, and no hardware; nil: what the configuration says.
+    ///   - microphones: how many virtual microphones; nil: as the bus does without a word.
     ///   - configuration: the text of a configuration file, `camerabus.toml` for ``write(_:to:)``.
     ///   - descriptorLimit: how many descriptors the coordinator may open.
     ///   - fileSizeLimit: bytes that a file of one of its programs may have, and shared memory.
     ///   - arguments: further ones.
     public init(
-        virtual: Int? = 2, configuration: String? = nil, descriptorLimit: Int? = nil, fileSizeLimit: Int? = nil,
+        virtual: Int? = 2, microphones: Int? = 0, configuration: String? = nil, descriptorLimit: Int? = nil,
+        fileSizeLimit: Int? = nil,
         arguments: [String] = [],
         deadline: Deadline = .usual
     ) async throws {
@@ -57,6 +59,7 @@ public final class BusHarness {
         environment["NOTIFY_SOCKET"] = readiness.path
         var arguments = ["--runtime-dir", directory.path] + arguments
         if let virtual { arguments += ["--virtual", "\(virtual)", "--no-hardware"] }
+        if let microphones { arguments += ["--virtual-microphones", "\(microphones)"] }
         // What else this machine does is not to show in what is tested.
         if !(configuration ?? "").contains("[pressure]") { arguments.append("--no-pressure") }
         if let configuration {

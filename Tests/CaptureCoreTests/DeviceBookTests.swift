@@ -19,6 +19,12 @@ struct DeviceBookTests {
             $0.isStabilized = true
         }
         book.update("virtual-0", name: "V", at: 6) { $0.made = "cam0" }
+        book.update("m", name: "M", at: 7) {
+            $0.microphone = MicrophoneFacts(
+                node: "/dev/snd/pcmC0D0c", pcm: "hw:CARD=PCH,DEV=0", card: 0, cardID: "PCH", index: 0,
+                device: "/sys/devices/y", cardName: "HDA Intel PCH", name: "ALC256 Analog", driver: "snd_hda_intel",
+                bus: "")
+        }
         book.claims = ["a": .init(place: "p", isShared: true), "b": .init(place: nil, isShared: true)]
         let text = book.json.description
         #expect(try DeviceBook(json: try JSONValue(parsing: text)) == book)
@@ -30,6 +36,7 @@ struct DeviceBookTests {
             "[]", "{}", #"{"version":2,"devices":{},"claims":{}}"#, #"{"version":1,"devices":{"a":{}},"claims":{}}"#,
             #"{"version":1,"devices":{},"claims":{"a":{}}}"#, #"{"version":1,"devices":[],"claims":{}}"#,
             #"{"version":1,"devices":{"a":{"name":"x","seen":1,"facts":{}}},"claims":{}}"#,
+            #"{"version":1,"devices":{"a":{"name":"x","seen":1,"microphone":{}}},"claims":{}}"#,
         ])
     func damage(text: String) throws {
         let json = try JSONValue(parsing: text)
@@ -121,7 +128,7 @@ struct DeviceBookTests {
 
     // MARK: Order
 
-    @Test("devices are offered as configured, then by position, then by name, numbers by value")
+    @Test("devices are offered as configured, then cameras first, by position, then by name, numbers by value")
     func order() {
         func identity(_ name: String, _ position: DevicePosition) -> DeviceIdentity {
             DeviceIdentity(
@@ -132,8 +139,11 @@ struct DeviceBookTests {
             ("f", identity("Front", .front)), ("b", identity("Zback", .back)), ("u", identity("A", .unspecified)),
             ("x", identity("X", .unspecified)), ("y", identity("Y", .unspecified)),
         ].map { (id: $0.0, $0.1) }
+        var microphone = identity("A Microphone", .back)
+        microphone.mediaType = .audio
         let order = DeviceOrder(configured: ["y", "u-X"])
-        #expect(devices.sorted { order.precedes($0, $1) }.map(\.id) == ["y", "x", "b", "f", "c2", "c10", "u"])
+        let all = devices + [(id: "m", microphone)]
+        #expect(all.sorted { order.precedes($0, $1) }.map(\.id) == ["y", "x", "b", "f", "c2", "c10", "u", "m"])
     }
 }
 

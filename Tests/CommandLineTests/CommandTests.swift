@@ -73,8 +73,8 @@ import Testing
     @Test func `devices are listed for people and for programs`() async throws {
         let bus = try FakeBus()
         let table = try await run(bus, "devices").standardOutput
-        #expect(table.hasPrefix("ID    NAME"))
-        #expect(table.contains("cam0  Virtual camera cam0  YUYV 640x480    30  closed"))
+        #expect(table.hasPrefix("ID    MEDIA  NAME"))
+        #expect(table.contains("cam0  video  Virtual camera cam0  YUYV 640x480    30  closed"))
         let json = try JSONValue(parsing: try await run(bus, "devices", "--json").standardOutput)
         #expect(json["devices"]?[1]?["id"] == "cam1")
         #expect(try await run(bus, "devices", "--ids").standardOutput == "cam0\ncam1\n")

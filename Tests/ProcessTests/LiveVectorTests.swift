@@ -9,7 +9,7 @@ extension ProcessTests {
     /// `Protocol/vectors/live-*.json` and `requests.json`, against the real bus.
     @Suite(.timeLimit(.minutes(5))) struct LiveVectors {
         @Test func `requests get the replies that the vectors say`() async throws {
-            let bus = try await BusHarness(virtual: 2)
+            let bus = try await BusHarness(virtual: 2, microphones: nil)
             for vector in Vectors.cases("live-requests") {
                 var dialogue = Dialogue(bus, vector.name)
                 for step in vector.json["steps"]?.array ?? [] { try dialogue.take(step) }
@@ -19,7 +19,7 @@ extension ProcessTests {
         }
 
         @Test func `subscriptions get the publications that the vectors say`() async throws {
-            let bus = try await BusHarness(virtual: 2)
+            let bus = try await BusHarness(virtual: 2, microphones: nil)
             for vector in Vectors.cases("live-publications") {
                 if vector.name == "a prefix starts nothing" {
                     let client = try RawClient(path: bus.directory.commandSocket)

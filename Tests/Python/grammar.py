@@ -10,10 +10,12 @@ _NUMBER = "(0|[1-9][0-9]{0,5})"
 _RENDITION = re.compile(
     f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420)(?::{_NUMBER}x{_NUMBER})?(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?((?:;[^;]*)*)"
 )
+_SOUND = re.compile("native|(s16|f32)(?::([1-9][0-9]{0,5})x([1-9][0-9]{0,5}))?")
 _ID = "[a-z0-9-]{1,32}"
 _NONCE = "[A-Za-z0-9_-]{1,64}"
 _TOPIC = re.compile(
     f"(?P<media>frame|buffer|set|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
+    f"|level/(?P<level>{_ID})/"
     f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock|session)/(?P<lockid>{_NONCE})|(?P<user>authorization)/(?P<uid>{_ID}))/"
     f"|(?P<rig>state)/rig/(?P<rigname>{_ID})/"
     f"|(?P<bus>state|event)/bus/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
@@ -58,6 +60,20 @@ def rendition(text: bytes) -> dict[str, Any] | None:
     return wish
 
 
+def sound_rendition(text: bytes) -> dict[str, Any] | None:
+    """What a rendition of sound asks for; None: it is none."""
+    match = _SOUND.fullmatch(text.decode("ascii", "replace"))
+    if match is None:
+        return None
+    encoding, rate, channels = match.groups()
+    wish: dict[str, Any] = {"encoding": encoding or "native"}
+    if rate is not None:
+        wish["rate"], wish["channels"] = int(rate), int(channels)
+        if wish["rate"] > 768000 or wish["channels"] > 64:
+            return None
+    return wish
+
+
 def topic(text: bytes) -> dict[str, str] | None:
     """The parts of a complete topic; None: it is only a prefix."""
     try:
@@ -69,6 +85,8 @@ def topic(text: bytes) -> dict[str, str] | None:
     part = match.groupdict()
     if part["media"]:
         return {"kind": part["media"], "device": part["device"], "rendition": part["rendition"]}
+    if part["level"]:
+        return {"kind": "level", "device": part["level"]}
     if part["rig"]:
         return {"kind": "state", "what": "rig", "id": part["rigname"]}
     if part["kind"]:

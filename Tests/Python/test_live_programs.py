@@ -143,7 +143,7 @@ class Programs(LiveTestCase):
                     stack.callback(process.stdout.close)
                     stack.callback(process.wait, TIMEOUT)
                     stack.callback(os.killpg, process.pid, signal.SIGTERM)
-                    self.assertRegex(process.stdout.readline(), r"^cam\d: ")
+                    self.assertRegex(process.stdout.readline(), r"^(cam|mic)\d: ")
                     continue
                 result = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=2 * TIMEOUT)
                 self.assertEqual(result.returncode, 0, result.stderr)

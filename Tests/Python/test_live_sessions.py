@@ -112,7 +112,7 @@ class Sessions(LiveTestCase):
 
     def test_a_device_that_is_not_there(self) -> None:
         with self.assertRaises(camerabus.DeviceNotFound):
-            self.client.session("mic0")
+            self.client.session("nobody")
 
 
 class AsyncSessions(LiveTestCase, unittest.IsolatedAsyncioTestCase):

@@ -11,11 +11,11 @@ from unittest import mock
 
 import grammar
 import vectors
-from camerabus import CaptureError, Frame, FrameSet, PreviewLayout, Reply, errors, video_orientation
+from camerabus import CaptureError, Frame, FrameSet, PreviewLayout, Reply, Sound, errors, video_orientation
 from camerabus.core import decode_reply, encode_request
 from camerabus.finding import candidates
 from camerabus.ring import RingFlaw, RingPlan, RingReader
-from camerabus.sequences import Continuity, FrameContinuity, MirrorState
+from camerabus.sequences import Continuity, FrameContinuity, MirrorState, SoundContinuity
 from test_ring import ring_frame
 
 try:
@@ -150,6 +150,40 @@ class Vectors(unittest.TestCase):
         for step in case["steps"]:
             lost = continuity.receive(step["stream"], step["sequence"], step.get("keyframe"))
             self.assertEqual(lost, step["lost"], step)
+
+    def run_sound_continuity(self, case: dict[str, Any]) -> None:
+        continuity = SoundContinuity()
+        for step in case["steps"]:
+            lost = continuity.receive(step["stream"], step["sequence"], step["firstFrame"], step["frames"])
+            self.assertEqual(lost, step["lost"], step)
+
+    def run_sound_headers(self, case: dict[str, Any]) -> None:
+        header, *rest = map(vectors.frame, case["frames"])
+        expect = case["expect"]
+
+        def parse() -> Sound:
+            return Sound.parse(b"audio/mic0/native/", header, memoryview(rest[0] if rest else b""))
+
+        if case["valid"] and "header" in expect:
+            sound = parse()
+            wanted = expect["header"]
+            for name in wanted:
+                if name not in ("v", "timestamp"):
+                    self.assertEqual(getattr(sound, name), wanted[name], name)
+            self.assertEqual(sound.timestamp._asdict(), wanted["timestamp"])
+            return
+        with self.assertRaises(CaptureError) as caught:
+            parse()
+        if case["valid"]:
+            self.assertEqual(self.error(caught.exception), expect["error"])
+        else:
+            reason = caught.exception.reason
+            self.assertEqual("internalError" if reason == "protocolError" else reason, expect["reason"])
+
+    def run_sound_renditions(self, case: dict[str, Any]) -> None:
+        wish = grammar.sound_rendition(vectors.frame(case["frames"][0]))
+        expected = {name: value for name, value in case["expect"].items() if name != "canonical"} if case["valid"] else None
+        self.assertEqual(wish, expected)
 
     def run_runtime_directories(self, case: dict[str, Any]) -> None:
         if case["role"] != "client":

@@ -100,6 +100,7 @@ extension Topic {
         case .event(.session(let id)): ["kind": "event", "what": "session", "id": .string(id)]
         case .event(.authorization(let uid)): ["kind": "event", "what": "authorization", "id": .string(uid)]
         case .heartbeat: ["kind": "heartbeat"]
+        case .level(let device): ["kind": "level", "device": .string(device)]
         case .welcome: ["kind": "welcome"]
         case .ack(let nonce): ["kind": "ack", "nonce": .string(nonce)]
         }

@@ -36,6 +36,7 @@ final class WorkerFixture {
     private(set) var present: FakeCoordinator?
     private let thread: NamedThread
     private let outcome = Outcome()
+    private let device: String
 
     final class Outcome: Sendable {
         private let ending = Mutex<Int32?>(nil)
@@ -43,8 +44,33 @@ final class WorkerFixture {
         func set(_ status: Int32) { ending.withLock { $0 = status } }
     }
 
-    init(
+    convenience init(
         _ change: (inout WorkerOptions) -> Void = { _ in }, _ source: @escaping @Sendable () -> any VideoSource
+    ) throws {
+        try self.init(
+            change,
+            running: { options, logger throws(WorkerError) in
+                try Worker(options, source: source(), logger: logger).run()
+            })
+    }
+
+    /// A microphone's, under the id mic0.
+    convenience init(
+        microphone source: @escaping @Sendable () -> any AudioSource, _ change: (inout WorkerOptions) -> Void = { _ in }
+    ) throws {
+        try self.init(
+            { options in
+                options.device = "mic0"
+                change(&options)
+            },
+            running: { options, logger throws(WorkerError) in
+                try MicrophoneWorker(options, source: source(), logger: logger).run()
+            })
+    }
+
+    private init(
+        _ change: (inout WorkerOptions) -> Void,
+        running run: @escaping @Sendable (WorkerOptions, Logger) throws(WorkerError) -> WorkerEnding
     ) throws {
         room = try Room()
         let coordinator = try FakeCoordinator(room.directory)
@@ -52,12 +78,12 @@ final class WorkerFixture {
         var options = WorkerOptions(device: "cam0", runtimeDirectory: room.directory.path)
         options.idleCloseMilliseconds = 200
         change(&options)
+        device = options.device
         let (outcome, finalOptions) = (outcome, options)
         thread = try NamedThread(name: "worker") {
             do throws(WorkerError) {
-                let worker = try Worker(
-                    finalOptions, source: source(), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-                outcome.set(worker.run().rawValue)
+                let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                outcome.set(try run(finalOptions, logger).rawValue)
             } catch {
                 outcome.set(error.ending.rawValue)
             }
@@ -100,7 +126,7 @@ final class WorkerFixture {
     }
 
     func subscriber(_ topics: String..., highWaterMark: Int = 100) throws -> Subscriber {
-        try Subscriber(room.directory.mediaSocket("cam0"), topics, highWaterMark: highWaterMark)
+        try Subscriber(room.directory.mediaSocket(device), topics, highWaterMark: highWaterMark)
     }
 }
 

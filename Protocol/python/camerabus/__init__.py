@@ -69,6 +69,7 @@ from .frame import Frame
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingConnection, RingFrame
+from .sound import AsyncLevels, AsyncSounds, Level, Levels, Sound, Sounds
 from .sources import AsyncSource, Source
 from .sets import AsyncFrameSets, FrameSet, FrameSets
 from .sessions import AsyncSession, CanAdd, Session, SessionAnswer, SessionDelivery, SessionInterruption, SessionState
@@ -94,6 +95,7 @@ from .values import (
     Process,
     Reply,
     Sizes,
+    SoundDataSource,
     Subscriber,
     SystemPressureState,
     Timestamp,
@@ -110,10 +112,12 @@ __all__ = [
     "AsyncClient",
     "AsyncFrameSets",
     "AsyncFrames",
+    "AsyncLevels",
     "AsyncLock",
     "AsyncMirror",
     "AsyncSource",
     "AsyncSession",
+    "AsyncSounds",
     "AsyncWatch",
     "Attachment",
     "BusEnded",
@@ -158,6 +162,8 @@ __all__ = [
     "Interrupted",
     "InvalidParams",
     "InvalidRequest",
+    "Level",
+    "Levels",
     "LimitExceeded",
     "Lock",
     "LockLost",
@@ -199,6 +205,9 @@ __all__ = [
     "SessionState",
     "ShuttingDown",
     "Sizes",
+    "Sound",
+    "SoundDataSource",
+    "Sounds",
     "Source",
     "Subscriber",
     "SystemPressureState",

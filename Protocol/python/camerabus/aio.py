@@ -20,6 +20,7 @@ from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .rigs import AsyncRigCalls
 from .session_frames import SessionFeed
+from .sound import AsyncSoundCalls
 from .sources import AsyncSourceMethods
 from .sessions import AsyncSessionCalls
 from .permission import AsyncPermissionCalls
@@ -29,7 +30,7 @@ from .values import Change, Configuration, Control, Device, Event, Format, Hello
 
 
 class AsyncClient(
-    AsyncCameraMethods, AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSourceMethods
+    AsyncCameraMethods, AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSoundCalls, AsyncSourceMethods
 ):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 

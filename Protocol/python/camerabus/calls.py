@@ -10,7 +10,7 @@ from .core import Call, given
 from .errors import ProtocolError
 from .values import Configuration, Control, Device, Format, Locks, Usage, read, read_list
 
-#: `"f3"`, or {pixelFormat?, width, height}.
+#: `"f3"`, {pixelFormat?, width, height}, or of a microphone {sampleFormat?, rate?, channels?}.
 FormatWish: TypeAlias = str | Mapping[str, Any]
 #: Frames a second as a number or an exact fraction, or a frame duration as text (`"1/30"`).
 FrameRateWish: TypeAlias = float | Fraction | str

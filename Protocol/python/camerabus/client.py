@@ -20,6 +20,7 @@ from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .rigs import RigCalls
 from .session_frames import SessionFeed
+from .sound import SoundCalls
 from .sources import SourceMethods
 from .sessions import SessionCalls
 from .permission import PermissionCalls
@@ -28,7 +29,7 @@ from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class Client(Closing, CameraMethods, PermissionCalls, RigCalls, SessionCalls, SourceMethods):
+class Client(Closing, CameraMethods, PermissionCalls, RigCalls, SessionCalls, SoundCalls, SourceMethods):
     """A connection to the bus, for use in one thread.
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.

@@ -85,6 +85,24 @@ class FrameContinuity:
         self._is_broken = True
 
 
+class SoundContinuity:
+    """What is missing of the sound that a subscriber gets: lost by the device, or on the way."""
+
+    def __init__(self) -> None:
+        self._stream: str | None = None
+        self._sequence = 0
+        self._next = 0
+
+    def receive(self, stream: str, sequence: int, first_frame: int, frames: int) -> int | None:
+        """Frames that are missing before this piece; 0 for the first of a stream. None: it is not newer than the one before."""
+        is_new = stream != self._stream
+        if not is_new and sequence <= self._sequence:
+            return None
+        missing = 0 if is_new else max(0, first_frame - self._next)
+        self._stream, self._sequence, self._next = stream, sequence, first_frame + frames
+        return missing
+
+
 class MirrorState:
     """Snapshot plus changes.
 

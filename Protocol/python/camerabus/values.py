@@ -74,12 +74,17 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveFormat:
-    """The format that a device has now."""
+    """The format that a device has now: of a camera its pictures', of a microphone its sound's."""
 
     id: str = ""
     pixelFormat: str = ""
     width: int = 0
     height: int = 0
+    #: Of a microphone: `s16`, `s24`, `s24in32`, `s32` or `f32`, and frames (samples of each channel) a second and at once.
+    sampleFormat: str = ""
+    rate: int = 0
+    channels: int = 0
+    periodFrames: int = 0
     raw: Mapping[str, Any] = _raw()
 
 
@@ -167,6 +172,17 @@ class SystemPressureState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SoundDataSource:
+    """What a microphone can be told to listen at: the control `data_source` takes its `id`."""
+
+    id: str = ""
+    name: str = ""
+    #: `front`, `back` or `bottom`; None: not known.
+    orientation: str | None = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
     """A camera or a microphone. Times are CLOCK_MONOTONIC in nanoseconds, `frameDuration` is in seconds."""
 
@@ -191,6 +207,8 @@ class Device:
     controls: Mapping[str, Any] = _map()
     #: By camera control: False, True, or the words that it takes.
     supports: Mapping[str, Any] = _map()
+    #: Of a microphone.
+    dataSources: tuple[SoundDataSource, ...] = _tuple(lambda value: read(SoundDataSource, value))
     asOf: int | None = None
     kernelPriority: str | None = None
     notRestored: tuple[NotRestored, ...] = _tuple(lambda value: read(NotRestored, value))
@@ -300,6 +318,12 @@ class Format:
     videoHDRSupported: bool | None = None
     #: Which it is of several rows with one pixel format and size; None: there is no other.
     variant: str | None = None
+    # Of a microphone; ranges are {min, max}.
+    sampleFormat: str = ""
+    channels: Mapping[str, int] | None = None
+    rates: tuple[int, ...] = _tuple(int)
+    rateRange: Mapping[str, int] | None = None
+    periodFrames: Mapping[str, int] | None = None
     raw: Mapping[str, Any] = _raw()
 
 

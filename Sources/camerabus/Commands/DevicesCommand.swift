@@ -4,10 +4,10 @@ import JSON
 
 struct DevicesCommand: BusCommand {
     static let configuration = CommandConfiguration(
-        commandName: "devices", abstract: "Lists the devices.",
+        commandName: "devices", abstract: "Lists the devices: cameras and microphones.",
         discussion: """
             STATE is closed, open, streaming, disconnected, what its worker does (starting, restarting, failed), or the reason why it \
-            can't be used. RATE is in frames a second; a closed device shows what it will open with. POSITION is where it looks: front or back; \
+            can't be used. MEDIA is video or audio. RATE is in frames a second; a closed device shows what it will open with. POSITION is where it looks: front or back; \
             'camerabus session switch' goes from the one to the other.
 
             With --json: {"devices": […]}, as device.list answers.
@@ -15,16 +15,22 @@ struct DevicesCommand: BusCommand {
             EXAMPLES:
               camerabus devices
               camerabus devices --json | jq -r '.devices[].uniqueID'
-              for camera in $(camerabus devices --ids); do camerabus format $camera 640x480; done
+              for camera in $(camerabus devices --media video --ids); do camerabus format $camera 640x480; done
             """)
 
     @OptionGroup var options: GlobalOptions
+
+    @Option(help: ArgumentHelp("List only cameras (video) or microphones (audio).", valueName: "media"))
+    var media: Media?
+
+    enum Media: String, ExpressibleByArgument, CaseIterable { case video, audio }
 
     @Flag(help: "Print the ids alone, one per line.")
     var ids = false
 
     func run(_ client: Client) async throws {
-        let answer = try await client.call("device.list", timeout: timeout)
+        let answer = try await client.call(
+            "device.list", media.map { JSONValue.object(["media": .string($0.rawValue)]) } ?? [:], timeout: timeout)
         let devices = answer["devices"]?.array ?? []
         if ids {
             for device in devices { try Output.line(Describing.plain(device["id"])) }
@@ -38,11 +44,12 @@ struct DevicesCommand: BusCommand {
     }
 
     static func table(_ devices: [JSONValue]) -> Table {
-        var table = Table("ID", "NAME", "FORMAT", ">RATE", "STATE", "POSITION", "LOCKED BY")
+        var table = Table("ID", "MEDIA", "NAME", "FORMAT", ">RATE", "STATE", "POSITION", "LOCKED BY")
         for device in devices {
             table.add(
-                Describing.plain(device["id"]), Describing.plain(device["name"]),
-                Describing.format(device["activeFormat"]), Describing.rate(ofDuration: device["frameDuration"]),
+                Describing.plain(device["id"]), Describing.plain(device["mediaType"]),
+                Describing.plain(device["name"]), Describing.format(device["activeFormat"]),
+                Describing.rate(ofDuration: device["frameDuration"]),
                 Describing.state(device), position(device), Describing.holder(device["lock"]?["holder"]))
         }
         return table

@@ -6,7 +6,7 @@ struct FormatCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "format", abstract: "Shows or changes the format and the frame rate of a device.",
         discussion: """
-            Without a size, --pixel and --fps it shows what is active; what is not given stays, if it can. The change is made whole or not at all. What can't be had just so is refused \
+            Without a size, --pixel and --fps, or of a microphone --sample, --rate and --channels, it shows what is active; what is not given stays, if it can. The change is made whole or not at all. What can't be had just so is refused \
             with what is nearest; with --nearest that is taken, and told.
 
             The lock is the one of --lock or $CAMERABUS_LOCK; without one the device is locked for just this change.
@@ -19,6 +19,7 @@ struct FormatCommand: BusCommand {
               camerabus format cam0 --pixel MJPG
               camerabus format cam0 --fps 30000/1001
               camerabus format cam0 1900x1000 --nearest --dry-run
+              camerabus format mic0 --rate 44100 --channels 1
             """)
 
     @OptionGroup var options: GlobalOptions
@@ -46,6 +47,19 @@ struct FormatCommand: BusCommand {
             valueName: "rate"))
     var fps: FrameRateWish?
 
+    @Option(
+        help: ArgumentHelp(
+            "Of a microphone: how a sample is written (s16, s24, s24in32, s32, f32).", valueName: "format"))
+    var sample: String?
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Of a microphone: samples a second of each channel.", valueName: "hertz"))
+    var rate: Int?
+
+    @Option(parsing: .unconditional, help: ArgumentHelp("Of a microphone: how many channels.", valueName: "count"))
+    var channels: Int?
+
     @Flag(help: "Take what is nearest when it can't be had just so.")
     var nearest = false
 
@@ -59,12 +73,16 @@ struct FormatCommand: BusCommand {
     var wait: Seconds = 0
 
     func validate() throws {
+        if isOfSound, size != nil || pixel != nil || fps != nil {
+            throw ValidationError(
+                "--sample, --rate and --channels are of microphones; a size, --pixel and --fps of cameras.")
+        }
         guard pixel != nil else { return }
         if case .id? = size { throw ValidationError("The id of a format says its pixel format: leave --pixel out.") }
     }
 
     func run(_ client: Client) async throws {
-        guard size != nil || pixel != nil || fps != nil else { return try await show(client) }
+        guard size != nil || pixel != nil || fps != nil || isOfSound else { return try await show(client) }
         try await checkID(client)
         let code = try await self.code(client)
         let mode = nearest ? Client.ConfigurationMode.nearest : .exact
@@ -85,8 +103,17 @@ struct FormatCommand: BusCommand {
         Keeping.note(answer)
     }
 
+    private var isOfSound: Bool { sample != nil || rate != nil || channels != nil }
+
     /// Under the lock: a pixel format alone keeps the size that is set then.
     private func change(_ client: Client, _ code: String?) async throws -> JSONValue {
+        if isOfSound {
+            let format: JSONValue = .members([
+                "sampleFormat": sample.map(JSONValue.string), "rate": rate.map { JSONValue($0) },
+                "channels": channels.map { JSONValue($0) },
+            ])
+            return ["device": .string(device), "activeFormat": format]
+        }
         var wish = size
         if wish == nil, code != nil {
             let active = try await client.device(device, timeout: timeout)["activeFormat"]

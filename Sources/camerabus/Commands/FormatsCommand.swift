@@ -7,7 +7,7 @@ struct FormatsCommand: BusCommand {
         commandName: "formats", abstract: "Lists the formats of a device.",
         discussion: """
             Where they are known, ZOOM is the largest zoom factor, ISO and EXPOSURE (in seconds) the ranges, and FIELD the field of view. \
-            SIZE is in pixels, RATES in frames a second; 'a–b' is everything between. The active format is marked with '*'.
+            SIZE is in pixels, RATES in frames a second, of a microphone in samples a second of each channel; 'a–b' is everything between. The active format is marked with '*'.
 
             With --json: {"formats": […]}, as device.formats answers; there durations are fractions of a second, "1/30".
 
@@ -29,6 +29,7 @@ struct FormatsCommand: BusCommand {
     }
 
     static func table(_ formats: [JSONValue], active: JSONValue?) -> Table {
+        if formats.contains(where: { $0["sampleFormat"] != nil }) { return soundTable(formats, active: active) }
         // Drivers tell nothing of these; who does, tells it of all rows.
         let isRich = formats.contains { $0["videoMaxZoomFactor"]?.double != nil || $0["minISO"]?.double != nil }
         var table =
@@ -50,6 +51,20 @@ struct FormatsCommand: BusCommand {
             table.add(
                 isActive ? "*" : "", Describing.plain(format["id"]), Describing.plain(format["pixelFormat"]),
                 Describing.size(format), Describing.rates(format["frameRates"]), Describing.plain(format["title"]))
+        }
+        return table
+    }
+
+    private static func soundTable(_ formats: [JSONValue], active: JSONValue?) -> Table {
+        var table = Table("", "ID", "SAMPLES", "CHANNELS", "RATES")
+        for format in formats {
+            let isActive = active.map { !$0.isNull && $0 == format["id"] } ?? false
+            let rates = (format["rates"]?.array ?? []).map { Describing.plain($0) }.joined(separator: ", ")
+            let range = format["rateRange"]
+            table.add(
+                isActive ? "*" : "", Describing.plain(format["id"]), Describing.plain(format["sampleFormat"]),
+                Describing.span(format["channels"]?["min"], format["channels"]?["max"]),
+                range?["min"] == nil ? rates : Describing.span(range?["min"], range?["max"]))
         }
         return table
     }

@@ -5,6 +5,9 @@ import LinuxIO
 enum Describing {
     /// `YUYV 1280x720`; nothing where there is no format.
     static func format(_ format: JSONValue?) -> String {
+        if let format, let sample = format["sampleFormat"]?.string {
+            return "\(sample) \(number(format["rate"])) Hz x\(number(format["channels"]))"
+        }
         guard let format, let pixels = format["pixelFormat"]?.string else { return "-" }
         return "\(pixels) \(number(format["width"]))x\(number(format["height"]))"
     }

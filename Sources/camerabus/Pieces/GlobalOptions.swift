@@ -71,3 +71,6 @@ let deviceHelp: ArgumentHelp = "The device's id, as 'camerabus devices' lists it
 
 /// Completes device ids by asking the bus.
 let deviceCompletion = CompletionKind.shellCommand("camerabus devices --ids 2>/dev/null")
+
+/// The same of microphones alone.
+let microphoneCompletion = CompletionKind.shellCommand("camerabus devices --media audio --ids 2>/dev/null")

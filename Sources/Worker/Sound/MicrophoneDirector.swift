@@ -1,0 +1,318 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import CaptureSources
+import LinuxIO
+import Logging
+
+/// Carries out on the microphone what its life (``DeviceLife``) asks for, and knows how the microphone is.
+final class MicrophoneDirector {
+    private let device: String
+    private let loop: Loop
+    private let thread: DeviceThread<MicrophoneKeeper>
+    private let socket: MediaSocket
+    private let logger: Logger
+    /// Nanoseconds; 0: none.
+    private let silenceLimit: Int64
+    private var life: DeviceLife
+    private var run: SoundRun?
+    private var wanted: SoundSubscriptions
+    private var wakeTimer: Loop.Token?
+    private var whenHeld: ((Result<SoundSnapshot, BusError>) -> Void)?
+    private var whenEnded: (() -> Void)?
+    private var events: EventWatch?
+    private var isReading = false
+    /// ``error`` is of the stream, not of the device.
+    private var isErrorOfStream = false
+    /// Of streams that are over.
+    private var past = Counts()
+
+    /// What came of the microphone since the start of the process.
+    struct Counts {
+        var frames: UInt64 = 0
+        var lostFrames: UInt64 = 0
+        var overruns: UInt64 = 0
+    }
+
+    /// nil before it was opened for the first time.
+    private(set) var snapshot: SoundSnapshot?
+    private(set) var notRestored: [NotRestored] = []
+    /// Why it can't be opened or gives no sound, if so.
+    private(set) var error: BusError?
+    /// That of the last committed configuration, for what is published.
+    var generation: UInt64 = 0 { didSet { run?.generation = generation } }
+
+    /// Told when something of what is told in the state has changed.
+    var onChange: (() -> Void)?
+    /// Told after each opening.
+    var onOpened: (() -> Void)?
+    /// Told what a work that was no order has left behind.
+    var onReported: ((MicrophoneKeeper.Report) -> Void)?
+    /// Told of controls that something else has changed: their old and new values by name.
+    var onControls: (([String: (old: ControlValue?, new: ControlValue?)]) -> Void)?
+    /// Sound has been lost: how often in this stream, and how many frames in all.
+    var onOverrun: ((_ overruns: UInt64, _ lostFrames: UInt64) -> Void)?
+    /// Nothing can be published any more.
+    var onFailure: ((String) -> Void)?
+
+    init(
+        _ options: WorkerOptions, _ loop: Loop, _ thread: DeviceThread<MicrophoneKeeper>, _ socket: MediaSocket,
+        logger: Logger
+    ) {
+        device = options.device
+        self.loop = loop
+        self.thread = thread
+        self.socket = socket
+        self.logger = logger
+        silenceLimit = Int64(options.silenceLimitMilliseconds) * 1_000_000
+        life = DeviceLife(idleTime: Int64(options.idleCloseMilliseconds) * 1_000_000)
+        wanted = SoundSubscriptions(device: options.device)
+    }
+
+    var isOpen: Bool {
+        switch life.phase {
+        case .closed, .opening: false
+        case .open, .starting, .streaming, .stopping, .closing: true
+        }
+    }
+
+    /// The capture that runs.
+    var stream: SoundRun? { life.phase == .streaming ? run : nil }
+
+    var counts: Counts {
+        var counts = past
+        if let run { counts.add(run) }
+        return counts
+    }
+
+    // MARK: Wishes
+
+    /// Opens the microphone for the first time.
+    func begin() { perform(life.begin(at: MonotonicClock.now())) }
+
+    func demand(isLocked: Bool, wantsSound: Bool, _ wanted: SoundSubscriptions) {
+        self.wanted = wanted
+        run?.setWanted(wanted)
+        if !wantsSound, isErrorOfStream { forgetError() }
+        perform(life.demand(isLocked: isLocked, wantsFrames: wantsSound, at: MonotonicClock.now()))
+    }
+
+    /// Gets the microphone ready for an order, and keeps it so until ``release(_:)``. One order at a time.
+    func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<SoundSnapshot, BusError>) -> Void) {
+        whenHeld = body
+        perform(life.hold(hold, at: MonotonicClock.now()))
+    }
+
+    /// The order is done.
+    func release(_ report: MicrophoneKeeper.Report) {
+        take(report)
+        perform(life.release(at: MonotonicClock.now()))
+    }
+
+    /// It is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
+    func plugged(_ facts: MicrophoneFacts, isNew: Bool) {
+        thread.perform { keeper in
+            keeper.source.plug(facts)
+        } then: { [weak self] (result: Result<Bool, Never>) in
+            guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
+            perform(life.plugged(at: MonotonicClock.now()))
+        }
+    }
+
+    /// It may have come or gone, which nobody has told but a look at it.
+    func look() { perform(life.plugged(at: MonotonicClock.now())) }
+
+    /// Closes it for good, then calls the body.
+    func end(then body: @escaping () -> Void) {
+        whenEnded = body
+        perform(life.end(at: MonotonicClock.now()))
+    }
+
+    // MARK: Deeds
+
+    private func perform(_ actions: [DeviceLife.Action]) {
+        loop.cancel(wakeTimer)
+        wakeTimer = nil
+        for action in actions {
+            switch action {
+            case .open: open()
+            case .start: start()
+            case .stop: stop()
+            case .close: close()
+            case .wake(let time):
+                wakeTimer = loop.schedule(at: time) { [weak self] in
+                    guard let self else { return }
+                    perform(life.wake(at: MonotonicClock.now()))
+                }
+            case .granted: answerHold(snapshot.map(Result.success) ?? .failure(unknownDevice))
+            case .refused: answerHold(.failure(error ?? BusError(.shuttingDown, "The worker of \(device) is ending.")))
+            case .ended:
+                whenEnded?()
+                whenEnded = nil
+            }
+        }
+        onChange?()
+    }
+
+    private func answerHold(_ result: Result<SoundSnapshot, BusError>) {
+        let body = whenHeld
+        whenHeld = nil
+        // Not from within: the answer may end the hold, and so change the life while it is acted upon.
+        loop.schedule(at: 0) { body?(result) }
+    }
+
+    private func open() {
+        thread.perform { keeper throws(SourceError) in
+            let events = try keeper.open()
+            return (events, keeper.report)
+        } then: { [weak self] result in
+            guard let self else { return }
+            let now = MonotonicClock.now()
+            switch result {
+            case .success((let queue, let report)):
+                error = nil
+                logger.debug("microphone opened")
+                take(report)
+                onReported?(report)
+                if let queue { watch(queue) }
+                onOpened?()
+                perform(life.opened(at: now))
+            case .failure(let failure):
+                failed("microphone can't be opened", failure)
+                perform(life.openFailed(at: now))
+            }
+        }
+    }
+
+    private func start() {
+        thread.perform { keeper throws(SourceError) in
+            let stream = try keeper.start()
+            return (stream, keeper.report)
+        } then: { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success((let stream, let report)):
+                error = nil
+                take(report)
+                begin(stream)
+            case .failure(let failure):
+                failed("capture can't be started", failure, isOfStream: true)
+                let reopen = failure.kind == .disconnected || failure.kind == .failed
+                perform(
+                    life.startFailed(
+                        reopen: reopen, isInUse: failure.kind == .inUse, at: MonotonicClock.now()))
+            }
+        }
+    }
+
+    private func begin(_ stream: any SoundStream) {
+        let run = SoundRun(stream, device: device, socket, loop, silenceLimit: silenceLimit)
+        self.run = run
+        run.generation = generation
+        run.onFirst = { [weak self] in self?.life.firstFrame(at: MonotonicClock.now()) }
+        run.onOverrun = { [weak self] in self?.onOverrun?($0, $1) }
+        run.onLost = { [weak self] failure in self?.lost("sound was lost", failure, isOfStream: true) }
+        run.onFailure = { [weak self] in self?.onFailure?("sound can't be sent: \($0)") }
+        run.setWanted(wanted)
+        logger.debug("capture started", metadata: ["stream": "\(run.id)"])
+        perform(life.started(at: MonotonicClock.now()))
+    }
+
+    private func stop() {
+        run?.end()
+        if let run { past.add(run) }
+        run = nil
+        thread.perform { keeper throws(SourceError) in
+            try keeper.stop()
+        } then: { [weak self] result in
+            guard let self else { return }
+            if case .failure(let failure) = result {
+                logger.warning("capture can't be stopped in order", metadata: ["error": "\(failure)"])
+            }
+            perform(life.stopped(at: MonotonicClock.now()))
+        }
+    }
+
+    private func close() {
+        events?.end()
+        events = nil
+        if !life.mustReopen { forgetError() }
+        thread.perform { keeper in
+            keeper.close()
+        } then: { [weak self] (_: Result<Void, Never>) in
+            guard let self else { return }
+            logger.debug("microphone closed")
+            perform(life.closed(at: MonotonicClock.now()))
+        }
+    }
+
+    private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
+        failed(what, failure, isOfStream: isOfStream)
+        perform(life.lost(at: MonotonicClock.now()))
+    }
+
+    // MARK: What it tells
+
+    private func watch(_ queue: any DeviceEventQueue) {
+        let watch = EventWatch(queue, loop, logger)
+        watch.onEvents = { [weak self] _ in self?.read() }
+        watch.onLost = { [weak self] failure in self?.lost("microphone was lost", failure) }
+        events = watch
+    }
+
+    // An event says that something is otherwise; there are few controls, and they are read together.
+    private func read() {
+        guard !isReading else { return }
+        isReading = true
+        thread.perform { keeper in
+            // One that was closed or lost meanwhile says so elsewhere.
+            _ = try? keeper.read()
+            return keeper.report
+        } then: { [weak self] (result: Result<MicrophoneKeeper.Report, Never>) in
+            guard let self else { return }
+            isReading = false
+            let before = snapshot?.configuration.controls ?? [:]
+            take(result.get())
+            let now = snapshot?.configuration.controls ?? [:]
+            let names = Set(before.keys).union(now.keys).filter { before[$0] != now[$0] }
+            let news = names.map { ($0, (old: before[$0], new: now[$0])) }
+            if !news.isEmpty { onControls?(Dictionary(news) { first, _ in first }) }
+            onChange?()
+        }
+    }
+
+    private func take(_ report: MicrophoneKeeper.Report) {
+        snapshot = report.snapshot ?? snapshot
+        for entry in report.notRestored where !notRestored.contains(entry) {
+            logger.warning(
+                "not as it was last set",
+                metadata: ["what": "\(entry.path)", "wanted": "\(entry.wanted)", "why": "\(entry.why)"])
+        }
+        notRestored = report.notRestored
+    }
+
+    // What keeps it from being opened at all is not over because nobody asks for it.
+    private func forgetError() {
+        guard error?.reason != .deviceDisconnected, error?.reason != .unauthorized else { return }
+        error = nil
+    }
+
+    private func failed(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
+        let error = BusError(failure, device: device)
+        if error != self.error {
+            logger.error("\(what)", metadata: ["error": "\(failure)", "reason": "\(error.reason.rawValue)"])
+        }
+        self.error = error
+        isErrorOfStream = isOfStream
+    }
+
+    private var unknownDevice: BusError { BusError(.internalError, "\(device) was opened without being described.") }
+}
+
+extension MicrophoneDirector.Counts {
+    fileprivate mutating func add(_ run: SoundRun) {
+        frames += run.frames
+        lostFrames += run.lostFrames
+        overruns += run.overruns
+    }
+}

@@ -1,0 +1,415 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+public import CaptureSources
+import Glibc
+import JSON
+public import LinuxIO
+public import Logging
+import ZeroMQ
+
+/// The process that owns one microphone: everything that it is made of, put together. What ``Worker`` is for a camera.
+public final class MicrophoneWorker {
+    private let options: WorkerOptions
+    private let premises: Premises
+    private let logger: Logger
+    private let loop: Loop
+    private let socket: MediaSocket
+    private let errors: ErrorTeller
+    private let thread: DeviceThread<MicrophoneKeeper>
+    private let director: MicrophoneDirector
+    private let desk: SoundOrderDesk
+    private let faults: FaultDesk
+    private let link: CoordinatorLink
+    private let users: DeviceUsers
+    private let node: String?
+    private var status: StatusBoard?
+    private var table: SoundSubscriptions
+    private let heartbeatTopic = Topic.heartbeat.bytes
+    private var ending: WorkerEnding?
+    /// Why it can't go on.
+    private var lastWords: BusError?
+    private var toldDescription: JSONValue?
+    private var lockReminder: Loop.Token?
+    private var overrunTimer: Loop.Token?
+    /// Whether its readers were told that it is halted.
+    private var wasHalted = false
+
+    /// Messages that wait for a slow subscriber: of sound nothing is to be lost for a moment's pause, and a second of it is little.
+    private static let waitingMessages = 100
+    /// How long an end in order may take, milliseconds.
+    private static let endLimit: Int64 = 3000
+    /// From one word of overruns to the next, milliseconds.
+    private static let overrunPeriod: Int64 = 1000
+
+    /// Makes everything ready but touches the microphone not yet. To be called on the thread that then calls ``run(signals:)``.
+    ///
+    /// - Throws: ``WorkerError``
+    public init(_ options: WorkerOptions, source: any AudioSource, logger: Logger) throws(WorkerError) {
+        self.options = options
+        let premises = try Premises(options, waitingMessages: Self.waitingMessages, logger: logger)
+        self.premises = premises
+        let logger = premises.logger
+        self.logger = logger
+        let (device, loop, mediaPath) = (options.device, premises.loop, premises.mediaPath)
+        self.loop = loop
+        socket = premises.socket
+        errors = premises.errors
+        table = SoundSubscriptions(device: device)
+        let committed = Self.committed(options, logger)
+        let identity = source.identity
+        node = identity.node
+        do {
+            let clock = CallClock()
+            let thread = try DeviceThread(
+                loop, device: MicrophoneKeeper(TimedAudioSource(source, clock), device: device, committed: committed),
+                clock: clock)
+            self.thread = thread
+            director = MicrophoneDirector(options, loop, thread, socket, logger: logger)
+            faults = FaultDesk(loop, logger: logger) { fault, completion in
+                thread.perform { keeper throws(SourceError) in
+                    try keeper.source.injectFault(fault)
+                } then: { result in
+                    completion(result.mapError { BusError($0, device: device) })
+                }
+            }
+            let link = try CoordinatorLink(
+                premises.context, loop, path: premises.directory.workersSocket,
+                hello: { link, inDoubt in
+                    .hello(
+                        device: device, uniqueID: identity.uniqueID, mediaPath: mediaPath, link: link,
+                        inDoubt: inDoubt)
+                },
+                graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
+            self.link = link
+            users = try DeviceUsers(loop)
+            desk = SoundOrderDesk(
+                device: device, director, thread, committed: committed, logger: logger,
+                reply: { number, result in link.send(.reply(order: number, result)) })
+        } catch {
+            throw .failed("\(error)")
+        }
+        director.generation = desk.generation
+        status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
+        desk.beforeReply = { [weak self] in self?.status?.tell() }
+        connect()
+    }
+
+    // A text of another version, or a damaged one, must not keep the microphone from working.
+    private static func committed(_ options: WorkerOptions, _ logger: Logger) -> CommittedSound? {
+        guard let json = options.configuration else { return nil }
+        do {
+            return try CommittedSound(json: json)
+        } catch {
+            logger.error(
+                "what was committed on this device can't be read; it starts as its driver has it",
+                metadata: ["problem": "\(error)"])
+            return nil
+        }
+    }
+
+    /// Runs until the worker is told to end, or can't go on.
+    public func run(signals: SignalDescriptor? = nil) -> WorkerEnding {
+        if let signals {
+            loop.watch(.descriptor(signals.rawValue)) { [weak self] in
+                // A hang-up of the terminal is the coordinator's business.
+                while let signal = signals.next() { if signal != SIGHUP { self?.end(.inOrder) } }
+            }
+        }
+        loop.eachSecond { [weak self] in
+            self?.tick()
+            return self != nil
+        }
+        director.begin()
+        if let script = options.faults { runFaults(script) }
+        do {
+            try loop.run()
+        } catch {
+            logger.critical("the loop has failed", metadata: ["error": "\(error)"])
+            ending = .failed
+        }
+        // A thread that sits in a driver ends with the process.
+        if !thread.isAtWork { thread.end() }
+        return ending ?? .failed
+    }
+
+    // What a script of another version says must not keep the microphone from working.
+    private func runFaults(_ script: JSONValue) {
+        do {
+            try faults.run(script)
+        } catch {
+            logger.error("the script of faults is left out", metadata: ["problem": "\(error.message)"])
+        }
+    }
+
+    // MARK: Connections between the parts
+
+    private func connect() {
+        socket.onSubscribe = { [weak self] in self?.subscribed($0) }
+        socket.onFurtherSubscriber = { [weak self] in self?.subscribedFurther($0) }
+        socket.onUnsubscribe = { [weak self] topic in
+            guard let self else { return }
+            if table.unsubscribe(topic) == .wanted { changeWanted() }
+        }
+        errors.onFailure = { [weak self] in self?.fail(.failed, "errors can't be sent: \($0)") }
+        premises.doors.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
+        desk.onAdmit = { [weak self] list in
+            guard let self else { return }
+            // Who may not be here any more loses its connections.
+            premises.connections.shutDown(where: premises.doors.change(list))
+        }
+        connectDirector()
+        connectDesk()
+        link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
+        link.onOrder = { [weak self] in self?.received($0) }
+        link.onConnected = { [weak self] in self?.connected() }
+        link.onDisconnected = { [weak self] in self?.desk.abandon() }
+        link.onAbandoned = { [weak self] in
+            self?.logger.warning("no coordinator has come for too long")
+            self?.desk.giveUp { self?.end(.inOrder) }
+        }
+    }
+
+    private func connectDirector() {
+        director.onChange = { [weak self] in
+            self?.tellFailures()
+            self?.status?.touch()
+        }
+        director.onReported = { [weak self] in self?.desk.learn($0) }
+        director.onOpened = { [weak self] in self?.tellDescription() }
+        director.onControls = { [weak self] news in
+            let controls = news.mapValues { values -> JSONValue in
+                ["old": values.old?.json ?? .null, "new": values.new?.json ?? .null]
+            }
+            self?.tell("controlsChanged", ["cause": "external", "controls": .object(controls)])
+        }
+        director.onOverrun = { [weak self] overruns, _ in self?.tellOverrun(overruns) }
+        director.onFailure = { [weak self] in self?.fail(.failed, $0) }
+        thread.onBusy = { [weak self] in self?.status?.touch() }
+        thread.onHang = { [weak self] in self?.fail(.deviceHangs, "the driver has hung in a call for too long") }
+    }
+
+    private func connectDesk() {
+        desk.onChange = { [weak self] in
+            guard let self else { return }
+            director.generation = desk.generation
+            wish()
+            status?.touch()
+        }
+        desk.onPlugged = { [weak self] facts, isNew in self?.director.plugged(facts, isNew: isNew) }
+        desk.onStop = { [weak self] in self?.end(.inOrder) }
+        desk.onFault = { [weak self] in self?.faults.handle($0, $1) }
+        desk.onWho = { [weak self] in self?.tellUsers($0) }
+        faults.isGone = { [weak self] in self?.director.error?.reason == .deviceDisconnected }
+        faults.onPressure = { [weak self] in self?.status?.touch() }
+        faults.onPresence = { [weak self] in self?.director.look() }
+    }
+
+    private func wish() {
+        let wantsSound = desk.isInSession || !table.isEmpty
+        director.demand(isLocked: desk.lockFence != nil, wantsSound: wantsSound && !desk.isHalted, table)
+        if desk.isHalted != wasHalted {
+            wasHalted = desk.isHalted
+            tellFailures()
+        }
+    }
+
+    // MARK: Subscribers
+
+    private func subscribed(_ topic: [UInt8]) {
+        switch table.subscribe(topic) {
+        case .none, .forgotten: break
+        case .acknowledge(let topic): publish(topic, Announcement.ack)
+        case .wanted: changeWanted()
+        case .refused(let subscribed, let error): errors.tell(subscribed, error)
+        }
+    }
+
+    private func subscribedFurther(_ topic: [UInt8]) {
+        if let refused = table.refusal(of: topic) {
+            errors.tell(refused.topic, refused.error)
+        } else {
+            errors.tellAgain(topic)
+        }
+        status?.touch()
+    }
+
+    private func changeWanted() {
+        wish()
+        tellFailures()
+        status?.touch()
+    }
+
+    // Why there is no sound at all, if so.
+    private var failures: [ErrorTeller.Refusal] {
+        let halt = BusError(
+            .interrupted,
+            "\(options.device) was stopped, as the machine is under too much pressure; its sound comes again when that is over.",
+            [
+                "device": .string(options.device),
+                "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),
+            ])
+        guard let obstacle = desk.isHalted ? halt : director.stream == nil ? director.error : nil else { return [] }
+        return table.wanted.map { ($0, obstacle) }
+    }
+
+    private func tellFailures() { errors.failures(failures) }
+
+    private func publish(_ topic: [UInt8], _ header: [UInt8]) {
+        do {
+            try socket.publish(topic: topic, header)
+        } catch {
+            fail(.failed, "nothing can be published: \(error)")
+        }
+    }
+
+    // MARK: The coordinator
+
+    private func connected() {
+        premises.doors.forgetTold()
+        status?.forget()
+        toldDescription = nil
+        tellDescription()
+        status?.touch()
+        // Its locks are told again right after the hello. One that isn't, ended while there was no coordinator.
+        guard let fence = desk.lockFence else { return }
+        loop.cancel(lockReminder)
+        lockReminder = loop.schedule(afterMilliseconds: options.lockMemoryMilliseconds) { [weak self] in
+            guard let self, desk.lockFence == fence else { return }
+            desk.forgetLock()
+        }
+    }
+
+    private func received(_ order: WorkerOrder) {
+        if case .lock = order.action {
+            loop.cancel(lockReminder)
+            lockReminder = nil
+        }
+        desk.handle(order)
+    }
+
+    private func tellDescription() {
+        guard let description = director.snapshot?.description.json, description != toldDescription else { return }
+        toldDescription = description
+        link.send(.description(description))
+    }
+
+    // The state first: whoever hears that something has changed finds it there.
+    private func tell(_ event: String, _ members: [String: JSONValue]) {
+        status?.tell()
+        link.send(.event(event, members))
+    }
+
+    // The first at once, and what comes after it together: a machine that is too slow has hundreds a second.
+    private func tellOverrun(_ overruns: UInt64) {
+        guard overrunTimer == nil else { return }
+        sayOverrun()
+        overrunTimer = loop.schedule(afterMilliseconds: Self.overrunPeriod) { [weak self] in
+            guard let self else { return }
+            overrunTimer = nil
+            if let stream = director.stream, stream.overruns > overruns { tellOverrun(stream.overruns) }
+        }
+    }
+
+    private func sayOverrun() {
+        let counts = director.counts
+        logger.warning(
+            "sound was lost: it was not fetched in time",
+            metadata: ["overruns": "\(counts.overruns)", "frames": "\(counts.lostFrames)"])
+        tell(
+            "overrun",
+            [
+                "stream": director.stream.map { .string($0.id) } ?? .null,
+                "overruns": JSONValue(director.stream?.overruns ?? 0),
+                "lostFrames": JSONValue(director.stream?.lostFrames ?? 0),
+            ])
+    }
+
+    private var currentStatus: JSONValue {
+        let snapshot = director.snapshot
+        return [
+            "isOpen": .bool(director.isOpen), "isStreaming": .bool(director.stream != nil),
+            "stream": (director.stream?.id).map(JSONValue.string) ?? .null, "memory": .null,
+            "activeFormat": snapshot?.activeFormat ?? .null, "frameDuration": .null, "frameRate": .null,
+            "generation": JSONValue(desk.generation),
+            "controls": .object(snapshot?.configuration.controls.mapValues(\.json) ?? [:]), "supports": [:],
+            "dataSources": .array(snapshot?.description.dataSources.map(\.json) ?? []),
+            "asOf": (snapshot?.asOf).map(JSONValue.integer) ?? .null,
+            "busySince": thread.busySince.map(JSONValue.integer) ?? .null,
+            "error": (lastWords ?? director.error)?.headerJSON ?? .null,
+            "committed": desk.committed?.json ?? .null, "fence": JSONValue(desk.highestFence),
+            "kernelPriority": director.isOpen ? "unsupported" : .null,
+            "notRestored": .array(director.notRestored.map(\.json)), "systemPressureState": faults.pressure.json,
+            "isHalted": .bool(desk.isHalted), "zoomRamp": .null, "subscribers": [:],
+        ]
+    }
+
+    private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
+        let device = options.device
+        let subscribers = DeviceUsers.subscribers(socket.subscriptions, device: device)
+        let node = director.snapshot?.description.identity.node ?? node
+        guard !users.look(node: node, subscribers: subscribers, { answer(.success($0)) }) else { return }
+        answer(
+            .failure(
+                BusError(
+                    .limitExceeded, "Too many look who uses \(device); ask again in a moment.",
+                    ["limit": "userReaders"])))
+    }
+
+    // MARK: Once a second
+
+    private func tick() {
+        let (stream, counts) = (director.stream, director.counts)
+        publish(
+            heartbeatTopic,
+            JSONValue.object([
+                "device": .string(options.device), "stream": (stream?.id).map(JSONValue.string) ?? .null,
+                "streaming": .bool(stream != nil),
+                "lastFrame": (stream?.lastPeriod).map(JSONValue.integer) ?? .null,
+                "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(counts.frames),
+                "overruns": JSONValue(counts.overruns), "lostFrames": JSONValue(counts.lostFrames),
+            ]).serialized)
+        errors.tell(table.refused + failures)
+        link.sendBacklog()
+        link.send(.alive(counters))
+        status?.touch()
+    }
+
+    private var counters: JSONValue {
+        let counts = director.counts
+        return [
+            "frames": JSONValue(counts.frames), "dropped": 0, "lost": JSONValue(counts.lostFrames),
+            "overruns": JSONValue(counts.overruns), "subscriptions": JSONValue(table.count),
+            "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
+            "connections": JSONValue(premises.connections.count), "reportsDelayed": JSONValue(link.delayed),
+            "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
+            "readers": JSONValue(
+                DeviceUsers.readers(socket.subscriptions, readers: [], device: options.device)),
+            "refused": JSONValue(premises.doors.refused), "time": .integer(MonotonicClock.now()),
+            "processorTime": JSONValue(ProcessUsage.processorTime),
+            "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,
+        ]
+    }
+
+    // MARK: The end
+
+    // Its last words: in the log, and to the coordinator.
+    private func fail(_ ending: WorkerEnding, _ why: String) {
+        logger.critical("\(why)")
+        lastWords = BusError(.workerCrashed, "The worker of \(options.device) ends: \(why).")
+        status?.tell()
+        end(ending, now: true)
+    }
+
+    private func end(_ ending: WorkerEnding, now: Bool = false) {
+        guard self.ending == nil || now else { return }
+        self.ending = ending
+        if now { return loop.stop() }
+        logger.debug("ending")
+        loop.schedule(afterMilliseconds: Self.endLimit) { [weak self] in
+            self?.logger.error("the device can't be closed in time")
+            self?.loop.stop()
+        }
+        director.end { [weak self] in self?.loop.stop() }
+    }
+}

@@ -1,0 +1,195 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import CaptureSources
+import LinuxIO
+import ZeroMQ
+
+/// The capture of a microphone from its start to its end, on the loop: takes what comes, period by period, and publishes it.
+final class SoundRun {
+    /// Random, as 16 hexadecimal digits: new at each start.
+    let id = hexadecimal(randomBytes(8))
+    var format: SoundFormat { stream.format }
+    /// Frames that were published, and those that were lost in overruns.
+    @exclusivity(unchecked) private(set) var frames: UInt64 = 0
+    var lostFrames: UInt64 { stream.lostFrames }
+    var overruns: UInt64 { stream.overruns }
+    /// When the first frame of the newest period was taken; monotonic nanoseconds.
+    @exclusivity(unchecked) private(set) var lastPeriod: Int64?
+    /// That of the last committed configuration, for what is published.
+    @exclusivity(unchecked) var generation: UInt64 = 0
+
+    private let device: String
+    private let stream: any SoundStream
+    private let socket: MediaSocket
+    private let loop: Loop
+    private var token: Loop.Token?
+    private var silence: SilenceWatch?
+    /// Of the next period; not sent yet.
+    private let payload = Message()
+    @exclusivity(unchecked) private var isRoomReady = false
+    @exclusivity(unchecked) private var sound: Output?
+    @exclusivity(unchecked) private var level: LevelOutput?
+    /// Messages of each topic so far; they go on when somebody comes again.
+    @exclusivity(unchecked) private var sequence: UInt64 = 0
+    @exclusivity(unchecked) private var levelSequence: UInt64 = 0
+    @exclusivity(unchecked) private var toldOverruns: UInt64 = 0
+
+    /// Sound has been lost: how often by now, and how many frames in all.
+    var onOverrun: ((_ overruns: UInt64, _ lostFrames: UInt64) -> Void)?
+    /// The first period has come.
+    var onFirst: (() -> Void)?
+    /// The microphone has no more to give.
+    var onLost: ((SourceError) -> Void)?
+    /// Nothing can be published any more.
+    var onFailure: ((ZeroMQError) -> Void)?
+
+    private struct Output {
+        let topic: [UInt8]
+        var writer: SoundHeaderWriter
+    }
+
+    private struct LevelOutput {
+        let topic: [UInt8]
+        var writer: SoundLevelWriter
+        var meter: SoundLevelMeter
+        /// Frames that were measured since the last message.
+        var frames = 0
+    }
+
+    /// Periods that are taken before others have their turn again.
+    private static let periodsPerTurn = 32
+    /// Levels of a second.
+    private static let levelRate = 10
+
+    /// - Parameter silenceLimit: nanoseconds that it may go without a period; 0: for ever.
+    init(
+        _ stream: any SoundStream, device: String, _ socket: MediaSocket, _ loop: Loop, silenceLimit: Int64
+    ) {
+        self.stream = stream
+        self.device = device
+        self.socket = socket
+        self.loop = loop
+        token = loop.watch(.descriptor(stream.descriptor)) { [weak self] in self?.take() }
+        guard silenceLimit > 0 else { return }
+        let period = format.nanoseconds(frames: Int64(format.periodFrames))
+        let limit = max(silenceLimit, 20 * period)
+        silence = SilenceWatch(loop, limit: limit) { [weak self] in
+            self?.lost(
+                SourceError(
+                    .failed, operation: "capture",
+                    message: "the microphone has given no sound for \(limit / 1_000_000) ms"))
+        }
+    }
+
+    /// Publishes on these topics from now on.
+    func setWanted(_ wanted: SoundSubscriptions) {
+        if sound?.topic != wanted.sound?.topic {
+            sound = wanted.sound.map { subscribed in
+                Output(
+                    topic: subscribed.topic,
+                    writer: SoundHeaderWriter(
+                        SoundHeaderWriter.Sound(
+                            device: device, rendition: subscribed.text, stream: id,
+                            sampleFormat: format.sampleFormat.rawValue, rate: format.rate, channels: format.channels,
+                            timestampSource: stream.timestampSource.rawValue)))
+            }
+        }
+        if level?.topic != wanted.level?.topic {
+            level = wanted.level.map { subscribed in
+                LevelOutput(
+                    topic: subscribed.topic, writer: SoundLevelWriter(device: device, stream: id),
+                    meter: SoundLevelMeter(format))
+            }
+        }
+    }
+
+    /// Takes no more: the stream can be stopped.
+    func end() {
+        loop.cancel(token)
+        token = nil
+        silence?.end()
+        silence = nil
+    }
+
+    private func lost(_ error: SourceError) {
+        end()
+        onLost?(error)
+    }
+
+    private func take() {
+        for _ in 0..<Self.periodsPerTurn where token != nil {
+            do throws(SourceError) {
+                guard let period = try next() else { return }
+                publish(period)
+            } catch {
+                return lost(error)
+            }
+        }
+    }
+
+    private func next() throws(SourceError) -> SoundPeriod? {
+        if !isRoomReady {
+            do throws(ZeroMQError) {
+                try payload.allocate(count: format.periodBytes)
+            } catch {
+                throw SourceError(.noResources, operation: "zmq_msg_init_size", message: "\(error)")
+            }
+            isRoomReady = true
+        }
+        return try payload.withUnsafeMutableBytes { memory throws(SourceError) in try stream.read(into: memory) }
+    }
+
+    private func publish(_ period: SoundPeriod) {
+        let now = MonotonicClock.now()
+        // Between the clocks lies what does now: a period is milliseconds old.
+        let realtime = MonotonicClock.realtime() - now + period.monotonicTime
+        silence?.heard(at: now)
+        if lastPeriod == nil { onFirst?() }
+        lastPeriod = period.monotonicTime
+        frames += UInt64(clamping: period.frames)
+        measure(period)
+        do throws(ZeroMQError) {
+            if sound != nil {
+                sound?.writer.write(
+                    sequence: sequence, firstFrame: period.firstFrame, frames: period.frames, overruns: overruns,
+                    generation: generation, monotonic: period.monotonicTime, realtime: realtime)
+                sequence += 1
+                if let sound { try socket.publish(topic: sound.topic, sound.writer.bytes, payload: payload) }
+                // Its bytes are libzmq's now.
+                isRoomReady = false
+            }
+        } catch {
+            onFailure?(error)
+        }
+        if overruns != toldOverruns {
+            toldOverruns = overruns
+            onOverrun?(overruns, lostFrames)
+        }
+    }
+
+    // By the sound's own time: a tenth of a second of it makes a message.
+    private func measure(_ period: SoundPeriod) {
+        guard level != nil else { return }
+        payload.withUnsafeBytes { bytes in
+            let used = UnsafeRawBufferPointer(rebasing: bytes.prefix(period.frames * format.frameBytes))
+            level?.meter.add(used)
+        }
+        level?.frames += period.frames
+        guard let measured = level?.frames, measured * Self.levelRate >= format.rate, var output = level else { return }
+        level = nil
+        let reading = output.meter.take()
+        output.frames = 0
+        output.writer.write(
+            sequence: levelSequence,
+            monotonic: period.monotonicTime + format.nanoseconds(frames: Int64(period.frames)),
+            average: reading.average, peak: reading.peak)
+        levelSequence += 1
+        do throws(ZeroMQError) {
+            try socket.publish(topic: output.topic, output.writer.bytes)
+        } catch {
+            onFailure?(error)
+        }
+        level = output
+    }
+}

@@ -1,0 +1,105 @@
+"""Microphones on a real bus."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import struct
+import time
+
+import camerabus
+from camerabus import AsyncClient
+from live import LiveTestCase, RUNTIME_DIR, TIMEOUT
+
+
+class Sound(LiveTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        microphones = self.client.devices("audio")
+        if not microphones or microphones[0].driver != "virtual":
+            self.skipTest("the bus has no virtual microphone")
+        self.mic = microphones[0].id
+
+    def test_sound_is_whole_and_in_its_order(self) -> None:
+        device = self.client.device(self.mic)
+        self.assertEqual((device.mediaType, device.activeFormat.sampleFormat, device.activeFormat.rate), ("audio", "s16", 48000))
+        self.assertEqual([source.id for source in device.dataSources], ["front", "back"])
+        with self.client.sound(self.mic, limit=40, timeout=TIMEOUT) as sounds:
+            pieces = list(sounds)
+        self.assertEqual((len(pieces), sounds.lost), (40, {self.mic: 0}))
+        for before, after in zip(pieces, pieces[1:]):
+            self.assertEqual((after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1))
+            self.assertEqual(after.lost, 0)
+            taken = after.timestamp.monotonic - before.timestamp.monotonic
+            self.assertLess(abs(taken - before.frames * 1_000_000_000 // before.rate), 2_000_000)
+        first = pieces[0]
+        self.assertEqual((first.device, first.rendition, first.channels), (self.mic, "native", 2))
+        samples = [value for piece in pieces for (value, _) in struct.iter_unpack("<hh", piece.payload)]
+        self.assertGreater(self.share(samples, 440, first.rate), 0.08)
+        self.assertLess(self.share(samples, 600, first.rate), 0.03)
+
+    def share(self, samples: list[int], frequency: float, rate: int) -> float:
+        """How much of full scale is of that frequency."""
+        step = 2 * math.pi * frequency / rate
+        real = sum(value * math.cos(step * index) for index, value in enumerate(samples))
+        imaginary = sum(value * math.sin(step * index) for index, value in enumerate(samples))
+        return 2 * math.hypot(real, imaginary) / len(samples) / 32768
+
+    def test_arrays(self) -> None:
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("there is no NumPy")
+        with self.client.sound(self.mic, limit=1, timeout=TIMEOUT) as sounds:
+            piece = next(sounds)
+        self.assertEqual(piece.array().shape, (piece.frames, 2))
+        self.assertEqual(piece.array().tobytes(), bytes(piece.payload))
+
+    def test_levels(self) -> None:
+        with self.client.levels(self.mic, limit=3, timeout=TIMEOUT) as levels:
+            seen = list(levels)
+        self.assertEqual([level.sequence - seen[0].sequence for level in seen], [0, 1, 2])
+        for level in seen:
+            self.assertEqual(len(level.average), 2)
+            self.assertTrue(all(-24 < value < 0 for value in (*level.average, *level.peak)), level)
+
+    def test_a_change_under_a_lock_shows_in_the_sound(self) -> None:
+        with self.client.sound(self.mic, timeout=TIMEOUT) as sounds:
+            self.assertEqual(next(sounds).rate, 48000)
+            with self.client.lock(self.mic, wait=TIMEOUT):
+                answer = self.client.configure(self.mic, activeFormat={"rate": 16000, "channels": 1})
+                self.assertEqual(answer.applied[self.mic]["activeFormat"]["rate"], 16000)
+                while (piece := next(sounds)).rate != 16000:
+                    pass
+                self.assertEqual((piece.channels, piece.lost), (1, 0))
+                self.client.configure(self.mic, activeFormat={"rate": 48000, "channels": 2})
+
+    def test_what_a_microphone_is_not(self) -> None:
+        with self.assertRaises(camerabus.FormatUnsupported):
+            next(self.client.sound(self.mic, rendition="s16:8000x1", timeout=TIMEOUT))
+        with self.assertRaises(camerabus.FormatUnsupported):
+            next(self.client.sound(self.first, timeout=TIMEOUT))
+        with self.assertRaises(camerabus.ControlUnsupported):
+            self.client.focus(self.mic, (0.5, 0.5))
+        with self.assertRaises(camerabus.DeviceNotFound):
+            self.client.sound("nobody")
+
+    def test_a_worker_that_is_killed(self) -> None:
+        with self.client.sound(self.mic, timeout=TIMEOUT) as sounds:
+            stream = next(sounds).stream
+            os.kill(self.client.device(self.mic).worker.pid, signal.SIGKILL)
+            until = time.monotonic() + TIMEOUT
+            while next(sounds).stream == stream:
+                self.assertLess(time.monotonic(), until)
+
+    def test_asyncio(self) -> None:
+        async def listen() -> list[camerabus.Sound]:
+            async with AsyncClient(RUNTIME_DIR) as client:
+                level = [level async for level in client.levels(self.mic, limit=1, timeout=TIMEOUT)]
+                self.assertEqual(len(level), 1)
+                return [piece async for piece in client.sound(self.mic, limit=5, timeout=TIMEOUT)]
+
+        pieces = asyncio.run(listen())
+        self.assertEqual([piece.lost for piece in pieces], [0] * 5)
