@@ -122,7 +122,8 @@ let package = Package(
         tests(
             "CaptureSourcesTests",
             [
-                "ALSA", "BusProtocol", "CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging", "LinuxIO",
+                "ALSA", "BusProtocol", "CV4L2", "CaptureCore", "CaptureSources", "CameraBusTesting", "Imaging",
+                "LinuxIO",
                 "Video4Linux",
             ]),
         tests(

@@ -19,8 +19,11 @@ public final class ALSAMicrophone: AudioSource {
 
     private struct Opened {
         var pcm: CapturePCM
+        var formats: [MicrophoneFormat]
         /// nil: the card has no mixer.
         var controls: ALSAControls?
+        /// It has been set up: some drivers (snd-aloop) keep a PCM to one format from then on, until it is closed.
+        var isSettled = false
     }
 
     /// How much sound the driver is to keep for who comes late, in milliseconds; it decides.
@@ -54,12 +57,20 @@ public final class ALSAMicrophone: AudioSource {
 
     public func open() throws(SourceError) -> MicrophoneDescription {
         do throws(SourceError) {
-            let pcm = if let opened { opened.pcm } else { try connect() }
-            let formats = try formats(of: pcm)
-            let controls = try mixer()
-            opened = Opened(pcm: pcm, controls: controls)
+            let controls: ALSAControls?
+            let formats: [MicrophoneFormat]
+            if let opened {
+                formats = opened.formats
+                controls = try mixer()
+                self.opened?.controls = controls
+            } else {
+                let pcm = try connect()
+                formats = try self.formats(of: pcm)
+                controls = try mixer()
+                opened = Opened(pcm: pcm, formats: formats, controls: controls)
+            }
             if selection == nil {
-                selection = try nearest(SoundFormat(sampleFormat: .s16, rate: 48000, channels: 2), pcm)
+                selection = try tryFormat(SoundFormat(sampleFormat: .s16, rate: 48000, channels: 2))
             }
             return MicrophoneDescription(
                 identity: identity, formats: formats, controls: controls?.controls ?? [],
@@ -127,13 +138,37 @@ public final class ALSAMicrophone: AudioSource {
     }
 
     public func tryFormat(_ format: SoundFormat) throws(SourceError) -> SoundFormat {
-        try nearest(format, try device("snd_pcm_hw_params_any").pcm)
+        try unsettled(format) { () throws(SourceError) in
+            let pcm = try device("snd_pcm_hw_params_any").pcm
+            return try ask(.configuring) { () throws(ALSAError) in
+                SoundFormat(try pcm.nearest(try Self.wish(format, try pcm.space(), pcm.name)))
+            }
+        }
     }
 
-    private func nearest(_ format: SoundFormat, _ pcm: CapturePCM) throws(SourceError) -> SoundFormat {
-        try ask(.configuring) { () throws(ALSAError) in
-            SoundFormat(try pcm.nearest(try Self.wish(format, try pcm.space(), pcm.name)))
+    /// Has the device asked once more, opened anew, where its answer may be owed to what it was set to before.
+    private func unsettled(
+        _ format: SoundFormat, _ body: () throws(SourceError) -> SoundFormat
+    ) throws(SourceError) -> SoundFormat {
+        let answer = try body()
+        let isAsWished =
+            (answer.sampleFormat, answer.rate, answer.channels) == (format.sampleFormat, format.rate, format.channels)
+        guard !isAsWished, !isCapturing, opened?.isSettled == true else { return answer }
+        try reopen()
+        return try body()
+    }
+
+    private func reopen() throws(SourceError) {
+        // Nothing is to keep the old one open: most devices can be open once only.
+        let (card, formats, controls) = (facts.card, opened?.formats ?? [], opened?.controls)
+        opened = nil
+        let pcm = try connect()
+        guard facts.card == card else {
+            throw SourceError(
+                .disconnected, operation: "snd_pcm_open", errno: ENODEV,
+                message: "\(identity.localizedName) has been plugged in anew")
         }
+        opened = Opened(pcm: pcm, formats: formats, controls: controls)
     }
 
     /// What the PCM is asked for: its own format in the place of one that it doesn't have.
@@ -153,20 +188,20 @@ public final class ALSAMicrophone: AudioSource {
 
     public func setFormat(_ format: SoundFormat) throws(SourceError) -> SoundFormat {
         let operation = "snd_pcm_hw_params"
-        let pcm = try device(operation).pcm
+        _ = try device(operation)
         guard !isCapturing else {
             throw SourceError(
                 .inUse, operation: operation, errno: EBUSY, message: "\(facts.pcm): not while it captures")
         }
-        let (format, _) = try configure(pcm, format)
-        selection = format
-        return format
+        let made = try unsettled(format) { () throws(SourceError) in try configure(format).format }
+        selection = made
+        return made
     }
 
-    private func configure(
-        _ pcm: CapturePCM, _ format: SoundFormat
-    ) throws(SourceError) -> (format: SoundFormat, hasTimes: Bool) {
-        try ask(.configuring) { () throws(ALSAError) in
+    private func configure(_ format: SoundFormat) throws(SourceError) -> (format: SoundFormat, hasTimes: Bool) {
+        let pcm = try device("snd_pcm_hw_params").pcm
+        opened?.isSettled = true
+        return try ask(.configuring) { () throws(ALSAError) in
             let (parameters, hasTimes) = try pcm.configure(try Self.wish(format, try pcm.space(), pcm.name))
             return (SoundFormat(parameters), hasTimes)
         }
@@ -214,7 +249,7 @@ public final class ALSAMicrophone: AudioSource {
         let pcm = try device("snd_pcm_start").pcm
         if isCapturing { try stopCapture() }
         // Set up anew each time: what stopped it may have taken that with it.
-        let (format, hasTimes) = try configure(pcm, try activeFormat())
+        let (format, hasTimes) = try configure(try activeFormat())
         selection = format
         let stream = ALSAStream(pcm, format, hasTimes: hasTimes)
         guard stream.descriptor >= 0 else {

@@ -41,7 +41,8 @@ package struct V4L2SysfsNode: Hashable, Sendable {
                 let device = Sysfs.resolve(node + "/device") ?? ""
                 return V4L2SysfsNode(
                     path: "/dev/" + entry, name: Sysfs.attribute(node + "/name") ?? "",
-                    index: Sysfs.attribute(node + "/index").flatMap { Int($0) } ?? 0, device: device, usb: Sysfs.usb(above: device),
+                    index: Sysfs.attribute(node + "/index").flatMap { Int($0) } ?? 0, device: device,
+                    usb: Sysfs.usb(above: device),
                     link: Sysfs.link(above: device))
             }
     }

@@ -3,7 +3,8 @@ public enum Checkup {
     /// All checks, in the order in which people are told: what stands in the way of everything else first.
     public static let checks: [any Check] = [
         BusCheck(), RuntimeDirectoryCheck(), GroupCheck(), PermissionCheck(), CameraCheck(), DriverCheck(),
-        NodePermissionCheck(), SoundPermissionCheck(), UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(), SettingsCheck(),
+        NodePermissionCheck(), SoundPermissionCheck(), UdevCheck(), HolderCheck(), WorkerCheck(), DeviceErrorCheck(),
+        SettingsCheck(),
         RigCheck(), BandwidthCheck(),
         PortSpeedCheck(), USBPowerCheck(), IdentityCheck(), VirtualDriverCheck(), DescriptorLimitCheck(),
         MemoryCheck(), DiskSpaceCheck(), PressureCheck(), ProcessVisibilityCheck(), VersionCheck(),

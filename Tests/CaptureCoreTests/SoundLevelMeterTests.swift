@@ -88,7 +88,8 @@ import Testing
 
     @Test func `a row is of the formats that it takes`() {
         var row = MicrophoneFormat(
-            id: "a0", sampleFormat: .s16, channels: 1...2, rates: [44100, 48000], rateRange: nil, periodFrames: 32...4800)
+            id: "a0", sampleFormat: .s16, channels: 1...2, rates: [44100, 48000], rateRange: nil,
+            periodFrames: 32...4800)
         func isRow(_ sampleFormat: SampleFormat, _ rate: Int, _ channels: Int) -> Bool {
             row.isRow(of: SoundFormat(sampleFormat: sampleFormat, rate: rate, channels: channels))
         }

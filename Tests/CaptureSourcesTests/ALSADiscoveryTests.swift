@@ -56,7 +56,8 @@ import Testing
         tree.addCard(
             10, "C920", of: "pci0000:00/0000:00:14.0/usb1/1-2/1-2.4/1-2.4:1.2", nodes: ["controlC10", "pcmC10D0c"])
         tree.addCard(
-            2, "PCH", of: "pci0000:00/0000:00:1f.3", nodes: ["controlC2", "pcmC2D0p", "pcmC2D0c", "pcmC2D3p", "pcmC2D2c"])
+            2, "PCH", of: "pci0000:00/0000:00:1f.3",
+            nodes: ["controlC2", "pcmC2D0p", "pcmC2D0c", "pcmC2D3p", "pcmC2D2c"])
         tree.addCard(3, "HDMI", of: "pci0000:00/0000:00:1f.3", nodes: ["controlC3", "pcmC3D3p"])
         return tree
     }

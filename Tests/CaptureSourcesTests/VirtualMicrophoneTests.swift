@@ -143,7 +143,8 @@ import Testing
         try microphone.setControl("data_source", to: .integer(1))
         #expect(isNear(try tones(), [[0, 0.1, 0, 0], [0, 0, 0, 0.1]]))
         try microphone.setControl("mute", to: .boolean(true))
-        #expect(try reader.nextWithoutTick(from: MonotonicClock.now()).channels.allSatisfy { $0.allSatisfy { $0 == 0 } })
+        #expect(
+            try reader.nextWithoutTick(from: MonotonicClock.now()).channels.allSatisfy { $0.allSatisfy { $0 == 0 } })
         #expect(
             try microphone.controlValues()
                 == ["gain": .integer(0), "mute": .boolean(true), "data_source": .integer(1)])

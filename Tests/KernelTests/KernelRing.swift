@@ -13,13 +13,15 @@ enum KernelRing {
         case multi
         /// A USB controller without devices: the tests plug in what they need (``EmulatedCamera``).
         case usb
+        /// No camera, and two sound cards: a loop of two substreams, and one with a mixer.
+        case sound
 
         /// How many cameras of vivid's there are.
         var cameraCount: Int {
             switch self {
             case .single: 4
             case .multi: 2
-            case .usb: 0
+            case .usb, .sound: 0
             }
         }
     }
@@ -64,6 +66,11 @@ enum KernelTests {}
 /// The tests on USB cameras, one after the other.
 @Suite(.serialized, .enabled(if: KernelRing.topology == .usb, "the kernel ring (make test-kernel) has the controller"))
 enum USBTests {}
+
+/// The tests on sound cards, one after the other.
+@Suite(
+    .serialized, .enabled(if: KernelRing.topology == .sound, "the kernel ring (make test-kernel) has the sound cards"))
+enum SoundCardTests {}
 
 /// A ring without its devices must not pass for a machine without vivid.
 @Test(.enabled(if: KernelRing.topology != nil))

@@ -18,6 +18,7 @@ struct SoundPermissionCheck: Check {
         let count = facts.soundCards.count
         return .of(
             findings,
-            healthy: "\(facts.opener.name) may record from \(count == 1 ? "the sound card" : "all \(count) sound cards")")
+            healthy:
+                "\(facts.opener.name) may record from \(count == 1 ? "the sound card" : "all \(count) sound cards")")
     }
 }
