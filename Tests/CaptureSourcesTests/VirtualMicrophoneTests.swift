@@ -160,7 +160,7 @@ import Testing
         try wait(until: MonotonicClock.now() + 600_000_000)
         var next: UInt64 = 480
         var lost: UInt64 = 0
-        while reader.stream.overruns == 0 {
+        for _ in 0..<200 where reader.stream.overruns == 0 {
             let period = try reader.next().period
             lost += period.firstFrame - next
             next = period.firstFrame + 480
@@ -197,7 +197,7 @@ import Testing
         _ = try reader.next()
         try microphone.injectFault(.stall(milliseconds: 200))
         var heard = try reader.next()
-        while !heard.period.isDiscontinuous { heard = try reader.next() }
+        for _ in 0..<200 where !heard.period.isDiscontinuous { heard = try reader.next() }
         #expect(reader.stream.overruns == 1 && reader.stream.lostFrames >= 19 * 480)
     }
 
