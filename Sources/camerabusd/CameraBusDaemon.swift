@@ -8,9 +8,9 @@ import Logging
 struct CameraBusDaemon: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabusd",
-        abstract: "The coordinator of CameraBus: one service owns the cameras, many programs use them.",
+        abstract: "The coordinator of CameraBus: one service owns the cameras and microphones, many programs use them.",
         discussion: """
-            It starts one camerabus-worker for each camera, and one camerabus-matcher for each rig, and serves command.sock and events.sock in its runtime directory: \
+            It starts one camerabus-worker for each camera and microphone, and one camerabus-matcher for each rig, and serves command.sock and events.sock in its runtime directory: \
             --runtime-dir, else $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
             /tmp/camerabus-UID. What it remembers (devices.json, profiles.json, rigs.json) is in --state-dir, else bus.state_dir of the \
             configuration, else $STATE_DIRECTORY, else 'state' in the runtime directory if that was named, else \

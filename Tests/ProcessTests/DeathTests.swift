@@ -178,7 +178,7 @@ extension ProcessTests {
             let lock = try client.call("device.lock", ["devices": ["cam0", "cam1"]])
             let ended = try ProcessDescriptor(pid: #require(try bus.workerPID("cam1")))
             try await bus.killCoordinator()
-            try await bus.startCoordinator(arguments: ["--virtual", "1", "--no-hardware"])
+            try await bus.startCoordinator(arguments: ["--virtual", "1", "--virtual-microphones", "0", "--no-hardware"])
             try await eventually { ended.hasEnded }
             #expect(try client.call("device.list")["devices"]?.array?.count == 1)
             #expect(try client.refusal("device.unlock", ["lock": lock["lock"] ?? .null])?.reason == .lockLost)

@@ -183,7 +183,7 @@ public final class MicrophoneWorker {
             }
             self?.tell("controlsChanged", ["cause": "external", "controls": .object(controls)])
         }
-        director.onOverrun = { [weak self] overruns, _ in self?.tellOverrun(overruns) }
+        director.onOverrun = { [weak self] _, _ in self?.tellOverrun() }
         director.onFailure = { [weak self] in self?.fail(.failed, $0) }
         thread.onBusy = { [weak self] in self?.status?.touch() }
         thread.onHang = { [weak self] in self?.fail(.deviceHangs, "the driver has hung in a call for too long") }
@@ -301,13 +301,14 @@ public final class MicrophoneWorker {
     }
 
     // The first at once, and what comes after it together: a machine that is too slow has hundreds a second.
-    private func tellOverrun(_ overruns: UInt64) {
+    private func tellOverrun() {
         guard overrunTimer == nil else { return }
+        let told = director.counts.overruns
         sayOverrun()
         overrunTimer = loop.schedule(afterMilliseconds: Self.overrunPeriod) { [weak self] in
             guard let self else { return }
             overrunTimer = nil
-            if let stream = director.stream, stream.overruns > overruns { tellOverrun(stream.overruns) }
+            if director.counts.overruns > told { tellOverrun() }
         }
     }
 

@@ -8,7 +8,7 @@ struct TopCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "top", abstract: "Shows rates, losses, readers and cost of every device, live.",
         discussion: """
-            RATE is what the camera gives, in frames a second. LOST were lost by the driver, DAMAGED came so, and for those LEFT OUT there \
+            RATE is what the camera gives, in frames a second, or the microphone, in samples a second of each channel. LOST were lost by the driver, DAMAGED came so, and for those LEFT OUT there \
             was no time: all since 'camerabus top' began. READERS counts subscribers and readers of shared memory, the latter in brackets, too; below a device stands what is made of its \
             frames for them, and the pressure that it, or the machine, is under. CPU is of one processor, MEMORY what the device's worker has in use. Ends by Ctrl-C.
 

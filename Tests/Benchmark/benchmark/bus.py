@@ -40,7 +40,7 @@ class Bus:
                 ready.settimeout(20)
                 self.started = time.monotonic_ns()
                 self.program = Program(
-                    [binaries / "camerabusd", "--runtime-dir", self.runtime_dir, "--virtual", cameras, "--no-hardware"]
+                    [binaries / "camerabusd", "--runtime-dir", self.runtime_dir, "--virtual", cameras, "--virtual-microphones", "0", "--no-hardware"]
                     + (["--worker", worker] if worker else []),
                     env={**os.environ, "NOTIFY_SOCKET": str(self.directory / "notify")},
                     stdout=subprocess.DEVNULL,
