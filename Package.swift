@@ -78,6 +78,7 @@ let package = Package(
         swift("CaptureSources", ["ALSA", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
+        swift("MovieFile", ["CaptureCore", "FFmpeg", "LinuxIO"]),
 
         // Services
         swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
@@ -138,6 +139,7 @@ let package = Package(
                 "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
                 "LinuxIO", "Video4Linux", "ZeroMQ",
             ]),
+        tests("MovieFileTests", ["CameraBusTesting", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "MovieFile"]),
         tests(
             "ProcessTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),

@@ -15,7 +15,7 @@ public struct MediaError: Error, Hashable, Sendable, CustomStringConvertible {
             operation, code: code, message: isKnown ? String(decoding: bytes, as: UTF8.self) : "error \(code)")
     }
 
-    init(_ operation: String, code: Int32 = 0, message: String) {
+    public init(_ operation: String, code: Int32 = 0, message: String) {
         self.operation = operation
         self.code = code
         self.message = message

@@ -2,7 +2,7 @@ import CFFmpeg
 
 /// Writes decoded pictures to memory of a given layout: line by line where they are as wanted, else by a ``Scaler``.
 final class PictureCopier {
-    private var scaler: Scaler?
+    fileprivate var scaler: Scaler?
     /// What the scaler makes: it writes whole blocks, beyond what it was given room for.
     private var made: UnsafeMutablePointer<AVFrame>?
     /// A picture that is stored bottom up, turned.
@@ -102,7 +102,7 @@ final class PictureCopier {
         }
     }
 
-    private static func planes(_ frame: UnsafeMutablePointer<AVFrame>) -> ImagePlanes {
+    fileprivate static func planes(_ frame: UnsafeMutablePointer<AVFrame>) -> ImagePlanes {
         var planes = ImagePlanes()
         for plane in 0..<4 {
             if let base = base(frame, plane) { planes[plane] = (base, stride(frame, plane)) }
@@ -129,6 +129,36 @@ final class PictureCopier {
         case 1: Int(strides.1)
         case 2: Int(strides.2)
         default: Int(strides.3)
+        }
+    }
+}
+
+extension PictureCopier {
+    /// Writes a picture that lies in memory to a frame of that kind.
+    func copy(
+        _ planes: ImagePlanes, _ description: ImageDescription, as wanted: ImageDescription,
+        to frame: UnsafeMutablePointer<AVFrame>
+    ) throws(MediaError) {
+        let result = Self.planes(frame)
+        if description == wanted {
+            for plane in 0..<wanted.format.planes {
+                let bytes = wanted.format.lineBytes(plane: plane, width: wanted.width)
+                guard let from = planes[plane], let to = result[plane], from.stride >= bytes, to.stride >= bytes else {
+                    throw MediaError("copyPicture", message: "plane \(plane) is missing or too narrow")
+                }
+                for line in 0..<wanted.format.lines(plane: plane, height: wanted.height) {
+                    (to.base + line * to.stride).copyMemory(from: from.base + line * from.stride, byteCount: bytes)
+                }
+            }
+            return
+        }
+        do throws(ScalerError) {
+            if scaler?.source != description || scaler?.destination != wanted {
+                scaler = try Scaler(from: description, to: wanted)
+            }
+            try scaler?.scale(planes, to: result)
+        } catch {
+            throw MediaError(error.operation, message: error.message)
         }
     }
 }

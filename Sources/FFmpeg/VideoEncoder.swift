@@ -1,0 +1,123 @@
+import CFFmpeg
+
+/// What is to be encoded to H.264.
+public struct VideoEncoderSettings: Hashable, Sendable {
+    /// Pixels; both even.
+    public var width: Int
+    public var height: Int
+    /// Bits a second, on the average.
+    public var bitRate: Int
+    /// Frames from one key frame to the next at most.
+    public var keyFrameInterval: Int
+    /// Frames a second that are to be expected; the true times are those that come with the pictures.
+    public var frameRate: Double
+    /// libx264's: `ultrafast` to `placebo`.
+    public var preset: String
+    /// Threads that share a picture; 0: as many as there are processors.
+    public var threads: Int
+
+    public init(
+        width: Int, height: Int, bitRate: Int, keyFrameInterval: Int, frameRate: Double, preset: String = "veryfast",
+        threads: Int = 0
+    ) {
+        self.width = width
+        self.height = height
+        self.bitRate = bitRate
+        self.keyFrameInterval = keyFrameInterval
+        self.frameRate = frameRate
+        self.preset = preset
+        self.threads = threads
+    }
+}
+
+/// Encodes pictures to H.264 with libx264 by way of libavcodec, each as soon as it comes (`zerolatency`): nothing is held back that a
+/// power cut could take. Used by one thread at a time.
+public final class VideoEncoder {
+    public let settings: VideoEncoderSettings
+    private var codec: UnsafeMutablePointer<AVCodecContext>?
+    private var frame: UnsafeMutablePointer<AVFrame>?
+    private var packet: UnsafeMutablePointer<AVPacket>?
+    private let made: ImageDescription
+    private let copier = PictureCopier()
+    private var lastStamp = Int64.min
+
+    /// Ticks a second of the times that are kept.
+    static let timeScale: Int32 = 1_000_000
+
+    public init(_ settings: VideoEncoderSettings) throws(MediaError) {
+        FFmpegLog.silence()
+        guard (2...16384).contains(settings.width), (2...16384).contains(settings.height), settings.width % 2 == 0,
+            settings.height % 2 == 0, settings.bitRate > 0, settings.keyFrameInterval > 0,
+            settings.frameRate > 0, settings.frameRate <= 1000, (0...64).contains(settings.threads)
+        else { throw MediaError("avcodec_open2", message: "a size or rate that no H.264 can have") }
+        self.settings = settings
+        made = ImageDescription(.yuv420p, width: settings.width, height: settings.height, range: .limited)
+        guard let encoder = avcodec_find_encoder_by_name("libx264") else {
+            throw MediaError("avcodec_find_encoder_by_name", message: "this FFmpeg has no libx264")
+        }
+        codec = avcodec_alloc_context3(encoder)
+        packet = av_packet_alloc()
+        frame = av_frame_alloc()
+        guard let codec, let frame, packet != nil else { throw MediaError("av_frame_alloc", cffmpeg_no_memory()) }
+        codec.pointee.width = Int32(settings.width)
+        codec.pointee.height = Int32(settings.height)
+        codec.pointee.pix_fmt = AV_PIX_FMT_YUV420P
+        codec.pointee.time_base = AVRational(num: 1, den: Self.timeScale)
+        codec.pointee.framerate = av_d2q(settings.frameRate, 1_000_000)
+        codec.pointee.bit_rate = Int64(settings.bitRate)
+        codec.pointee.gop_size = Int32(clamping: settings.keyFrameInterval)
+        codec.pointee.max_b_frames = 0
+        codec.pointee.thread_count = Int32(settings.threads)
+        codec.pointee.color_range = AVCOL_RANGE_MPEG
+        codec.pointee.colorspace = AVCOL_SPC_SMPTE170M
+        // Containers keep the parameter sets apart.
+        codec.pointee.flags |= AV_CODEC_FLAG_GLOBAL_HEADER
+        for (name, value) in [("preset", settings.preset), ("tune", "zerolatency"), ("forced-idr", "1")] {
+            try MediaError.check("av_opt_set \(name)", av_opt_set(codec.pointee.priv_data, name, value, 0))
+        }
+        try MediaError.check("avcodec_open2", avcodec_open2(codec, encoder, nil))
+        frame.pointee.format = AV_PIX_FMT_YUV420P.rawValue
+        frame.pointee.width = Int32(settings.width)
+        frame.pointee.height = Int32(settings.height)
+        try MediaError.check("av_frame_get_buffer", av_frame_get_buffer(frame, 0))
+    }
+
+    deinit {
+        avcodec_free_context(&codec)
+        av_frame_free(&frame)
+        av_packet_free(&packet)
+    }
+
+    /// Encodes a picture, converted and scaled if it has to be.
+    ///
+    /// - Parameters:
+    ///   - time: nanoseconds, later than that of the picture before.
+    ///   - asKeyFrame: it is to build on none before; others become key frames in their turn.
+    ///   - body: takes what came out.
+    public func encode(
+        _ planes: ImagePlanes, _ description: ImageDescription, at time: Int64, asKeyFrame: Bool,
+        _ body: (EncodedPacket) throws(MediaError) -> Void
+    ) throws(MediaError) {
+        guard let codec, let frame, let packet else { return }
+        try MediaError.check("av_frame_make_writable", av_frame_make_writable(frame))
+        try copier.copy(planes, description, as: made, to: frame)
+        let stamp = av_rescale(time, Int64(Self.timeScale), 1_000_000_000)
+        lastStamp = max(stamp, lastStamp == .min ? stamp : lastStamp + 1)
+        frame.pointee.pts = lastStamp
+        frame.pointee.pict_type = asKeyFrame ? AV_PICTURE_TYPE_I : AV_PICTURE_TYPE_NONE
+        try MediaError.check("avcodec_send_frame", avcodec_send_frame(codec, frame))
+        try drain(codec, packet, body)
+    }
+
+    /// Takes what is left; nothing can be encoded afterwards.
+    public func finish(_ body: (EncodedPacket) throws(MediaError) -> Void) throws(MediaError) {
+        guard let codec, let packet else { return }
+        try MediaError.check("avcodec_send_frame", avcodec_send_frame(codec, nil))
+        try drain(codec, packet, body)
+    }
+
+    func describe(_ parameters: UnsafeMutablePointer<AVCodecParameters>) throws(MediaError) {
+        try MediaError.check(
+            "avcodec_parameters_from_context", avcodec_parameters_from_context(parameters, codec))
+    }
+}

@@ -1,0 +1,37 @@
+public import FFmpeg
+
+/// A movie's kind of file (`AVFileType`), by its usual ending.
+public enum FileType: String, Hashable, Sendable, CaseIterable {
+    case mp4, mov
+    /// Matroska.
+    case mkv
+
+    var container: MovieContainer {
+        switch self {
+        case .mp4: .mp4
+        case .mov: .mov
+        case .mkv: .matroska
+        }
+    }
+
+    /// Whether a file of this kind can hold such video.
+    public func holds(_ codec: VideoCodec) -> Bool { codec != .raw || self != .mp4 }
+
+    /// Whether a file of this kind can hold such sound.
+    public func holds(_ codec: AudioCodec) -> Bool {
+        switch codec {
+        case .aac: true
+        case .opus: self != .mov
+        // ISO/IEC 23003-5 came later than the libraries that this has to be played with.
+        case .pcm: self != .mp4
+        }
+    }
+}
+
+/// How the video of a movie is stored (`AVVideoCodecType`).
+public enum VideoCodec: String, Hashable, Sendable, CaseIterable {
+    case mjpeg, h264, raw
+}
+
+/// How the sound of a movie is stored.
+public typealias AudioCodec = AudioEncoderSettings.Codec

@@ -1,0 +1,87 @@
+import Glibc
+public import LinuxIO
+
+/// The side-car of a movie: a line of JSON for each frame that came or was missed, in order.
+///
+///     {"timestamp":1234567890,"sequence":42,"dropped":0}
+///
+/// Lines are written whole, and are kept in memory until that is full or ``sync()`` is called. Used by one thread at a time.
+public final class FrameLog {
+    public let path: String
+    /// Lines so far.
+    public private(set) var lines: UInt64 = 0
+
+    private let file: FileDescriptor
+    private let room: UnsafeMutableRawBufferPointer
+    private var used = 0
+
+    // Three numbers of at most twenty digits, and what is around them.
+    private static let longestLine = 128
+
+    /// - Throws: `EEXIST`; nothing is overwritten.
+    public init(_ path: String, bufferBytes: Int = 1 << 16) throws(SystemError) {
+        self.path = path
+        file = try FileDescriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644)
+        room = .allocate(byteCount: max(bufferBytes, Self.longestLine), alignment: 16)
+    }
+
+    deinit { room.deallocate() }
+
+    /// Adds a line.
+    ///
+    /// - Parameters:
+    ///   - timestamp: of the frame, nanoseconds.
+    ///   - sequence: its number, as the camera counts.
+    ///   - dropped: how many frames are missing in front of it.
+    public func append(timestamp: Int64, sequence: UInt64, dropped: UInt64) throws(SystemError) {
+        if room.count - used < Self.longestLine { try flush() }
+        add("{\"timestamp\":")
+        if timestamp < 0 { add("-") }
+        add(timestamp.magnitude)
+        add(",\"sequence\":")
+        add(sequence)
+        add(",\"dropped\":")
+        add(dropped)
+        add("}\n")
+        lines += 1
+    }
+
+    /// Waits until all lines are on the disk.
+    public func sync() throws(SystemError) {
+        try flush()
+        try check("fsync", path) { fsync(file.rawValue) }
+    }
+
+    private func flush() throws(SystemError) {
+        var done = 0
+        // What could not be written is kept for another try; lines stay whole in the end.
+        defer {
+            if done > 0, done < used, let base = room.baseAddress { memmove(base, base + done, used - done) }
+            used -= done
+        }
+        while done < used {
+            guard let base = room.baseAddress else { return }
+            done += try check("write", path) { write(file.rawValue, base + done, used - done) }
+        }
+    }
+
+    private func add(_ text: StaticString) {
+        guard let base = room.baseAddress else { return }
+        (base + used).copyMemory(from: text.utf8Start, byteCount: text.utf8CodeUnitCount)
+        used += text.utf8CodeUnitCount
+    }
+
+    private func add(_ number: UInt64) {
+        var (rest, digits) = (number, 1)
+        while rest >= 10 {
+            rest /= 10
+            digits += 1
+        }
+        rest = number
+        for place in stride(from: used + digits - 1, through: used, by: -1) {
+            room[place] = UInt8(ascii: "0") + UInt8(rest % 10)
+            rest /= 10
+        }
+        used += digits
+    }
+}

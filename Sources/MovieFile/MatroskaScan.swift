@@ -1,0 +1,97 @@
+/// The elements of Matroska files (RFC 8794, RFC 9559).
+enum MatroskaScan {
+    // Element ids, with their length markers.
+    private static let (header, segment, cluster, cues): (UInt64, UInt64, UInt64, UInt64) = (
+        0x1A45_DFA3, 0x1853_8067, 0x1F43_B675, 0x1C53_BB6B
+    )
+    private static let (info, tracks, seekHead, void): (UInt64, UInt64, UInt64, UInt64) = (
+        0x1549_A966, 0x1654_AE6B, 0x114D_9B74, 0xEC
+    )
+    private static let (tags, attachments, chapters, checksum): (UInt64, UInt64, UInt64, UInt64) = (
+        0x1254_C367, 0x1941_A469, 0x1043_A770, 0xBF
+    )
+    private static let (timestamp, simpleBlock, blockGroup, block): (UInt64, UInt64, UInt64, UInt64) = (
+        0xE7, 0xA3, 0xA0, 0xA1
+    )
+
+    private struct Element {
+        var id: UInt64
+        var start: Int64
+        /// nil: the file doesn't say.
+        var end: Int64?
+    }
+
+    static func isMatroska(_ file: FileBytes) -> Bool { file.number(4, at: 0) == header }
+
+    private static func element(_ file: FileBytes, at offset: Int64) -> Element? {
+        guard let first = file.bytes(1, at: offset)?[0], first != 0 else { return nil }
+        let idLength = first.leadingZeroBitCount + 1
+        guard idLength <= 4, let id = file.number(idLength, at: offset) else { return nil }
+        let sizeOffset = offset + Int64(idLength)
+        guard let head = file.bytes(1, at: sizeOffset)?[0], head != 0 else { return nil }
+        let length = head.leadingZeroBitCount + 1
+        guard let raw = file.number(length, at: sizeOffset) else { return nil }
+        let mask = (UInt64(1) << UInt64(7 * length)) - 1
+        let start = sizeOffset + Int64(length)
+        // All ones: unknown.
+        guard raw & mask != mask else { return Element(id: id, start: start, end: nil) }
+        guard let size = Int64(exactly: raw & mask), size <= Int64.max - start else { return nil }
+        return Element(id: id, start: start, end: start + size)
+    }
+
+    static func scan(_ file: FileBytes) -> MovieScan {
+        var scan = MovieScan()
+        guard let head = element(file, at: 0), let end = head.end, let segment = element(file, at: end),
+            segment.id == Self.segment
+        else { return scan }
+        var (offset, hasTracks, hasCues) = (segment.start, false, false)
+        var lastCluster: Element?
+        while let element = element(file, at: offset), let end = element.end, end <= file.size {
+            switch element.id {
+            case tracks: hasTracks = true
+            case cues:
+                hasCues = true
+                scan.wholeSize = end
+            case cluster:
+                guard hasTracks else { return scan }
+                scan.fragments += 1
+                scan.wholeSize = end
+                lastCluster = element
+            case info, seekHead, void, tags, attachments, chapters, checksum: break
+            default: return finish(scan, file, lastCluster)
+            }
+            offset = end
+        }
+        // The length of the segment is written last.
+        scan.isFinished = hasCues && segment.end == file.size
+        if scan.isFinished { scan.wholeSize = file.size }
+        return finish(scan, file, lastCluster)
+    }
+
+    // In milliseconds, as libavformat writes them: until the last block begins.
+    private static func finish(_ scan: MovieScan, _ file: FileBytes, _ cluster: Element?) -> MovieScan {
+        var scan = scan
+        guard let cluster, let end = cluster.end else { return scan }
+        var (offset, base, latest) = (cluster.start, Int64(0), Int64(0))
+        while offset < end, let element = element(file, at: offset), let next = element.end, next <= end {
+            switch element.id {
+            case timestamp:
+                base = file.number(Int(min(8, next - element.start)), at: element.start).map(Int64.init(clamping:)) ?? 0
+            case simpleBlock: latest = max(latest, relativeTime(file, element.start))
+            case blockGroup:
+                if let inner = self.element(file, at: element.start), inner.id == block {
+                    latest = max(latest, relativeTime(file, inner.start))
+                }
+            default: break
+            }
+            offset = next
+        }
+        scan.duration = (base + latest) * 1_000_000
+        return scan
+    }
+
+    // Behind the track's number, which is one byte here.
+    private static func relativeTime(_ file: FileBytes, _ start: Int64) -> Int64 {
+        file.number(2, at: start + 1).map { Int64(Int16(truncatingIfNeeded: $0)) } ?? 0
+    }
+}

@@ -1,0 +1,136 @@
+import FFmpeg
+import Glibc
+import LinuxIO
+
+/// What a movie's file is.
+public enum MovieCondition: Hashable, Sendable {
+    /// It was finished, or has been repaired: it has its index.
+    case whole
+    /// It was never finished. What is whole of it plays; the rest, if there is any, is a torn fragment.
+    case playable
+    /// Nothing of it plays: no fragment is whole, or it is no movie of this kind.
+    case unplayable
+}
+
+/// What was found in a movie's file.
+public struct MovieInspection: Hashable, Sendable {
+    public var condition: MovieCondition
+    /// How long what plays is, nanoseconds; 0 where that is not known without reading all of it.
+    public var duration: Int64
+    /// So much of the file is whole fragments, bytes.
+    public var wholeSize: Int64
+    public var fileSize: Int64
+
+    public init(condition: MovieCondition, duration: Int64, wholeSize: Int64, fileSize: Int64) {
+        self.condition = condition
+        self.duration = duration
+        self.wholeSize = wholeSize
+        self.fileSize = fileSize
+    }
+}
+
+/// Looks at movies that were found after a crash or a power cut, and mends them.
+public enum MovieRepair {
+    /// Looks at a file, by the heads of its parts; its samples are not read.
+    ///
+    /// - Throws: only what the system refuses; a file that is no movie is ``MovieCondition/unplayable``.
+    public static func inspect(_ path: String) throws(MovieError) -> MovieInspection {
+        let file = try open(path, O_RDONLY)
+        return try inspect(file.rawValue, path).inspection
+    }
+
+    /// Cuts off a torn last fragment, and gives MP4 and QuickTime the index of a finished file. A file that is whole, or of which nothing
+    /// plays, is left as it is.
+    ///
+    /// - Returns: what the file is now.
+    public static func repair(_ path: String) throws(MovieError) -> MovieInspection {
+        let file = try open(path, O_RDWR)
+        let (found, type) = try inspect(file.rawValue, path)
+        guard found.condition == .playable else { return found }
+        do throws(SystemError) {
+            try check("ftruncate", path) { ftruncate(file.rawValue, Int(found.wholeSize)) }
+            try check("fsync", path) { fsync(file.rawValue) }
+        } catch {
+            throw .file(error)
+        }
+        // Without room for an index it plays all the same.
+        if let type, type != .mkv { _ = try? MovieIndex.complete(file.rawValue, as: type.container) }
+        return try inspect(file.rawValue, path).inspection
+    }
+
+    private static func open(_ path: String, _ flags: Int32) throws(MovieError) -> FileDescriptor {
+        do throws(SystemError) {
+            let file = try FileDescriptor(opening: path, flags | O_NOFOLLOW | O_NONBLOCK)
+            var status = stat()
+            try check("fstat", path) { fstat(file.rawValue, &status) }
+            guard status.st_mode & S_IFMT == S_IFREG else {
+                throw SystemError(code: EINVAL, operation: "open", subject: path)
+            }
+            return file
+        } catch {
+            throw .file(error)
+        }
+    }
+
+    private static func inspect(
+        _ descriptor: Int32, _ path: String
+    ) throws(MovieError) -> (inspection: MovieInspection, type: FileType?) {
+        let reader: FileBytes
+        do throws(SystemError) { reader = try FileBytes(descriptor, path) } catch { throw .file(error) }
+        var scan = MovieScan()
+        var type: FileType?
+        if let kind = BoxScan.fileType(reader) {
+            type = kind
+            scan = BoxScan.scan(reader)
+            if scan.wholeSize > 0 {
+                let contents = try? MovieIndex.contents(of: descriptor, length: scan.wholeSize)
+                scan.duration = contents?.duration ?? 0
+            }
+        } else if MatroskaScan.isMatroska(reader) {
+            type = .mkv
+            scan = MatroskaScan.scan(reader)
+        }
+        let condition: MovieCondition = scan.isFinished ? .whole : scan.fragments > 0 ? .playable : .unplayable
+        let inspection = MovieInspection(
+            condition: condition, duration: condition == .unplayable ? 0 : scan.duration,
+            wholeSize: condition == .unplayable ? 0 : scan.wholeSize, fileSize: reader.size)
+        return (inspection, type)
+    }
+}
+
+/// What the heads of a file's parts say.
+struct MovieScan {
+    /// Fragments that are whole.
+    var fragments = 0
+    /// Where the last of them ends, bytes.
+    var wholeSize: Int64 = 0
+    /// Nanoseconds.
+    var duration: Int64 = 0
+    /// The end that is written last is there.
+    var isFinished = false
+}
+
+/// Numbers here and there in a file.
+struct FileBytes {
+    let descriptor: Int32
+    let size: Int64
+
+    init(_ descriptor: Int32, _ path: String) throws(SystemError) {
+        self.descriptor = descriptor
+        var status = stat()
+        try check("fstat", path) { fstat(descriptor, &status) }
+        size = Int64(status.st_size)
+    }
+
+    /// That many bytes, or nil if the file is shorter.
+    func bytes(_ count: Int, at offset: Int64) -> [UInt8]? {
+        guard offset >= 0, count >= 0, offset <= size - Int64(count) else { return nil }
+        var bytes = [UInt8](repeating: 0, count: count)
+        return pread(descriptor, &bytes, count, Int(offset)) == count ? bytes : nil
+    }
+
+    /// A number with its highest byte first.
+    func number(_ count: Int, at offset: Int64) -> UInt64? {
+        bytes(count, at: offset)?.reduce(0) { $0 << 8 | UInt64($1) }
+    }
+}

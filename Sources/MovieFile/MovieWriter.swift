@@ -1,0 +1,291 @@
+import FFmpeg
+import Glibc
+import LinuxIO
+
+/// Writes one movie, so that a crash or a power cut costs no more than its last fragment (`AVAssetWriter`, `AVCaptureMovieFileOutput`).
+///
+/// Times are nanoseconds of one clock for picture and sound, and are kept as they are: frames need no constant rate. What comes after
+/// the movie has ended is not taken; an end that nobody asked for has a reason, and the file is finished all the same. Used by one
+/// thread at a time, which has to wait for the disk.
+public final class MovieWriter {
+    public let path: String
+    public let configuration: MovieConfiguration
+    public private(set) var statistics = MovieStatistics()
+    /// Why it takes no more; nil: it does.
+    public private(set) var end: MovieEnd?
+
+    private enum Stage { case new, writing, closed }
+
+    private var file: MovieFile
+    private var muxer: Muxer?
+    private let picture: PictureTrack?
+    private let sound: SoundTrack?
+    private var stage = Stage.new
+    /// The session's start on the source's clock.
+    private var startTime: Int64 = 0
+    /// Nanoseconds from the start at which the fragment began; nil: it is empty.
+    private var fragmentStart: Int64?
+    private var fragmentHasPicture = false
+    /// Bytes of the fragment that has not ended.
+    private var pendingBytes: Int64 = 0
+    private var packets: Int64 = 0
+    private var bytesUntilDiskCheck: Int64 = 0
+
+    /// Bytes between two looks at how much room the disk has.
+    private static let diskCheckInterval: Int64 = 1 << 20
+    /// Bytes that the index of a finished file takes for each packet, and beside them, at most.
+    private static let (indexBytesPerPacket, indexBytes): (Int64, Int64) = (64, 16384)
+
+    /// Makes the file, and nothing but a new one.
+    ///
+    /// - Throws: ``MovieError/unsupported(_:)`` before there is a file.
+    public init(_ path: String, _ configuration: MovieConfiguration) throws(MovieError) {
+        self.path = path
+        self.configuration = configuration
+        try configuration.check()
+        do throws(MediaError) {
+            picture =
+                if let video = configuration.video {
+                    try PictureTrack(video, frameRate: configuration.frameRate)
+                } else { nil }
+            sound = if let audio = configuration.audio { try SoundTrack(audio) } else { nil }
+        } catch {
+            throw .media(error)
+        }
+        do throws(SystemError) { file = try MovieFile(path) } catch { throw .file(error) }
+        do throws(MovieError) {
+            try writeBeginning()
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    private func writeBeginning() throws(MovieError) {
+        do throws(MediaError) {
+            let muxer = try Muxer(configuration.fileType.container, to: file.rawValue)
+            try picture?.add(to: muxer)
+            try sound?.add(to: muxer)
+            // What a decoder of the sound throws away lies before zero.
+            muxer.timeOffset = sound?.padding ?? 0
+            try muxer.start()
+            self.muxer = muxer
+        } catch {
+            throw .media(error)
+        }
+        do throws(SystemError) {
+            try file.sync()
+            try file.syncDirectory()
+        } catch {
+            throw .file(error)
+        }
+        statistics.syncedSize = file.syncedSize
+        statistics.recordedFileSize = file.syncedSize
+    }
+
+    // MARK: Writing
+
+    /// Says which time is the movie's zero. What lies before it is left out. Without this it is the first frame's or sound's.
+    public func startSession(atSourceTime time: Int64) {
+        guard stage == .new else { return }
+        startTime = time
+        stage = .writing
+    }
+
+    /// Adds a frame, whose bytes are copied or encoded.
+    ///
+    /// - Parameters:
+    ///   - payload: as the configuration describes it.
+    ///   - time: later than that of the frame before; another is dropped and counted.
+    ///   - isKeyFrame: it builds on none before it; of H.264 that is stored as it comes, which begins with such a frame.
+    /// - Returns: true if it is in the movie; false if it was dropped, or the movie has ended.
+    /// - Throws: what is wrong with the frame; the movie can go on with another.
+    @discardableResult
+    public func append(
+        _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool = true
+    ) throws(MovieError) -> Bool {
+        guard let picture, let relative = begin(at: time) else { return false }
+        guard picture.accepts(relative, isKeyFrame: isKeyFrame) else {
+            statistics.dropped += 1
+            return false
+        }
+        startSession(atSourceTime: time)
+        guard try prepare(relative, bytes: picture.expectedBytes(payload)) else { return false }
+        let isFirst = !fragmentHasPicture
+        let isTaken = try write { (muxer) throws(MediaError) in
+            try picture.write(payload, at: relative, isKeyFrame: isKeyFrame, beginsFragment: isFirst, to: muxer)
+        }
+        guard isTaken else { return false }
+        fragmentHasPicture = true
+        statistics.frames += 1
+        statistics.recordedDuration = max(statistics.recordedDuration, relative + picture.frameDuration)
+        return true
+    }
+
+    /// Adds sound, of whole moments, as the configuration describes it; a hole before it is filled with silence.
+    ///
+    /// - Returns: false if the movie has ended.
+    /// - Throws: what is wrong with it; the movie can go on.
+    @discardableResult
+    public func append(sound samples: UnsafeRawBufferPointer, at time: Int64) throws(MovieError) -> Bool {
+        guard let sound, let relative = begin(at: time) else { return false }
+        let duration = sound.duration(of: samples)
+        guard relative + duration > 0 else { return true }
+        startSession(atSourceTime: time)
+        guard try prepare(max(0, relative), bytes: sound.expectedBytes(samples)) else { return false }
+        guard try write({ (muxer) throws(MediaError) in try sound.write(samples, at: relative, to: muxer) }) else {
+            return false
+        }
+        statistics.recordedDuration = max(statistics.recordedDuration, relative + duration)
+        return true
+    }
+
+    /// Counts frames that were lost before they came here.
+    public func noteDropped(_ frames: UInt64) { statistics.dropped += frames }
+
+    /// Ends the fragment and waits until it is on the disk: for when nothing comes for longer than the interval.
+    public func endFragment() throws(MovieError) {
+        guard stage == .writing, fragmentStart != nil else { return }
+        let isWritten = try write { (muxer) throws(MediaError) in
+            try muxer.endFragment()
+            return Written()
+        }
+        guard isWritten else { return }
+        do throws(SystemError) {
+            try file.sync()
+        } catch {
+            return fail(error.code)
+        }
+        fragmentStart = nil
+        fragmentHasPicture = false
+        pendingBytes = 0
+        statistics.fragments += 1
+        statistics.syncedDuration = statistics.recordedDuration
+        statistics.syncedSize = file.syncedSize
+        statistics.recordedFileSize = file.syncedSize
+    }
+
+    // Nanoseconds from the movie's start, which the first one is that is taken.
+    private func begin(at time: Int64) -> Int64? {
+        guard stage != .closed, end == nil else { return nil }
+        return stage == .new ? 0 : time - startTime
+    }
+
+    // Ends the fragment when it is time, and the movie at its limits, before anything of that size is added.
+    private func prepare(_ time: Int64, bytes: Int) throws(MovieError) -> Bool {
+        let limits = configuration.limits
+        if let most = limits.maxRecordedDuration, time >= most {
+            end = .maximumDurationReached
+            return false
+        }
+        let fragmentIsFull = pendingBytes + Int64(bytes) > Int64(configuration.fragmentSize)
+        if let start = fragmentStart, time - start >= configuration.movieFragmentInterval || fragmentIsFull {
+            try endFragment()
+            guard end == nil else { return false }
+        }
+        let more = pendingBytes + Int64(bytes) + (packets + 1) * Self.indexBytesPerPacket + Self.indexBytes
+        if let most = limits.maxRecordedFileSize, file.syncedSize + more > most {
+            end = .maximumFileSizeReached
+            return false
+        }
+        if let least = limits.minFreeDiskSpaceLimit {
+            bytesUntilDiskCheck -= Int64(bytes)
+            if bytesUntilDiskCheck <= 0 {
+                let room = (file.freeDiskSpace ?? .max) - least - more
+                guard room >= 0 else {
+                    end = .minimumFreeDiskSpaceReached
+                    return false
+                }
+                bytesUntilDiskCheck = min(Self.diskCheckInterval, room)
+            }
+        }
+        fragmentStart = fragmentStart ?? time
+        return true
+    }
+
+    // False: the disk took no more.
+    private func write(_ body: (Muxer) throws(MediaError) -> Written) throws(MovieError) -> Bool {
+        guard let muxer else { return false }
+        do throws(MediaError) {
+            let written = try body(muxer)
+            pendingBytes += Int64(written.bytes)
+            packets += Int64(written.packets)
+            statistics.recordedFileSize = file.syncedSize + pendingBytes
+            return true
+        } catch {
+            guard let code = muxer.writeFailure else { throw .media(error) }
+            fail(code)
+            return false
+        }
+    }
+
+    // Keeps what is on the disk, and makes room with what isn't.
+    private func fail(_ code: Int32) {
+        end = code == ENOSPC || code == EDQUOT ? .diskFull : .writeFailed(code)
+        muxer = nil
+        try? file.cutToSynced()
+        pendingBytes = 0
+        statistics.recordedDuration = statistics.syncedDuration
+        statistics.recordedFileSize = file.syncedSize
+    }
+
+    // MARK: The end
+
+    /// Ends the movie: what is in it is written, with the index that a player expects, and is on the disk when this returns.
+    ///
+    /// - Returns: why it ended, if not because of this. What could be kept is a whole movie then, too, as far as there is room for its
+    ///   index; without one it plays all the same.
+    /// - Throws: what could not be finished; the fragments that are on the disk play.
+    @discardableResult
+    public func finishWriting() throws(MovieError) -> MovieEnd? {
+        guard stage != .closed else { return end }
+        if muxer != nil, fragmentStart != nil {
+            _ = try write { (muxer) throws(MediaError) in
+                var written = try picture?.finish(muxer) ?? Written()
+                written += try sound?.finish(muxer) ?? Written()
+                return written
+            }
+            try endFragment()
+        }
+        stage = .closed
+        try writeIndex()
+        muxer = nil
+        do throws(SystemError) {
+            statistics.recordedFileSize = try file.size()
+            try file.syncDirectory()
+        } catch {
+            throw .file(error)
+        }
+        return end
+    }
+
+    private func writeIndex() throws(MovieError) {
+        let hasFailed = muxer == nil
+        do throws(MediaError) {
+            if statistics.fragments > 0,
+                try MovieIndex.complete(file.rawValue, as: configuration.fileType.container)
+            {
+                return
+            }
+        } catch {
+            guard let code = error.errorNumber else { throw .media(error) }
+            return hasFailed ? () : fail(code)
+        }
+        guard
+            try write({ (muxer) throws(MediaError) in
+                try muxer.finish()
+                return Written()
+            })
+        else { return }
+        do throws(SystemError) { try file.sync() } catch { fail(error.code) }
+    }
+
+    /// Ends the movie and removes its file (`AVAssetWriter.cancelWriting`).
+    public func cancelWriting() {
+        guard stage != .closed else { return }
+        stage = .closed
+        muxer = nil
+        unlink(path)
+        try? file.syncDirectory()
+    }
+}

@@ -1,0 +1,165 @@
+import CaptureCore
+import FFmpeg
+
+/// What was given to the muxer.
+struct Written {
+    var bytes = 0
+    var packets = 0
+
+    static func += (left: inout Written, right: Written) {
+        left.bytes += right.bytes
+        left.packets += right.packets
+    }
+
+    mutating func count(_ bytes: Int) {
+        self.bytes += bytes
+        packets += 1
+    }
+}
+
+/// The picture of a movie on its way to the muxer.
+final class PictureTrack {
+    /// How long the last frame is shown, as far as it is known: as long as the one before it, nanoseconds.
+    private(set) var frameDuration: Int64
+
+    private let video: MovieVideo
+    private let frameRate: Double
+    private let encoder: VideoEncoder?
+    private let source: ImageDescription?
+    /// A frame without padding between its lines.
+    private var room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    private let packedLayout: FrameLayout?
+    private var track: Muxer.Track?
+    private var lastTime: Int64?
+    private var largest: Int
+
+    init(_ video: MovieVideo, frameRate: Double) throws(MediaError) {
+        self.video = video
+        self.frameRate = frameRate
+        frameDuration = Int64(1_000_000_000 / frameRate)
+        switch video {
+        case .motionJPEG, .h264:
+            (encoder, source, packedLayout, largest) = (nil, nil, nil, 0)
+        case .raw(let layout):
+            (encoder, source, largest) = (nil, nil, 0)
+            packedLayout = FrameLayout.packed(layout.pixelFormat, layout.dimensions)
+        case .encoded(let layout, let settings):
+            packedLayout = nil
+            source = Self.description(layout)
+            encoder = try VideoEncoder(
+                VideoEncoderSettings(
+                    width: settings.width, height: settings.height, bitRate: settings.bitRate,
+                    keyFrameInterval: settings.keyFrameInterval, frameRate: frameRate, preset: settings.preset))
+            // Until one has come: a key frame is larger than others.
+            largest = Int(Double(settings.bitRate) / frameRate)
+        }
+    }
+
+    deinit { room.deallocate() }
+
+    /// Pixels that can be encoded, and how they lie in memory.
+    static func description(_ layout: FrameLayout) -> ImageDescription? {
+        guard let format = imageFormat(layout.pixelFormat) else { return nil }
+        return ImageDescription(
+            format, width: layout.dimensions.width, height: layout.dimensions.height,
+            range: layout.pixelFormat == .nv12FullRange ? .full : .limited)
+    }
+
+    static func imageFormat(_ format: PixelFormat) -> ImageFormat? {
+        switch format {
+        case .i420: .yuv420p
+        case .nv12, .nv12FullRange: .nv12
+        case .yuyv: .yuyv422
+        case .uyvy: .uyvy422
+        default: nil
+        }
+    }
+
+    func add(to muxer: Muxer) throws(MediaError) {
+        func stored(_ stored: StoredVideo, _ size: Dimensions) throws(MediaError) -> Muxer.Track {
+            try muxer.addVideo(stored, width: size.width, height: size.height, frameRate: frameRate)
+        }
+        switch video {
+        case .motionJPEG(let size): track = try stored(.motionJPEG, size)
+        case .h264(let size, let sets): track = try stored(.h264(parameterSets: sets), size)
+        case .raw(let layout):
+            guard let format = Self.imageFormat(layout.pixelFormat) else { return }
+            track = try stored(.raw(format), layout.dimensions)
+        case .encoded:
+            if let encoder { track = try muxer.addTrack(encoder) }
+        }
+    }
+
+    /// Whether a frame can follow on what has come.
+    func accepts(_ time: Int64, isKeyFrame: Bool) -> Bool {
+        if let lastTime { return time > lastTime }
+        guard case .h264 = video else { return time >= 0 }
+        return time >= 0 && isKeyFrame
+    }
+
+    /// How many bytes of the file a frame takes, as far as can be told.
+    func expectedBytes(_ payload: UnsafeRawBufferPointer) -> Int { encoder == nil ? payload.count : largest }
+
+    func write(
+        _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool, beginsFragment: Bool, to muxer: Muxer
+    ) throws(MediaError) -> Written {
+        guard let track else { return Written() }
+        let duration = lastTime.map { time - $0 } ?? frameDuration
+        var written = Written()
+        switch video {
+        case .motionJPEG, .h264:
+            try muxer.write(payload, to: track, at: time, duration: duration, isKeyFrame: isKeyFrame)
+            written.count(payload.count)
+        case .raw(let layout):
+            guard payload.count >= layout.totalBytes else { throw Self.tooShort(payload, layout) }
+            let bytes = packedLayout == layout ? payload : pack(payload, layout)
+            try muxer.write(bytes, to: track, at: time, duration: duration, isKeyFrame: true)
+            written.count(bytes.count)
+        case .encoded(let layout, _):
+            guard let encoder, let source, payload.count >= layout.totalBytes,
+                let base = UnsafeMutableRawPointer(mutating: payload.baseAddress)
+            else { throw Self.tooShort(payload, layout) }
+            var planes = ImagePlanes()
+            for (index, plane) in layout.planes.enumerated() { planes[index] = (base + plane.offset, plane.stride) }
+            try encoder.encode(planes, source, at: time, asKeyFrame: beginsFragment) { (packet) throws(MediaError) in
+                try muxer.write(packet, to: track, duration: duration)
+                written.count(packet.bytes.count)
+                largest = max(largest, packet.bytes.count)
+            }
+        }
+        (lastTime, frameDuration) = (time, duration)
+        return written
+    }
+
+    func finish(_ muxer: Muxer) throws(MediaError) -> Written {
+        var written = Written()
+        guard let encoder, let track else { return written }
+        let duration = frameDuration
+        try encoder.finish { (packet) throws(MediaError) in
+            try muxer.write(packet, to: track, duration: duration)
+            written.count(packet.bytes.count)
+        }
+        return written
+    }
+
+    private func pack(_ payload: UnsafeRawBufferPointer, _ layout: FrameLayout) -> UnsafeRawBufferPointer {
+        guard let packedLayout, let base = payload.baseAddress else { return payload }
+        if room.count != packedLayout.totalBytes {
+            room.deallocate()
+            room = .allocate(byteCount: packedLayout.totalBytes, alignment: 64)
+        }
+        guard let start = room.baseAddress else { return payload }
+        for (from, to) in zip(layout.planes, packedLayout.planes) where to.stride > 0 {
+            for line in 0..<to.bytes / to.stride {
+                (start + to.offset + line * to.stride).copyMemory(
+                    from: base + from.offset + line * from.stride, byteCount: to.stride)
+            }
+        }
+        return UnsafeRawBufferPointer(room)
+    }
+
+    private static func tooShort(_ payload: UnsafeRawBufferPointer, _ layout: FrameLayout) -> MediaError {
+        MediaError("append", message: "a frame of \(payload.count) bytes, where one has \(layout.totalBytes)")
+    }
+
+}

@@ -1,0 +1,46 @@
+import FFmpeg
+
+/// The sound of a movie on its way to the muxer.
+final class SoundTrack {
+    private let format: SoundFormat
+    private let encoder: AudioEncoder
+    private var track: Muxer.Track?
+
+    init(_ audio: MovieAudio) throws(MediaError) {
+        format = audio.format
+        encoder = try AudioEncoder(audio.settings, from: audio.format)
+    }
+
+    /// What a decoder throws away of the beginning, nanoseconds.
+    var padding: Int64 { encoder.padding }
+
+    func add(to muxer: Muxer) throws(MediaError) { track = try muxer.addTrack(encoder) }
+
+    /// Nanoseconds.
+    func duration(of samples: UnsafeRawBufferPointer) -> Int64 {
+        Int64(samples.count / format.frameBytes) * 1_000_000_000 / Int64(format.rate)
+    }
+
+    /// How many bytes of the file it takes, at most.
+    func expectedBytes(_ samples: UnsafeRawBufferPointer) -> Int { samples.count }
+
+    func write(_ samples: UnsafeRawBufferPointer, at time: Int64, to muxer: Muxer) throws(MediaError) -> Written {
+        var written = Written()
+        guard let track else { return written }
+        try encoder.encode(samples, at: time) { (packet) throws(MediaError) in
+            try muxer.write(packet, to: track)
+            written.count(packet.bytes.count)
+        }
+        return written
+    }
+
+    func finish(_ muxer: Muxer) throws(MediaError) -> Written {
+        var written = Written()
+        guard let track else { return written }
+        try encoder.finish { (packet) throws(MediaError) in
+            try muxer.write(packet, to: track)
+            written.count(packet.bytes.count)
+        }
+        return written
+    }
+}

@@ -1,0 +1,27 @@
+import CameraBusTesting
+import Glibc
+import LinuxIO
+import MovieFile
+import Testing
+
+@Suite struct FrameLogTests {
+    private let scratch: TemporaryDirectory
+    init() throws { scratch = try TemporaryDirectory() }
+
+    @Test func hasALineForEachFrame() throws {
+        let path = "\(scratch.path)/frames.jsonl"
+        let log = try FrameLog(path, bufferBytes: 256)
+        var expected = ""
+        let numbers: [(Int64, UInt64, UInt64)] = [
+            (0, 0, 0), (1_234_567_890_123, 42, 3), (-17, 9, 10), (.max, .max, 99), (.min, 1, .max),
+        ]
+        for (time, sequence, dropped) in numbers + numbers {
+            try log.append(timestamp: time, sequence: sequence, dropped: dropped)
+            expected += "{\"timestamp\":\(time),\"sequence\":\(sequence),\"dropped\":\(dropped)}\n"
+        }
+        try log.sync()
+        #expect(String(decoding: try File.read(path, limit: 10000), as: UTF8.self) == expected)
+        #expect(log.lines == 10)
+        #expect(throws: SystemError.self) { try FrameLog(path) }
+    }
+}

@@ -1,0 +1,179 @@
+import CameraBusTesting
+import CaptureCore
+import FFmpeg
+import Glibc
+import LinuxIO
+import MovieFile
+import Testing
+
+@Suite struct MovieWriterTests {
+    private let scratch: TemporaryDirectory
+    init() throws { scratch = try TemporaryDirectory() }
+
+    private static let size = Dimensions(width: Material.width, height: Material.height)
+
+    private func path(_ type: FileType) -> String { "\(scratch.path)/movie.\(type)" }
+
+    /// Grey that becomes brighter from frame to frame.
+    static func picture(_ layout: FrameLayout, _ number: Int) -> [UInt8] {
+        [UInt8](repeating: UInt8(40 + number % 160), count: layout.totalBytes)
+    }
+
+    enum Kind: String, CaseIterable { case motionJPEG, h264, i420, nv12, yuyv, rawYUYV }
+
+    private func video(_ kind: Kind, _ material: Material, _ type: FileType) throws -> MovieVideo {
+        func layout(_ format: PixelFormat) throws -> FrameLayout { try #require(FrameLayout.packed(format, Self.size)) }
+        var settings = type.recommendedVideoSettings(Self.size, frameRate: 30)
+        settings.preset = "ultrafast"
+        return switch kind {
+        case .motionJPEG: .motionJPEG(Self.size)
+        case .h264: .h264(Self.size, parameterSets: material.parameterSets)
+        case .i420: .encoded(try layout(.i420), settings)
+        case .nv12: .encoded(try layout(.nv12), settings)
+        case .yuyv: .encoded(try layout(.yuyv), settings)
+        case .rawYUYV: .raw(try layout(.yuyv))
+        }
+    }
+
+    private func material(_ kind: Kind, _ count: Int) async throws -> Material {
+        if kind == .h264 { return try await .h264(count, in: scratch) }
+        var material = try await Material.motionJPEG(count, in: scratch)
+        if kind != .motionJPEG {
+            let format: PixelFormat = kind == .i420 ? .i420 : kind == .nv12 ? .nv12 : .yuyv
+            let layout = try #require(FrameLayout.packed(format, Self.size))
+            material.frames = (0..<count).map { Self.picture(layout, $0) }
+        }
+        return material
+    }
+
+    @Test(arguments: FileType.allCases, Kind.allCases)
+    func keepsEachFrameAndItsTime(_ type: FileType, _ kind: Kind) async throws {
+        let count = 45
+        let material = try await material(kind, count)
+        let path = path(type)
+        var configuration = MovieConfiguration(type, video: try video(kind, material, type))
+        configuration.movieFragmentInterval = 400_000_000
+        if kind == .rawYUYV, type == .mp4 {
+            #expect(throws: MovieError.self) { try MovieWriter(path, configuration) }
+            #expect(access(path, F_OK) != 0, "what can't be leaves no file")
+            return
+        }
+        let writer = try MovieWriter(path, configuration)
+        let times = Material.times(count)
+        for index in 0..<count {
+            let isTaken = try material.frames[index].withUnsafeBytes {
+                try writer.append($0, at: times[index], isKeyFrame: material.isKeyFrame[index])
+            }
+            #expect(isTaken)
+        }
+        #expect(try writer.finishWriting() == nil)
+        #expect(writer.statistics.frames == UInt64(count) && writer.statistics.fragments >= 3)
+
+        let judge = Judge(path: path, scratch: scratch)
+        #expect(
+            try await judge.codec("v:0") == (kind == .motionJPEG ? "mjpeg" : kind == .rawYUYV ? "rawvideo" : "h264"))
+        let found = try await judge.times("v:0")
+        try #require(found.count == count)
+        // Matroska knows milliseconds.
+        let tolerance = type == .mkv ? 0.00051 : 0.000002
+        for index in 0..<count {
+            let expected = Double(times[index] - times[0]) / 1e9
+            #expect(abs(found[index] - expected) < tolerance, "frame \(index) at \(found[index]), not \(expected)")
+        }
+        #expect(try await judge.complaints() == "")
+        let duration = Double(writer.statistics.recordedDuration) / 1e9
+        #expect(abs(try await judge.duration() - duration) < 0.002)
+        let inspection = try MovieRepair.inspect(path)
+        #expect(inspection.condition == .whole && inspection.wholeSize == inspection.fileSize)
+        #expect(writer.statistics.recordedFileSize == inspection.fileSize)
+    }
+
+    @Test(
+        arguments: [
+            (.mp4, .aac), (.mp4, .opus), (.mov, .aac), (.mov, .pcm), (.mkv, .aac), (.mkv, .opus), (.mkv, .pcm),
+        ] as [(FileType, AudioCodec)])
+    func soundAndPictureAreInStep(_ type: FileType, _ codec: AudioCodec) async throws {
+        let count = 60
+        let material = try await Material.motionJPEG(count, in: scratch)
+        let path = path(type)
+        let format = SoundFormat(.int16, rate: 48000, channels: 1)
+        let settings = AudioSettings(codec, rate: 48000, channels: 1, bitRate: 64000)
+        var configuration = MovieConfiguration(
+            type, video: .motionJPEG(Self.size), audio: MovieAudio(format, settings))
+        configuration.movieFragmentInterval = 500_000_000
+        let writer = try MovieWriter(path, configuration)
+        let start: Int64 = 9_000_000_000
+        writer.startSession(atSourceTime: start)
+        // The sound begins 100 ms before the picture, and a click comes with frame 30.
+        var sound: Int64 = -4800
+        for index in 0..<count {
+            let time = Int64(index) * 33_333_333
+            _ = try material.frames[index].withUnsafeBytes { try writer.append($0, at: start + time) }
+            while sound * 1_000_000_000 / 48000 < time + 33_333_333 {
+                let block = (0..<Int64(480)).map { (sound + $0) / 24 == 48000 / 24 ? Int16(20000) : 0 }
+                _ = try block.withUnsafeBytes {
+                    try writer.append(sound: $0, at: start + sound * 1_000_000_000 / 48000)
+                }
+                sound += 480
+            }
+        }
+        #expect(try writer.finishWriting() == nil)
+        let judge = Judge(path: path, scratch: scratch)
+        #expect(try await judge.complaints() == "")
+        let samples = try await judge.samples(rate: 48000)
+        let loudest = try #require(samples.indices.max { samples[$0].magnitude < samples[$1].magnitude })
+        try #require(samples[loudest].magnitude > 3000, "the click is heard")
+        let click = try await judge.soundStart() + Double(loudest) / 48000
+        let pictures = try await judge.times("v:0")
+        try #require(pictures.count == count)
+        #expect(abs(click - pictures[30]) < 0.004, "click at \(click), frame at \(pictures[30])")
+        #expect(abs(Double(samples.count) / 48000 - 2) < 0.06)
+    }
+
+    @Test func overwritesNothing() throws {
+        let path = path(.mp4)
+        try File.replace(path, with: [1, 2, 3], mode: 0o600)
+        let configuration = MovieConfiguration(.mp4, video: .motionJPEG(Self.size))
+        do throws(MovieError) {
+            _ = try MovieWriter(path, configuration)
+            Issue.record("a file was overwritten")
+        } catch {
+            guard case .file(let error) = error, error.code == EEXIST else { throw error }
+        }
+        #expect(try File.read(path, limit: 100) == [1, 2, 3])
+    }
+
+    @Test func dropsWhatIsOutOfOrder() async throws {
+        let material = try await Material.h264(3, in: scratch)
+        let configuration = MovieConfiguration(
+            .mp4, video: .h264(Self.size, parameterSets: material.parameterSets))
+        let writer = try MovieWriter(path(.mp4), configuration)
+        func append(_ frame: Int, _ time: Int64) throws -> Bool {
+            try material.frames[frame].withUnsafeBytes {
+                try writer.append($0, at: time, isKeyFrame: material.isKeyFrame[frame])
+            }
+        }
+        #expect(try !append(1, 500), "a movie begins with a key frame")
+        #expect(try append(0, 1000))
+        #expect(try !append(1, 1000))
+        #expect(try !append(1, 900))
+        #expect(try append(1, 34_000_000))
+        writer.noteDropped(4)
+        #expect(writer.statistics.dropped == 7 && writer.statistics.frames == 2)
+        writer.cancelWriting()
+        #expect(access(path(.mp4), F_OK) != 0)
+    }
+
+    @Test func holdsNoMoreThanAFragmentInMemory() throws {
+        var configuration = MovieConfiguration(.mp4, video: .motionJPEG(Self.size))
+        configuration.fragmentSize = 1 << 20
+        let writer = try MovieWriter(path(.mp4), configuration)
+        let frame = [UInt8](repeating: 7, count: 100_000)
+        for index in 0..<Int64(400) {
+            _ = try frame.withUnsafeBytes { try writer.append($0, at: index * 1_000_000) }
+            #expect(writer.statistics.recordedFileSize - writer.statistics.syncedSize <= 1 << 20)
+        }
+        #expect(writer.statistics.fragments >= 39)
+        writer.cancelWriting()
+    }
+}
