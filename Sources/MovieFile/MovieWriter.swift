@@ -66,8 +66,6 @@ public final class MovieWriter {
             let muxer = try Muxer(configuration.fileType.container, to: file.rawValue)
             try picture?.add(to: muxer)
             try sound?.add(to: muxer)
-            // What a decoder of the sound throws away lies before zero.
-            muxer.timeOffset = sound?.padding ?? 0
             try muxer.start()
             self.muxer = muxer
         } catch {

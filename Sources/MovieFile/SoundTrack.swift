@@ -11,9 +11,6 @@ final class SoundTrack {
         encoder = try AudioEncoder(audio.settings, from: audio.format)
     }
 
-    /// What a decoder throws away of the beginning, nanoseconds.
-    var padding: Int64 { encoder.padding }
-
     func add(to muxer: Muxer) throws(MediaError) { track = try muxer.addTrack(encoder) }
 
     /// Nanoseconds.

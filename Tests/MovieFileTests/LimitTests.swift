@@ -88,15 +88,17 @@ private final class SmallDisk: Sendable {
     @Test(.enabled(if: SmallDisk.isPossible, "may not mount a disk"), arguments: FileType.allCases)
     func keepsWhatWasWrittenWhenTheDiskIsFull(_ type: FileType) async throws {
         try await SmallDisk(megabytes: 2).use { path in
-            let writer = try await record("\(path)/movie", type, MovieLimits())
-            #expect(writer.end == .diskFull && writer.end?.isSuccess == false)
-            #expect(writer.statistics.fragments > 3)
-            let found = try MovieRepair.inspect(writer.path)
-            #expect(found.condition == (type == .mkv ? .playable : .whole))
-            #expect(found.wholeSize == found.fileSize)
-            try await plays(writer)
+            do {
+                let writer = try await record("\(path)/movie", type, MovieLimits())
+                #expect(writer.end == .diskFull && writer.end?.isSuccess == false)
+                #expect(writer.statistics.fragments > 3)
+                let found = try MovieRepair.inspect(writer.path)
+                #expect(found.condition == (type == .mkv ? .playable : .whole))
+                #expect(found.wholeSize == found.fileSize)
+                try await plays(writer)
+                unlink(writer.path)
+            }
             // With room again, the next one works.
-            unlink(writer.path)
             let next = try await record("\(path)/next", type, MovieLimits(maxRecordedDuration: 1_000_000_000))
             #expect(next.end == .maximumDurationReached)
         }

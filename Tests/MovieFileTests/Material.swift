@@ -82,8 +82,12 @@ struct Judge {
 
     /// Everything can be decoded; what ffmpeg complains of otherwise.
     func complaints() async throws -> String {
-        let result = try await run("ffmpeg", ["-v", "error", "-i", path, "-f", "null", "-"], scratch)
-        return result.standardError + (result.status == 0 ? "" : "status \(result.status)")
+        let result = try await run(
+            "ffmpeg", ["-v", "error", "-i", path, "-vsync", "passthrough", "-enc_time_base", "-1", "-f", "null", "-"],
+            scratch)
+        // What it says of its own options.
+        let lines = result.standardError.split(separator: "\n").filter { !$0.hasPrefix("-vsync is deprecated") }
+        return lines.joined(separator: "\n") + (result.status == 0 ? "" : "status \(result.status)")
     }
 
     /// The sound, decoded: samples of one channel.
