@@ -1,7 +1,7 @@
 import CFFmpeg
 
 /// Sound as it lies in memory: the samples of all channels in turn, one moment after the other.
-public struct SoundFormat: Hashable, Sendable {
+public struct AudioFormat: Hashable, Sendable {
     public enum Sample: Hashable, Sendable, CaseIterable {
         /// Signed, of the machine's byte order.
         case int16, int32
@@ -71,7 +71,7 @@ public struct AudioEncoderSettings: Hashable, Sendable {
 /// zero. Used by one thread at a time.
 public final class AudioEncoder {
     public let settings: AudioEncoderSettings
-    public let input: SoundFormat
+    public let input: AudioFormat
     /// What a decoder throws away of the beginning, nanoseconds; the first packet's time is so much before zero.
     public let padding: Int64
     /// Samples of each channel that have been given to the codec.
@@ -99,7 +99,7 @@ public final class AudioEncoder {
     /// Nanoseconds: silence is made in pieces once more than that is missing, and there is no sound after a hole of more than an hour.
     private static let (silenceStep, longestHole): (Int64, Int64) = (1_000_000_000, 3_600_000_000_000)
 
-    public init(_ settings: AudioEncoderSettings, from input: SoundFormat) throws(MediaError) {
+    public init(_ settings: AudioEncoderSettings, from input: AudioFormat) throws(MediaError) {
         FFmpegLog.silence()
         self.settings = settings
         self.input = input
@@ -159,7 +159,7 @@ public final class AudioEncoder {
     }
 
     private static func resampler(
-        from input: SoundFormat, to codec: UnsafeMutablePointer<AVCodecContext>
+        from input: AudioFormat, to codec: UnsafeMutablePointer<AVCodecContext>
     ) throws(MediaError) -> OpaquePointer? {
         var layout = AVChannelLayout()
         av_channel_layout_default(&layout, Int32(input.channels))

@@ -26,10 +26,10 @@ public enum MovieVideo: Hashable, Sendable {
 
 /// The sound of a movie: what comes, and what is made of it.
 public struct MovieAudio: Hashable, Sendable {
-    public var format: SoundFormat
+    public var format: AudioFormat
     public var settings: AudioSettings
 
-    public init(_ format: SoundFormat, _ settings: AudioSettings) {
+    public init(_ format: AudioFormat, _ settings: AudioSettings) {
         self.format = format
         self.settings = settings
     }

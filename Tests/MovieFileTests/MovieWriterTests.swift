@@ -97,7 +97,7 @@ import Testing
         let count = 60
         let material = try await Material.motionJPEG(count, in: scratch)
         let path = path(type)
-        let format = SoundFormat(.int16, rate: 48000, channels: 1)
+        let format = AudioFormat(.int16, rate: 48000, channels: 1)
         let settings = AudioSettings(codec, rate: 48000, channels: 1, bitRate: 64000)
         var configuration = MovieConfiguration(
             type, video: .motionJPEG(Self.size), audio: MovieAudio(format, settings))

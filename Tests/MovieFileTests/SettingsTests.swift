@@ -31,7 +31,7 @@ import Testing
         let (rate, block) = (16000, 1600)
         let encoder = try AudioEncoder(
             AudioEncoderSettings(.pcm, rate: rate, channels: 1, bitRate: 0),
-            from: SoundFormat(.int16, rate: rate, channels: 1))
+            from: AudioFormat(.int16, rate: rate, channels: 1))
         let samples = [Int16](repeating: 0, count: block)
         var time = 0.0
         for _ in 0..<72000 {
