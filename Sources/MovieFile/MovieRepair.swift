@@ -39,7 +39,7 @@ public enum MovieRepair {
         return try inspect(file.rawValue, path).inspection
     }
 
-    /// Cuts off a torn last fragment, and gives MP4 and QuickTime the index of a finished file. A file that is whole, or of which nothing
+    /// Cuts off a torn last fragment, as its heads tell it, and gives MP4 and QuickTime the index of a finished file. A file that is whole, or of which nothing
     /// plays, is left as it is.
     ///
     /// - Returns: what the file is now.
