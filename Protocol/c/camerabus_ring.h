@@ -93,7 +93,7 @@ static inline const char *camerabus_ring_reason(int result) {
     case CAMERABUS_RING_FRAME: return "a frame";
     case CAMERABUS_RING_TIMED_OUT: return "nothing came in time";
     case CAMERABUS_RING_CLOSED: return "the ring is closed; the connection may bring another";
-    case CAMERABUS_RING_REFUSED: return "the worker gives no frames for now:";
+    case CAMERABUS_RING_REFUSED: return "the worker gives no frames:";
     case CAMERABUS_RING_GONE: return "the worker has gone; connect again";
     case CAMERABUS_RING_TOO_SHORT: return "the memory is too short for a ring";
     case CAMERABUS_RING_MAGIC: return "the memory holds no ring";

@@ -5,22 +5,26 @@
  *     cc -O2 -o example example.c && ./example /run/camerabus/media/cam0.ring native 30
  *
  * Goes on when the format changes, when the camera is away for a while, and when its worker was killed. Ends with status 1, and says
- * why, when there is nobody at first, or nothing comes for ten seconds.
+ * why, when there is nobody at first, when this user may not see the camera, or nothing comes for ten seconds.
  */
 #include "camerabus_ring.h"
 #include <stdlib.h>
 
 #define PATIENCE 10000 /* milliseconds */
 
+/* No wait mends it: what was asked for makes no sense, or this user may not see the camera. */
+static int is_final(const char *message) { return strstr(message, "\"invalidParams\"") || strstr(message, "\"unauthorized\""); }
+
 /* Connects again to a worker that is being started anew. */
 static int reopen(struct camerabus_ring_reader *reader, const char *path, const char *rendition) {
     int64_t until = camerabus_ring_now() + (int64_t)PATIENCE * 1000000;
+    int result;
     camerabus_ring_reader_close(reader);
-    for (;;) {
-        int result = camerabus_ring_reader_open(reader, path, rendition);
-        if (result == CAMERABUS_RING_OK || camerabus_ring_now() >= until) return result;
-        poll(NULL, 0, 100);
-    }
+    do {
+        poll(NULL, 0, 100); /* also before the first time: a worker that turns everybody away is not asked without pause */
+        result = camerabus_ring_reader_open(reader, path, rendition);
+    } while (result != CAMERABUS_RING_OK && camerabus_ring_now() < until);
+    return result;
 }
 
 /* What is done with a picture: here, the sum of its bytes. */
@@ -62,7 +66,7 @@ int main(int count, char **arguments) {
         } else if (result == CAMERABUS_RING_GONE) {
             fprintf(stderr, "%s\n", camerabus_ring_reason(result));
             if ((result = reopen(&reader, path, rendition)) != CAMERABUS_RING_OK) break;
-        } else if (result == CAMERABUS_RING_REFUSED && !strstr(reader.ring.message, "\"invalidParams\"")) {
+        } else if (result == CAMERABUS_RING_REFUSED && !is_final(reader.ring.message)) {
             /* The camera is unplugged, or in use by another program, say: frames come when they can. */
             fprintf(stderr, "%s %s\n", camerabus_ring_reason(result), reader.ring.message);
         } else {

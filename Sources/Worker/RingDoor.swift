@@ -156,14 +156,15 @@ final class RingDoor {
 
     private func admit(_ socket: PacketSocket) {
         guard let peer = PeerCredentials(of: socket.rawValue) else { return }
-        guard admits(peer) else {
-            _ = try? socket.send(JSONValue.object(["error": Self.unauthorized.headerJSON]).serialized)
-            return
-        }
+        let isAdmitted = admits(peer)
+        if !isAdmitted { _ = try? socket.send(JSONValue.object(["error": Self.unauthorized.headerJSON]).serialized) }
         guard
             ledger.open(descriptor: socket.rawValue, uid: peer.uid, pid: peer.pid)
         else { return }
         let guest = Guest(socket, peer)
+        // It stays until its request is read, or its time is over: the kernel tells a connection that is closed over an unread one as
+        // broken, before what was said on it.
+        guest.isCut = !isAdmitted
         guests[socket.rawValue] = guest
         guest.token = loop.watch(.descriptor(socket.rawValue)) { [weak self, weak guest] in
             guard let self, let guest else { return }
@@ -171,6 +172,7 @@ final class RingDoor {
         }
         guest.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak guest] in
             guard let self, let guest, guest.text == nil else { return }
+            guard !guest.isCut else { return close(guest) }
             guest.text = Rendition.Encoding.native.rawValue
             wish(guest)
         }
@@ -184,8 +186,9 @@ final class RingDoor {
             if error.code == EMSGSIZE { tell(.invalidParams("", "a request has 1024 bytes at most"), to: guest) }
             return close(guest)
         }
-        guard let packet, !guest.isCut else { return }
+        guard let packet else { return }
         if packet.isEnd { return close(guest) }
+        guard !guest.isCut else { return close(guest) }
         guard guest.text == nil else { return }
         guard let request = packet.bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }), request.object != nil else {
             tell(.invalidParams("", "a request is a JSON object"), to: guest)
