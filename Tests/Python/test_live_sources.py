@@ -55,6 +55,14 @@ class Sources(LiveTestCase):
         with self.assertRaises(ValueError):
             source.send(bytes(192))
 
+    def test_an_array_of_another_shape_is_refused_here(self) -> None:
+        with self.client.create_source("wide", 16, 8, "rgb") as source:
+            pixels = memoryview(bytes(384))
+            for wrong in (pixels.cast("B", (16, 8, 3)), pixels.cast("b", (8, 16, 3)), pixels.cast("B", (8, 48))):
+                with self.assertRaisesRegex(ValueError, r"the shape \(8, 16, 3\)"):
+                    source.send(wrong)
+            self.assertTrue(source.send(pixels.cast("B", (8, 16, 3))))
+
     def test_names_are_one_s_own(self) -> None:
         with self.client.create_source("mine", 8, 8, "gray") as source:
             with self.assertRaises(camerabus.DeviceBusy):

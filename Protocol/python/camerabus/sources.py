@@ -29,6 +29,8 @@ from .values import Timestamp
 FORMATS = {
     "bgr": "BGR3", "rgb": "RGB3", "gray": "GREY", "yuyv": "YUYV", "uyvy": "UYVY", "nv12": "NV12", "i420": "YU12", "jpeg": "MJPG",
 }
+#: What an array has in its last dimension, in formats of which it has one for each of height and width.
+_SAMPLES: dict[str, tuple[int, ...]] = {"BGR3": (3,), "RGB3": (3,), "GREY": ()}
 _HEAD = struct.Struct("<4sIq")
 _RETRY = 0.5  # seconds from one attempt to connect to the next
 _PATIENCE = 2.0  # seconds in which a frame must be taken
@@ -60,13 +62,17 @@ class _Facts:
 class SourceBase:
     """What both kinds of source have."""
 
-    def __init__(self, core: Core, result: Any, format: str) -> None:
+    def __init__(self, core: Core, result: Any, call: Call[Any]) -> None:
         try:
             self._facts = _Facts(result["device"], result["uniqueID"], result["path"], result["bytes"])
         except (KeyError, TypeError):
             raise ProtocolError("The bus answered source.create without saying where the frames go.") from None
         self._core = core
-        self._is_compressed = FORMATS.get(format, format) == "MJPG"
+        wish = call.params["format"]
+        self._is_compressed = wish["pixelFormat"] == "MJPG"
+        samples = _SAMPLES.get(wish["pixelFormat"])
+        #: Of an array; None where its form is one's own business.
+        self._shape = None if samples is None else (wish["height"], wish["width"], *samples)
         self._socket: socket.socket | None = None
         self._next_attempt = 0.0
         self._is_closed = False
@@ -95,6 +101,8 @@ class SourceBase:
         if self._is_closed:
             raise ValueError("This source is closed.")
         view = memoryview(data)
+        if self._shape is not None and view.ndim > 1:
+            self._check_shape(view)
         pixels = view.cast("B") if view.c_contiguous and view.nbytes else memoryview(view.tobytes())
         wanted = self._facts.bytes
         if pixels.nbytes > wanted or pixels.nbytes < (1 if self._is_compressed else wanted):
@@ -102,6 +110,13 @@ class SourceBase:
             raise ValueError(f"A frame of {self.device} has {most}{wanted} bytes, not {pixels.nbytes}.")
         taken = timestamp.monotonic if isinstance(timestamp, Timestamp) else timestamp
         return _HEAD.pack(b"CBF1", pixels.nbytes, taken or 0), pixels
+
+    def _check_shape(self, view: memoryview) -> None:
+        # Grey pictures come with a last dimension of 1, too.
+        if view.format != "B" or view.shape not in (self._shape, (*(self._shape or ()), 1)):
+            raise ValueError(
+                f"An array for {self.device} has the shape {self._shape} and unsigned bytes (uint8), not {view.shape} of '{view.format}'."
+            )
 
     def _connect(self) -> socket.socket | None:
         """The connection; None while there is nobody to connect to."""
@@ -157,7 +172,7 @@ class Source(Closing, SourceBase):
     """A device that this program makes the frames of, until it is closed, or the program ends."""
 
     def send(self, data: Any, *, timestamp: int | Timestamp | None = None) -> bool:
-        """Sends a frame: bytes, or an array, in the source's format.
+        """Sends a frame: bytes, or an array, in the source's format: of `bgr` with the shape (height, width, 3).
 
         `timestamp` is when it was taken: another frame's, or nanoseconds of CLOCK_MONOTONIC (`time.monotonic_ns()`); None: now. Answers
         false when the device's process is just not there (it is started again by itself): the frame is lost.
@@ -190,8 +205,8 @@ class Source(Closing, SourceBase):
 class AsyncSource(SourceBase):
     """The same for asyncio: `async with client.create_source(…) as source:`."""
 
-    def __init__(self, core: Core, result: Any, format: str, runner: Runner) -> None:
-        super().__init__(core, result, format)
+    def __init__(self, core: Core, result: Any, call: Call[Any], runner: Runner) -> None:
+        super().__init__(core, result, call)
         self._run = runner
         self._turn = asyncio.Lock()
 
@@ -238,13 +253,13 @@ class AsyncSource(SourceBase):
 class PendingSource:
     """What `AsyncClient.create_source` answers: to be entered, or awaited."""
 
-    def __init__(self, core: Core, call: Call[Any], format: str, runner: Runner, timeout: float | None) -> None:
-        self._arguments = (core, call, format, runner, timeout)
+    def __init__(self, core: Core, call: Call[Any], runner: Runner, timeout: float | None) -> None:
+        self._arguments = (core, call, runner, timeout)
         self._source: AsyncSource | None = None
 
     async def _make(self) -> AsyncSource:
-        core, call, format, runner, timeout = self._arguments
-        return AsyncSource(core, await runner(core.ask_for(call, _undo, timeout)), format, runner)
+        core, call, runner, timeout = self._arguments
+        return AsyncSource(core, await runner(core.ask_for(call, _undo, timeout)), call, runner)
 
     def __await__(self) -> Generator[Any, Any, AsyncSource]:
         return self._make().__await__()
@@ -279,7 +294,8 @@ class SourceMethods(Opened):
         the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that name; this process gets the one that it
         has, if it is the same.
         """
-        return Source(self._open, run(self._open.ask_for(_create(name, width, height, format, fps), _undo, timeout)), format)
+        call = _create(name, width, height, format, fps)
+        return Source(self._open, run(self._open.ask_for(call, _undo, timeout)), call)
 
 
 class AsyncSourceMethods(AsyncOpened):
@@ -296,4 +312,4 @@ class AsyncSourceMethods(AsyncOpened):
         timeout: float | None = None,
     ) -> PendingSource:
         """To be entered (`async with client.create_source(…) as source:`) or awaited."""
-        return PendingSource(self._open, _create(name, width, height, format, fps), format, self._run, timeout)
+        return PendingSource(self._open, _create(name, width, height, format, fps), self._run, timeout)
