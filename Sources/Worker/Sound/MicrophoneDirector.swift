@@ -22,6 +22,7 @@ final class MicrophoneDirector {
     private var whenEnded: (() -> Void)?
     private var events: EventWatch?
     private var isReading = false
+    private var mustReadAgain = false
     /// ``error`` is of the stream, not of the device.
     private var isErrorOfStream = false
     /// Of streams that are over.
@@ -262,6 +263,8 @@ final class MicrophoneDirector {
 
     // An event says that something is otherwise; there are few controls, and they are read together.
     private func read() {
+        // What changed after the microphone was asked is not in the answer that is still to come.
+        mustReadAgain = isReading
         guard !isReading else { return }
         isReading = true
         thread.perform { keeper in
@@ -278,6 +281,7 @@ final class MicrophoneDirector {
             let news = names.map { ($0, (old: before[$0], new: now[$0])) }
             if !news.isEmpty { onControls?(Dictionary(news) { first, _ in first }) }
             onChange?()
+            if mustReadAgain { read() }
         }
     }
 

@@ -74,12 +74,7 @@ final class SoundRun {
         guard silenceLimit > 0 else { return }
         let period = format.nanoseconds(frames: Int64(format.periodFrames))
         let limit = max(silenceLimit, 20 * period)
-        silence = SilenceWatch(loop, limit: limit) { [weak self] in
-            self?.lost(
-                SourceError(
-                    .failed, operation: "capture",
-                    message: "the microphone has given no sound for \(limit / 1_000_000) ms"))
-        }
+        silence = SilenceWatch(loop, limit: limit) { [weak self] in self?.judgeSilence(limit) }
     }
 
     /// Publishes on these topics from now on.
@@ -115,6 +110,16 @@ final class SoundRun {
     private func lost(_ error: SourceError) {
         end()
         onLost?(error)
+    }
+
+    private func judgeSilence(_ limit: Int64) {
+        // This process may have been stopped: then the sound is there, and nobody has looked.
+        take()
+        guard token != nil, silence?.isSilent == true else { return }
+        lost(
+            SourceError(
+                .failed, operation: "capture",
+                message: "the microphone has given no sound for \(limit / 1_000_000) ms"))
     }
 
     private func take() {
