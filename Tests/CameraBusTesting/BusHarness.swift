@@ -27,9 +27,6 @@ public final class BusHarness {
     /// The coordinator's.
     public var pid: Int32 { daemon.process.pid }
 
-    /// Python 3, for clients that aren't ours.
-    public var python: String { "python3" }
-
     /// Starts it, and returns when it is ready.
     ///
     /// - Parameters:

@@ -17,8 +17,22 @@ public enum Programs {
     }
 
     /// Where the Python client is, for `PYTHONPATH`.
-    public static var pythonPath: String {
-        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Protocol/python"
+    public static var pythonPath: String { "\(checkout)/Protocol/python" }
+
+    /// A Python 3 with pyzmq, for clients that aren't ours: `$PYTHON`, else what `deploy/find-python` finds, since the one in the
+    /// `PATH` may be another than Debian's.
+    public static let python: String = {
+        if let named = CurrentProcess.environment("PYTHON"), !named.isEmpty { return named }
+        guard let output = popen("'\(checkout)/deploy/find-python'", "re") else { return "python3" }
+        defer { pclose(output) }
+        var line = [CChar](repeating: 0, count: Int(PATH_MAX) + 2)
+        guard fgets(&line, Int32(line.count), output) != nil else { return "python3" }
+        let path = line.prefix { $0 != 0 && $0 != 10 }
+        return String(decoding: path.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }()
+
+    private static var checkout: String {
+        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
     }
 }
 

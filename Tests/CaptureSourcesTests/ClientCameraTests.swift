@@ -284,7 +284,7 @@ import Testing
             except ConnectionResetError: print("unauthorized")
             """
         let running = try RunningProgram(
-            "python3", ["-c", program, path], environment: CurrentProcess.environment(), scratch: folder)
+            Programs.python, ["-c", program, path], environment: CurrentProcess.environment(), scratch: folder)
         #expect(try await running.end().standardOutput.contains("unauthorized"))
         try writer.frame(picture(2))
         #expect(payload(try nextFrame(stream)).first == 2)

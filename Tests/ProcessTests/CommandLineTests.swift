@@ -113,7 +113,7 @@ import Testing
                     picture.load()
                     print(picture.format, *picture.size)
             """
-        let pillow = try await bus.run(bus.python, ["-c", script] + files)
+        let pillow = try await bus.run(Programs.python, ["-c", script] + files)
         #expect(pillow.standardOutput == String(repeating: "JPEG 640 360\n", count: 5), "\(pillow)")
         try await bus.stop()
     }

@@ -79,7 +79,7 @@ extension ProcessTests {
                 s.send_multipart([b"", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "device.lock", "params": {"devices": "cam0"}}).encode()])
                 s.recv_multipart(); print("locked", flush=True); signal.pause()
                 """
-            let holder = try bus.start(bus.python, ["-c", script, bus.directory.commandSocket])
+            let holder = try bus.start(Programs.python, ["-c", script, bus.directory.commandSocket])
             try await eventually { holder.standardOutput == "locked\n" }
             try await bus.killCoordinator()
             holder.process.send(SIGSTOP)

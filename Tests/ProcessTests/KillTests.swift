@@ -23,7 +23,7 @@ extension ProcessTests {
             let watcher = try await FrameWatcher(bus, Self.cameras, recorder)
             let clients = try await start(bus, recorder)
             let python = try bus.start(
-                bus.python, ["-c", Self.pythonClient, bus.directory.path, "\(Self.seed)"],
+                Programs.python, ["-c", Self.pythonClient, bus.directory.path, "\(Self.seed)"],
                 environment: ["PYTHONPATH": Programs.pythonPath])
             let began = MonotonicClock.now()
             var holders: [RunningProgram] = []

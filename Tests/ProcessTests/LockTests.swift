@@ -86,7 +86,7 @@ extension ProcessTests {
                 s.send_multipart([b"", json.dumps({"jsonrpc": "2.0", "id": 1, "method": "device.lock", "params": {"devices": "cam0"}}).encode()])
                 s.recv_multipart(); s.close(); print("closed", flush=True); signal.pause()
                 """
-            let holder = try bus.start(bus.python, ["-c", script, bus.directory.commandSocket])
+            let holder = try bus.start(Programs.python, ["-c", script, bus.directory.commandSocket])
             let client = try RawClient(path: bus.directory.commandSocket)
             try await eventually { try client.call("device.get", ["device": "cam0"])["device"]?["lock"]?["id"] != nil }
             _ = try client.call("device.lock", ["devices": "cam0", "wait": 15_000], within: 20)

@@ -121,7 +121,7 @@ extension ProcessTests {
                     "camerabus", ["frames", "cam0", rendition, "-n", "1", "-o", files[number]])
                 #expect(result.status == 0, "\(result)")
             }
-            let pillow = try await bus.run(bus.python, ["-c", script] + files)
+            let pillow = try await bus.run(Programs.python, ["-c", script] + files)
             #expect(pillow.standardOutput == "JPEG 360 640\nJPEG 180 320\nJPEG 640 360\n", "\(pillow)")
             try await bus.stop()
         }

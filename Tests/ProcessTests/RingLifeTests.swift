@@ -107,7 +107,7 @@ extension ProcessTests {
                     except BusNotRunning: print("gone", flush=True)
                 """
             let python = try bus.start(
-                bus.python, ["-c", program, bus.directory.ringSocket("cam0")],
+                Programs.python, ["-c", program, bus.directory.ringSocket("cam0")],
                 environment: ["PYTHONPATH": Programs.pythonPath])
             try await eventually { python.standardOutput == "reads\n" }
             kill(try #require(try bus.workerPID("cam0")), SIGKILL)

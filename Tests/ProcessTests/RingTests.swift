@@ -67,13 +67,9 @@ extension ProcessTests {
             }
         }
 
-        private static var pythonPath: String {
-            "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/Protocol/python"
-        }
-
         private static func python(_ bus: BusHarness, _ script: String, _ arguments: String...) throws -> RunningProgram
         {
-            try bus.start(bus.python, ["-c", script] + arguments, environment: ["PYTHONPATH": pythonPath])
+            try bus.start(Programs.python, ["-c", script] + arguments, environment: ["PYTHONPATH": Programs.pythonPath])
         }
 
         /// Lines of two numbers: a frame's, and how many were missed before it.
@@ -343,7 +339,7 @@ extension ProcessTests {
             let path = bus.directory.ringSocket("cam0")
             for seed in 1...2 {
                 let attack = try await bus.run(
-                    bus.python, ["-c", Self.attacker, path, "\(seed)"], by: .after(seconds: 60))
+                    Programs.python, ["-c", Self.attacker, path, "\(seed)"], by: .after(seconds: 60))
                 #expect(attack.status == 0 && attack.standardOutput == "done\n", "\(attack.standardError)")
             }
             let now = try witness.numbers.count
