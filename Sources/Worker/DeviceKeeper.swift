@@ -142,6 +142,8 @@ final class DeviceKeeper {
 
     func stop() throws(SourceError) {
         isStreaming = false
+        // Whoever comes next, before it is closed, may need less.
+        defer { ProcessMemory.giveBack() }
         try source.stopStreaming()
     }
 
