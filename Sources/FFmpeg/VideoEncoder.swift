@@ -98,9 +98,17 @@ public final class VideoEncoder {
         _ planes: ImagePlanes, _ description: ImageDescription, at time: Int64, asKeyFrame: Bool,
         _ body: (EncodedPacket) throws(MediaError) -> Void
     ) throws(MediaError) {
-        guard let codec, let frame, let packet else { return }
+        guard let frame else { return }
         try MediaError.check("av_frame_make_writable", av_frame_make_writable(frame))
         try copier.copy(planes, description, as: made, to: frame)
+        try encodeAgain(at: time, asKeyFrame: asKeyFrame, body)
+    }
+
+    /// Encodes the last picture once more. There has to be one.
+    public func encodeAgain(
+        at time: Int64, asKeyFrame: Bool, _ body: (EncodedPacket) throws(MediaError) -> Void
+    ) throws(MediaError) {
+        guard let codec, let frame, let packet else { return }
         let stamp = av_rescale(time, Int64(Self.timeScale), 1_000_000_000)
         lastStamp = max(stamp, lastStamp == .min ? stamp : lastStamp + 1)
         frame.pointee.pts = lastStamp

@@ -6,6 +6,12 @@ extension MovieConfiguration {
     func check() throws(MovieError) {
         guard video != nil || audio != nil else { throw .unsupported("a movie without picture and sound") }
         guard frameRate > 0, frameRate <= 1000 else { throw .unsupported("\(frameRate) frames a second") }
+        if let constantFrameRate {
+            guard constantFrameRate > 0, constantFrameRate <= 1000 else {
+                throw .unsupported("\(constantFrameRate) frames a second")
+            }
+            if case .h264 = video { throw .unsupported("a constant frame rate of H.264 that is stored as it comes") }
+        }
         guard movieFragmentInterval > 0, fragmentSize > 0 else { throw .unsupported("a fragment of no length") }
         if let video {
             guard fileType.holds(video.codec) else { throw .unsupported("\(video.codec) in \(fileType)") }

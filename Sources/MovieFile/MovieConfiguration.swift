@@ -61,6 +61,10 @@ public struct MovieConfiguration: Hashable, Sendable {
     public var audio: MovieAudio?
     /// Frames a second that are to be expected; the true times are those that come with the frames.
     public var frameRate: Double
+    /// Frames a second that the movie has: each frame goes to the nearest time of that rate. Where none comes the last one is repeated, and where
+    /// more than one come only the first is taken, which is counted. Not for H.264 that is stored as it comes, since its frames build on
+    /// one another. nil: the times are those that come with the frames.
+    public var constantFrameRate: Double?
     /// Nanoseconds: what a power cut can cost, with one frame more, and beside what the disk itself holds back. AVFoundation's is 10 s, too.
     public var movieFragmentInterval: Int64 = 10_000_000_000
     /// Bytes: a fragment that becomes larger ends earlier, since all of it is in memory until then.
@@ -109,6 +113,9 @@ public struct MovieStatistics: Hashable, Sendable {
     public var frames: UInt64 = 0
     /// Frames that were not: out of order, or lost before they came here.
     public var dropped: UInt64 = 0
+    /// Frames that stand once more for one that did not come, and those that were left out, for a constant frame rate.
+    public var repeated: UInt64 = 0
+    public var skipped: UInt64 = 0
 
     public init() {}
 }

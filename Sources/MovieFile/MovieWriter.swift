@@ -14,15 +14,23 @@ public final class MovieWriter {
     /// Why it takes no more; nil: it does.
     public private(set) var end: MovieEnd?
 
-    private enum Stage { case new, writing, closed }
+    enum Stage { case new, writing, closed }
 
     private var file: MovieFile
     private var muxer: Muxer?
-    private let picture: PictureTrack?
-    private let sound: SoundTrack?
-    private var stage = Stage.new
-    /// The session's start on the source's clock.
-    private var startTime: Int64 = 0
+    let picture: PictureTrack?
+    let sound: SoundTrack?
+    var stage = Stage.new
+    var timeline = Timeline()
+    /// Until there frames or sound have come, whether they are in the movie or not.
+    private(set) var reached = Int64.min
+    /// Of a constant frame rate.
+    private var grid: FrameGrid?
+    /// When a pause was to end that ends with the next key frame from then on; and the sound that has come since.
+    var resumption: Int64?
+    var heldSound: PreRollRing?
+    /// What lies before the pause has all come.
+    var isOver = (picture: false, sound: false)
     /// Nanoseconds from the start at which the fragment began; nil: it is empty.
     private var fragmentStart: Int64?
     private var fragmentHasPicture = false
@@ -43,10 +51,13 @@ public final class MovieWriter {
         self.path = path
         self.configuration = configuration
         try configuration.check()
+        grid = configuration.constantFrameRate.map { FrameGrid($0) }
         do throws(MediaError) {
             picture =
                 if let video = configuration.video {
-                    try PictureTrack(video, frameRate: configuration.frameRate)
+                    try PictureTrack(
+                        video, frameRate: configuration.constantFrameRate ?? configuration.frameRate,
+                        keepsLast: configuration.constantFrameRate != nil)
                 } else { nil }
             sound = if let audio = configuration.audio { try SoundTrack(audio) } else { nil }
         } catch {
@@ -86,7 +97,7 @@ public final class MovieWriter {
     /// Says which time is the movie's zero. What lies before it is left out. Without this it is the first frame's or sound's.
     public func startSession(atSourceTime time: Int64) {
         guard stage == .new else { return }
-        startTime = time
+        timeline.begin(at: time)
         stage = .writing
     }
 
@@ -96,27 +107,73 @@ public final class MovieWriter {
     ///   - payload: as the configuration describes it.
     ///   - time: later than that of the frame before; another is dropped and counted.
     ///   - isKeyFrame: it builds on none before it; of H.264 that is stored as it comes, which begins with such a frame.
-    /// - Returns: true if it is in the movie; false if it was dropped, or the movie has ended.
+    /// - Returns: true if it is in the movie; false if it was dropped, skipped or cut out, or the movie has ended.
     /// - Throws: what is wrong with the frame; the movie can go on with another.
     @discardableResult
     public func append(
         _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool = true
     ) throws(MovieError) -> Bool {
-        guard let picture, let relative = begin(at: time) else { return false }
-        guard picture.accepts(relative, isKeyFrame: isKeyFrame) else {
+        guard let picture, stage != .closed, end == nil else { return false }
+        if let resumption, isKeyFrame, time >= resumption {
+            endCut(at: time)
+            try appendHeldSound()
+        }
+        reached = max(reached, time &+ 1)
+        guard let relative = timeline.movieTime(time) else {
+            isOver.picture = true
+            try endPausedFragment()
+            return false
+        }
+        let place = grid?.place(at: relative)
+        if let grid, let place, !grid.isFree(place) {
+            statistics.skipped += 1
+            return false
+        }
+        let target = if let grid, let place { grid.time(of: place) } else { relative }
+        guard relative >= 0, picture.accepts(target, isKeyFrame: isKeyFrame) else {
             statistics.dropped += 1
             return false
         }
         startSession(atSourceTime: time)
-        guard try prepare(relative, bytes: picture.expectedBytes(payload)) else { return false }
-        let isFirst = !fragmentHasPicture
-        let isTaken = try write { (muxer) throws(MediaError) in
-            try picture.write(payload, at: relative, isKeyFrame: isKeyFrame, beginsFragment: isFirst, to: muxer)
+        if let place { guard try fillGrid(before: place, picture) else { return false } }
+        let isTaken = try append(to: picture, at: target, bytes: picture.expectedBytes(payload)) {
+            (muxer, isFirst) throws(MediaError) in
+            try picture.write(payload, at: target, isKeyFrame: isKeyFrame, beginsFragment: isFirst, to: muxer)
         }
         guard isTaken else { return false }
-        fragmentHasPicture = true
+        if let place { grid?.take(place) }
         statistics.frames += 1
-        statistics.recordedDuration = max(statistics.recordedDuration, relative + picture.frameDuration)
+        return true
+    }
+
+    private func append(
+        to picture: PictureTrack, at time: Int64, bytes: Int,
+        _ body: (Muxer, _ isFirst: Bool) throws(MediaError) -> Written
+    ) throws(MovieError) -> Bool {
+        guard try prepare(time, bytes: bytes) else { return false }
+        let isFirst = !fragmentHasPicture
+        guard try write({ (muxer) throws(MediaError) in try body(muxer, isFirst) }) else { return false }
+        fragmentHasPicture = true
+        statistics.recordedDuration = max(statistics.recordedDuration, time + picture.frameDuration)
+        return true
+    }
+
+    // False: the movie has ended meanwhile.
+    private func fillGrid(before place: Int64, _ picture: PictureTrack) throws(MovieError) -> Bool {
+        guard let grid, let first = grid.next else { return true }
+        guard Double(grid.hole(before: place)) <= FrameGrid.longestHole * grid.rate else {
+            throw .media(MediaError("append", message: "a hole of more than \(FrameGrid.longestHole) s"))
+        }
+        for place in first..<place {
+            let time = grid.time(of: place)
+            let isTaken = try append(to: picture, at: time, bytes: picture.expectedBytesAgain) {
+                (muxer, isFirst) throws(MediaError) in
+                try picture.writeAgain(at: time, beginsFragment: isFirst, to: muxer)
+            }
+            guard isTaken else { return false }
+            self.grid?.take(place)
+            statistics.repeated += 1
+        }
         return true
     }
 
@@ -126,7 +183,40 @@ public final class MovieWriter {
     /// - Throws: what is wrong with it; the movie can go on.
     @discardableResult
     public func append(sound samples: UnsafeRawBufferPointer, at time: Int64) throws(MovieError) -> Bool {
-        guard let sound, let relative = begin(at: time) else { return false }
+        guard let sound, stage != .closed, end == nil else { return false }
+        if let resumption, time + sound.duration(of: samples) > resumption {
+            // Where it goes on is known when the key frame is there.
+            heldSound?.append(.sound, samples, at: time)
+            return true
+        }
+        reached = max(reached, time &+ sound.duration(of: samples))
+        return try append(samples, at: time, to: sound)
+    }
+
+    func append(
+        _ samples: UnsafeRawBufferPointer, at time: Int64, to sound: SoundTrack
+    ) throws(MovieError) -> Bool {
+        let (rate, frameBytes) = (sound.format.rate, sound.format.frameBytes)
+        let count = samples.count / frameBytes
+        var next = 0
+        while let kept = timeline.moments(from: next, of: count, at: time, rate: rate) {
+            let piece = UnsafeRawBufferPointer(
+                rebasing: samples[kept.lowerBound * frameBytes..<kept.upperBound * frameBytes])
+            let begin = time + Int64(kept.lowerBound) * 1_000_000_000 / Int64(rate)
+            guard try add(piece, at: begin, to: sound) else { return false }
+            next = kept.upperBound
+        }
+        if next < count {
+            isOver.sound = true
+            try endPausedFragment()
+        }
+        return true
+    }
+
+    private func add(
+        _ samples: UnsafeRawBufferPointer, at time: Int64, to sound: SoundTrack
+    ) throws(MovieError) -> Bool {
+        guard let relative = timeline.movieTime(time) else { return true }
         let duration = sound.duration(of: samples)
         guard relative + duration > 0 else { return true }
         startSession(atSourceTime: time)
@@ -137,6 +227,8 @@ public final class MovieWriter {
         statistics.recordedDuration = max(statistics.recordedDuration, relative + duration)
         return true
     }
+
+    // MARK: Fragments
 
     /// Counts frames that were lost before they came here.
     public func noteDropped(_ frames: UInt64) { statistics.dropped += frames }
@@ -161,12 +253,6 @@ public final class MovieWriter {
         statistics.syncedDuration = statistics.recordedDuration
         statistics.syncedSize = file.syncedSize
         statistics.recordedFileSize = file.syncedSize
-    }
-
-    // Nanoseconds from the movie's start, which the first one is that is taken.
-    private func begin(at time: Int64) -> Int64? {
-        guard stage != .closed, end == nil else { return nil }
-        return stage == .new ? 0 : time - startTime
     }
 
     // Ends the fragment when it is time, and the movie at its limits, before anything of that size is added.

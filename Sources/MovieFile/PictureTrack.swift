@@ -26,15 +26,20 @@ final class PictureTrack {
     private let frameRate: Double
     private let encoder: VideoEncoder?
     private let source: ImageDescription?
-    /// A frame without padding between its lines.
+    /// A frame without padding between its lines, or the last one's bytes.
     private var room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+    /// So many bytes of it are the last frame, once it is kept.
+    private var keptBytes = 0
+    private let keepsLast: Bool
     private let packedLayout: FrameLayout?
     private var track: Muxer.Track?
     private var lastTime: Int64?
     private var largest: Int
 
-    init(_ video: MovieVideo, frameRate: Double) throws(MediaError) {
+    /// - Parameter keepsLast: ``writeAgain(at:beginsFragment:to:)`` is going to be called.
+    init(_ video: MovieVideo, frameRate: Double, keepsLast: Bool = false) throws(MediaError) {
         self.video = video
+        self.keepsLast = keepsLast
         self.frameRate = frameRate
         frameDuration = Int64(1_000_000_000 / frameRate)
         switch video {
@@ -90,15 +95,20 @@ final class PictureTrack {
         }
     }
 
+    /// It begins with a key frame, and with one goes on behind a hole.
+    var needsKeyFrame: Bool { if case .h264 = video { true } else { false } }
+
     /// Whether a frame can follow on what has come.
     func accepts(_ time: Int64, isKeyFrame: Bool) -> Bool {
         if let lastTime { return time > lastTime }
-        guard case .h264 = video else { return time >= 0 }
-        return time >= 0 && isKeyFrame
+        return time >= 0 && (isKeyFrame || !needsKeyFrame)
     }
 
     /// How many bytes of the file a frame takes, as far as can be told.
     func expectedBytes(_ payload: UnsafeRawBufferPointer) -> Int { encoder == nil ? payload.count : largest }
+
+    /// How many bytes of the file the last frame takes once more.
+    var expectedBytesAgain: Int { encoder == nil ? keptBytes : largest }
 
     func write(
         _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool, beginsFragment: Bool, to muxer: Muxer
@@ -110,11 +120,13 @@ final class PictureTrack {
         case .motionJPEG, .h264:
             try muxer.write(payload, to: track, at: time, duration: duration, isKeyFrame: isKeyFrame)
             written.count(payload.count)
+            if keepsLast { keep(payload) }
         case .raw(let layout):
             guard payload.count >= layout.totalBytes else { throw Self.tooShort(payload, layout) }
             let bytes = packedLayout == layout ? payload : pack(payload, layout)
             try muxer.write(bytes, to: track, at: time, duration: duration, isKeyFrame: true)
             written.count(bytes.count)
+            if keepsLast { keep(bytes) }
         case .encoded(let layout, _):
             guard let encoder, let source, payload.count >= layout.totalBytes,
                 let base = UnsafeMutableRawPointer(mutating: payload.baseAddress)
@@ -129,6 +141,36 @@ final class PictureTrack {
         }
         (lastTime, frameDuration) = (time, duration)
         return written
+    }
+
+    /// Writes the last frame once more.
+    func writeAgain(at time: Int64, beginsFragment: Bool, to muxer: Muxer) throws(MediaError) -> Written {
+        guard let track, let lastTime else { return Written() }
+        let duration = time - lastTime
+        var written = Written()
+        if let encoder {
+            try encoder.encodeAgain(at: time, asKeyFrame: beginsFragment) { (packet) throws(MediaError) in
+                try muxer.write(packet, to: track, duration: duration)
+                written.count(packet.bytes.count)
+            }
+        } else {
+            let bytes = UnsafeRawBufferPointer(rebasing: room[..<keptBytes])
+            try muxer.write(bytes, to: track, at: time, duration: duration, isKeyFrame: true)
+            written.count(bytes.count)
+        }
+        (self.lastTime, frameDuration) = (time, duration)
+        return written
+    }
+
+    private func keep(_ bytes: UnsafeRawBufferPointer) {
+        keptBytes = bytes.count
+        guard let base = bytes.baseAddress, base != UnsafeRawPointer(room.baseAddress) else { return }
+        if room.count < bytes.count {
+            room.deallocate()
+            // Some are larger than others.
+            room = .allocate(byteCount: packedLayout == nil ? bytes.count * 3 / 2 : bytes.count, alignment: 64)
+        }
+        room.baseAddress?.copyMemory(from: base, byteCount: bytes.count)
     }
 
     func finish(_ muxer: Muxer) throws(MediaError) -> Written {

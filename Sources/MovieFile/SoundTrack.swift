@@ -2,7 +2,7 @@ import FFmpeg
 
 /// The sound of a movie on its way to the muxer.
 final class SoundTrack {
-    private let format: AudioFormat
+    let format: AudioFormat
     private let encoder: AudioEncoder
     private var track: Muxer.Track?
 
