@@ -91,6 +91,10 @@ extension RuntimeDirectory {
     public func deviceLock(_ device: String) -> String { "\(internalDirectory)/\(device).lock" }
     /// Held with flock(2) by a rig's matcher for as long as it lives.
     public func matcherLock(_ rig: String) -> String { "\(internalDirectory)/\(rig).set.lock" }
+    /// Where recorders report to the coordinator.
+    public var recordersSocket: String { "\(internalDirectory)/recorders.sock" }
+    /// Held with flock(2) by a movie's recorder for as long as it lives.
+    public func movieLock(_ movie: String) -> String { "\(internalDirectory)/\(movie).movie.lock" }
     /// Held with flock(2) by the coordinator for as long as it lives.
     public var coordinatorLock: String { "\(path)/camerabusd.lock" }
     /// What outlives the coordinator: locks, fence counter.

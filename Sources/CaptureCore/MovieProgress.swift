@@ -1,0 +1,189 @@
+public import BusProtocol
+public import JSON
+
+/// Why a movie ended.
+public enum MovieEndReason: String, Hashable, Sendable, CaseIterable {
+    case stopped, maximumDurationReached, maximumFileSizeReached, minimumFreeDiskSpaceReached, ownerGone, shuttingDown
+    case diskFull, deviceLost, formatChanged, unauthorized, recorderCrashed, writeFailed
+
+    /// The movie is what was asked for.
+    public var isSuccess: Bool {
+        switch self {
+        case .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached, .ownerGone,
+            .shuttingDown:
+            true
+        case .diskFull, .deviceLost, .formatChanged, .unauthorized, .recorderCrashed, .writeFailed: false
+        }
+    }
+}
+
+/// How far a movie is: what of its state its recorder alone knows.
+public struct MovieProgress: Hashable, Sendable {
+    public enum Stage: String, Hashable, Sendable, CaseIterable {
+        /// No frame is in it yet.
+        case starting
+        case recording, paused
+        /// What is left is being written.
+        case finishing
+    }
+
+    public var stage: Stage
+    /// How picture and sound are stored, complete: {codec, width, height, bitRate?, keyFrameInterval?, preset?, frameRate} and {codec, rate,
+    /// channels, bitRate}. null: there is none, or it isn't known yet.
+    public var video: JSONValue = .null
+    public var audio: JSONValue = .null
+    /// Milliseconds; also those that are on the disk.
+    public var recordedDuration: Int64 = 0
+    public var syncedDuration: Int64 = 0
+    /// Bytes; also those that are on the disk.
+    public var recordedFileSize: Int64 = 0
+    public var syncedFileSize: Int64 = 0
+    public var frames: UInt64 = 0
+    /// Frames that are missing in it, wherever they were lost.
+    public var dropped: UInt64 = 0
+    /// On the disk.
+    public var fragments: UInt64 = 0
+    /// From 0 to 1: which part of the time the writer works.
+    public var encoderLoad: Double = 0
+    /// Milliseconds from ``MovieRequest/notBefore`` to the first frame; nil without one, or without the other.
+    public var startOffset: Double?
+
+    public init(_ stage: Stage) { self.stage = stage }
+
+    public var json: JSONValue {
+        .members([
+            "state": .string(stage.rawValue), "video": video, "audio": audio,
+            "recordedDuration": .integer(recordedDuration), "syncedDuration": .integer(syncedDuration),
+            "recordedFileSize": .integer(recordedFileSize), "syncedFileSize": .integer(syncedFileSize),
+            "frames": JSONValue(frames), "dropped": JSONValue(dropped), "fragments": JSONValue(fragments),
+            "encoderLoad": .number(encoderLoad), "startOffset": startOffset.map(JSONValue.number),
+        ])
+    }
+
+    /// nil when it is something else.
+    public init?(json: JSONValue) {
+        func count(_ name: String) -> UInt64? { json[name]?.integer.flatMap { UInt64(exactly: $0) } }
+        guard let stage = json["state"]?.string.flatMap(Stage.init), let video = json["video"],
+            let audio = json["audio"], let recordedDuration = json["recordedDuration"]?.integer,
+            let syncedDuration = json["syncedDuration"]?.integer,
+            let recordedFileSize = json["recordedFileSize"]?.integer,
+            let syncedFileSize = json["syncedFileSize"]?.integer, let frames = count("frames"),
+            let dropped = count("dropped"), let fragments = count("fragments"),
+            let encoderLoad = json["encoderLoad"]?.double
+        else { return nil }
+        self.stage = stage
+        self.video = video
+        self.audio = audio
+        self.recordedDuration = recordedDuration
+        self.syncedDuration = syncedDuration
+        self.recordedFileSize = recordedFileSize
+        self.syncedFileSize = syncedFileSize
+        self.frames = frames
+        self.dropped = dropped
+        self.fragments = fragments
+        self.encoderLoad = encoderLoad
+        startOffset = json["startOffset"]?.double
+    }
+}
+
+/// What became of a movie.
+public struct MovieResult: Hashable, Sendable {
+    public var reason: MovieEndReason
+    /// What went wrong; nil: nothing did.
+    public var error: BusError?
+    public var path: String
+    /// Milliseconds.
+    public var duration: Int64
+    /// Bytes.
+    public var size: Int64
+    public var frames: UInt64
+    public var dropped: UInt64
+    /// There is a file, and it plays.
+    public var isKept: Bool
+
+    public init(
+        _ reason: MovieEndReason, error: BusError? = nil, path: String, duration: Int64 = 0, size: Int64 = 0,
+        frames: UInt64 = 0, dropped: UInt64 = 0, isKept: Bool
+    ) {
+        self.reason = reason
+        self.error = error
+        self.path = path
+        self.duration = duration
+        self.size = size
+        self.frames = frames
+        self.dropped = dropped
+        self.isKept = isKept
+    }
+
+    public var isSuccess: Bool { reason.isSuccess && error == nil }
+
+    /// {reason, success, error?, path, duration, size, frames, dropped, kept}
+    public var members: [String: JSONValue] {
+        var members: [String: JSONValue] = [
+            "reason": .string(reason.rawValue), "success": .bool(isSuccess), "path": .string(path),
+            "duration": .integer(duration), "size": .integer(size), "frames": JSONValue(frames),
+            "dropped": JSONValue(dropped), "kept": .bool(isKept),
+        ]
+        if let error { members["error"] = error.json }
+        return members
+    }
+
+    /// nil when it is something else.
+    public init?(json: JSONValue) {
+        guard let reason = json["reason"]?.string.flatMap(MovieEndReason.init), let path = json["path"]?.string,
+            let duration = json["duration"]?.integer, let size = json["size"]?.integer,
+            let frames = json["frames"]?.integer.flatMap({ UInt64(exactly: $0) }),
+            let dropped = json["dropped"]?.integer.flatMap({ UInt64(exactly: $0) }), let isKept = json["kept"]?.bool
+        else { return nil }
+        self.init(
+            reason, error: json["error"].map { BusError(wire: $0) }, path: path, duration: duration, size: size,
+            frames: frames, dropped: dropped, isKept: isKept)
+    }
+}
+
+/// What happens to a movie, as `event/movie/<id>/` tells it.
+public enum MovieEvent: Hashable, Sendable {
+    /// The first frame, or the first sound, is in it.
+    case didStartRecording
+    case didPauseRecording
+    case didResumeRecording
+    /// The recorder couldn't keep up: so many frames more are missing. At most once a second.
+    case didDropFrames(UInt64)
+    /// The last.
+    case didFinishRecording(MovieResult)
+
+    public var name: String {
+        switch self {
+        case .didStartRecording: "didStartRecording"
+        case .didPauseRecording: "didPauseRecording"
+        case .didResumeRecording: "didResumeRecording"
+        case .didDropFrames: "didDropFrames"
+        case .didFinishRecording: "didFinishRecording"
+        }
+    }
+
+    /// Those beside its name.
+    public var members: [String: JSONValue] {
+        switch self {
+        case .didStartRecording, .didPauseRecording, .didResumeRecording: [:]
+        case .didDropFrames(let count): ["frames": JSONValue(count)]
+        case .didFinishRecording(let result): result.members
+        }
+    }
+
+    /// nil when it is none that this version knows.
+    public init?(name: String, members: JSONValue) {
+        switch name {
+        case "didStartRecording": self = .didStartRecording
+        case "didPauseRecording": self = .didPauseRecording
+        case "didResumeRecording": self = .didResumeRecording
+        case "didDropFrames":
+            guard let count = members["frames"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
+            self = .didDropFrames(count)
+        case "didFinishRecording":
+            guard let result = MovieResult(json: members) else { return nil }
+            self = .didFinishRecording(result)
+        default: return nil
+        }
+    }
+}

@@ -1,0 +1,308 @@
+public import BusProtocol
+public import JSON
+
+/// A movie that is to be recorded, whole: all that its recorder is told, and all that a coordinator that comes later learns of it.
+public struct MovieRequest: Hashable, Sendable {
+    /// A camera or a microphone.
+    public struct Device: Hashable, Sendable {
+        /// Its id on the bus, by which its sockets are named.
+        public var id: String
+        /// Which device that has to be.
+        public var uniqueID: String
+        /// For people, in the capture library.
+        public var name: String
+
+        public init(id: String, uniqueID: String, name: String) {
+            self.id = id
+            self.uniqueID = uniqueID
+            self.name = name
+        }
+    }
+
+    /// How the picture is stored.
+    public struct Video: Hashable, Sendable {
+        public enum Codec: String, Hashable, Sendable, CaseIterable {
+            /// As ``passThrough`` where the camera gives JPEG or H.264, else as ``h264``.
+            case automatic
+            /// As it comes from the camera.
+            case passThrough
+            /// Encoded here.
+            case h264
+            /// Pixels.
+            case raw
+        }
+
+        public var codec: Codec
+        /// Pixels; nil: the camera's.
+        public var width: Int?
+        public var height: Int?
+        /// Bits a second; nil: what goes with the size and the frame rate.
+        public var bitRate: Int?
+        /// Frames; nil: of two seconds.
+        public var keyFrameInterval: Int?
+        /// libx264's word; nil: the recorder's choice.
+        public var preset: String?
+
+        public init(
+            codec: Codec = .automatic, width: Int? = nil, height: Int? = nil, bitRate: Int? = nil,
+            keyFrameInterval: Int? = nil, preset: String? = nil
+        ) {
+            self.codec = codec
+            self.width = width
+            self.height = height
+            self.bitRate = bitRate
+            self.keyFrameInterval = keyFrameInterval
+            self.preset = preset
+        }
+    }
+
+    /// How the sound is stored.
+    public struct Audio: Hashable, Sendable {
+        public enum Codec: String, Hashable, Sendable, CaseIterable {
+            case aac, opus, pcm
+        }
+
+        /// nil: what goes with the file type.
+        public var codec: Codec?
+        /// Samples a second; nil: the microphone's, as far as the codec has it.
+        public var rate: Int?
+        /// nil: the microphone's.
+        public var channels: Int?
+        /// Bits a second; nil: what goes with the rate and the channels.
+        public var bitRate: Int?
+
+        public init(codec: Codec? = nil, rate: Int? = nil, channels: Int? = nil, bitRate: Int? = nil) {
+            self.codec = codec
+            self.rate = rate
+            self.channels = channels
+            self.bitRate = bitRate
+        }
+    }
+
+    /// Where the movie ends by itself; nil: nowhere.
+    public struct Limits: Hashable, Sendable {
+        /// Milliseconds.
+        public var maxDuration: Int64?
+        /// Bytes.
+        public var maxFileSize: Int64?
+        /// Bytes.
+        public var minFreeDiskSpace: Int64?
+
+        public init(maxDuration: Int64? = nil, maxFileSize: Int64? = nil, minFreeDiskSpace: Int64? = nil) {
+            self.maxDuration = maxDuration
+            self.maxFileSize = maxFileSize
+            self.minFreeDiskSpace = minFreeDiskSpace
+        }
+    }
+
+    /// The movie's id.
+    public var movie: String
+    /// The file, absolute; there must be none.
+    public var path: String
+    /// The folder of the capture library; nil: the movie is entered nowhere.
+    public var library: String?
+    public var camera: Device?
+    public var microphone: Device?
+    public var fileType: MovieFileType
+    public var video: Video
+    public var audio: Audio
+    /// Milliseconds: ``MovieRequest/usualFragmentInterval`` unless somebody says otherwise.
+    public var fragmentInterval: Int64
+    /// Frames a second, when they are to be equally far apart; nil: the times are the true ones.
+    public var frameRate: Double?
+    public var limits: Limits
+    /// Monotonic nanoseconds: the movie begins with the first frame at or after it. nil: with the first that comes.
+    public var notBefore: Instant?
+    /// Degrees clockwise that the picture has to be turned to be upright, and whether it is to be mirrored; nil: as the camera has it.
+    public var orientation: Int?
+    public var mirrored: Bool?
+    /// What belongs together: the parts of one movie, or the movies of one rig.
+    public var take: String?
+    /// From 1.
+    public var part: Int
+    public var session: String?
+    public var rig: String?
+    /// For whom it is.
+    public var owner: LockHolder
+    /// What the coordinator wants to find again after its own end; the recorder only gives it back.
+    public var note: JSONValue
+
+    /// AVFoundation's, milliseconds.
+    public static let usualFragmentInterval: Int64 = 10_000
+
+    public init(
+        movie: String, path: String, library: String? = nil, camera: Device?, microphone: Device? = nil,
+        fileType: MovieFileType, video: Video = Video(), audio: Audio = Audio(),
+        fragmentInterval: Int64 = usualFragmentInterval, frameRate: Double? = nil, limits: Limits = Limits(),
+        notBefore: Instant? = nil, orientation: Int? = nil, mirrored: Bool? = nil, take: String? = nil, part: Int = 1,
+        session: String? = nil, rig: String? = nil, owner: LockHolder, note: JSONValue = .null
+    ) {
+        self.movie = movie
+        self.path = path
+        self.library = library
+        self.camera = camera
+        self.microphone = microphone
+        self.fileType = fileType
+        self.video = video
+        self.audio = audio
+        self.fragmentInterval = fragmentInterval
+        self.frameRate = frameRate
+        self.limits = limits
+        self.notBefore = notBefore
+        self.orientation = orientation
+        self.mirrored = mirrored
+        self.take = take
+        self.part = part
+        self.session = session
+        self.rig = rig
+        self.owner = owner
+        self.note = note
+    }
+}
+
+/// A movie's kind of file (`AVFileType`), by its usual ending.
+public enum MovieFileType: String, Hashable, Sendable, CaseIterable {
+    case mp4, mov
+    /// Matroska.
+    case mkv
+}
+
+// MARK: In JSON
+
+extension MovieRequest {
+    public var json: JSONValue {
+        .members([
+            "movie": .string(movie), "path": .string(path), "library": library.map(JSONValue.string),
+            "camera": camera?.json, "microphone": microphone?.json, "fileType": .string(fileType.rawValue),
+            "video": video.json, "audio": audio.json, "fragmentInterval": .integer(fragmentInterval),
+            "frameRate": frameRate.map(JSONValue.number), "limits": limits.json,
+            "notBefore": notBefore.map(JSONValue.integer), "orientation": orientation.map { JSONValue($0) },
+            "mirrored": mirrored.map(JSONValue.bool), "take": take.map(JSONValue.string), "part": JSONValue(part),
+            "session": session.map(JSONValue.string), "rig": rig.map(JSONValue.string), "owner": owner.keptJSON,
+            "note": note.isNull ? nil : note,
+        ])
+    }
+
+    /// Reads what ``json`` writes. What it doesn't know is left out: it comes from a newer version.
+    ///
+    /// - Throws: `invalidParams` with the member that is missing or wrong.
+    public init(json: JSONValue) throws(BusError) {
+        var reader = try MemberReader(json, path: "")
+        movie = try reader.string("movie")
+        path = try reader.string("path")
+        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+            throw .invalidParams("path", "must be absolute")
+        }
+        library = try reader.text("library")
+        camera = try reader.known("camera").map { (value) throws(BusError) in
+            try Device(json: value, path: "camera")
+        }
+        microphone = try reader.known("microphone").map { (value) throws(BusError) in
+            try Device(json: value, path: "microphone")
+        }
+        guard camera != nil || microphone != nil else {
+            throw .invalidParams("camera", "neither it nor a microphone is given")
+        }
+        fileType = try reader.word("fileType")
+        video = try Video(json: reader.known("video") ?? [:], path: "video")
+        audio = try Audio(json: reader.known("audio") ?? [:], path: "audio")
+        fragmentInterval =
+            try reader.number("fragmentInterval", in: 1...86_400_000) ?? Self.usualFragmentInterval
+        frameRate = reader.known("frameRate")?.double
+        if let frameRate, !(frameRate > 0 && frameRate <= 1000) {
+            throw .invalidParams("frameRate", "must be above 0 and at most 1000")
+        }
+        limits = try Limits(json: reader.known("limits") ?? [:], path: "limits")
+        notBefore = try reader.number("notBefore")
+        orientation = try reader.number("orientation", in: 0...270).map { Int($0) }
+        guard (orientation ?? 0) % 90 == 0 else { throw .invalidParams("orientation", "must be a quarter turn") }
+        mirrored = reader.known("mirrored")?.bool
+        take = try reader.text("take")
+        part = Int(try reader.number("part", in: 1...1_000_000) ?? 1)
+        session = try reader.text("session")
+        rig = try reader.text("rig")
+        guard let owner = LockHolder(keptJSON: try reader.required("owner")) else {
+            throw .invalidParams("owner", "is no process")
+        }
+        self.owner = owner
+        note = reader.value("note") ?? .null
+    }
+}
+
+extension MovieRequest.Device {
+    public var json: JSONValue { ["device": .string(id), "uniqueID": .string(uniqueID), "name": .string(name)] }
+
+    init(json: JSONValue, path: String) throws(BusError) {
+        var reader = try MemberReader(json, path: path)
+        id = try reader.string("device")
+        guard DeviceID.isValid(id) else { throw .invalidParams(reader.path(of: "device"), "is no device id") }
+        uniqueID = try reader.string("uniqueID")
+        name = reader.known("name")?.string ?? id
+    }
+}
+
+extension MovieRequest.Video {
+    public var json: JSONValue {
+        .members([
+            "codec": .string(codec.rawValue), "width": width.map { JSONValue($0) },
+            "height": height.map { JSONValue($0) }, "bitRate": bitRate.map { JSONValue($0) },
+            "keyFrameInterval": keyFrameInterval.map { JSONValue($0) }, "preset": preset.map(JSONValue.string),
+        ])
+    }
+
+    init(json: JSONValue, path: String) throws(BusError) {
+        var reader = try MemberReader(json, path: path)
+        codec = json["codec"] == nil ? .automatic : try reader.word("codec")
+        width = try reader.number("width", in: 2...16384).map { Int($0) }
+        height = try reader.number("height", in: 2...16384).map { Int($0) }
+        bitRate = try reader.number("bitRate", in: 1000...1_000_000_000).map { Int($0) }
+        keyFrameInterval = try reader.number("keyFrameInterval", in: 1...100_000).map { Int($0) }
+        preset = reader.known("preset")?.string
+    }
+}
+
+extension MovieRequest.Audio {
+    public var json: JSONValue {
+        .members([
+            "codec": codec.map { .string($0.rawValue) }, "rate": rate.map { JSONValue($0) },
+            "channels": channels.map { JSONValue($0) }, "bitRate": bitRate.map { JSONValue($0) },
+        ])
+    }
+
+    init(json: JSONValue, path: String) throws(BusError) {
+        var reader = try MemberReader(json, path: path)
+        codec = reader.known("codec") == nil ? nil : try reader.word("codec")
+        rate = try reader.number("rate", in: 4000...384_000).map { Int($0) }
+        channels = try reader.number("channels", in: 1...8).map { Int($0) }
+        bitRate = try reader.number("bitRate", in: 1000...100_000_000).map { Int($0) }
+    }
+}
+
+extension MovieRequest.Limits {
+    public var json: JSONValue {
+        .members([
+            "maxDuration": maxDuration.map(JSONValue.integer), "maxFileSize": maxFileSize.map(JSONValue.integer),
+            "minFreeDiskSpace": minFreeDiskSpace.map(JSONValue.integer),
+        ])
+    }
+
+    init(json: JSONValue, path: String) throws(BusError) {
+        var reader = try MemberReader(json, path: path)
+        // A thousand years, so that it can be told in nanoseconds.
+        maxDuration = try reader.number("maxDuration", in: 1...9_000_000_000_000)
+        maxFileSize = try reader.number("maxFileSize", in: 1 ... .max)
+        minFreeDiskSpace = try reader.number("minFreeDiskSpace", in: 0 ... .max)
+    }
+}
+
+extension MemberReader {
+    fileprivate mutating func text(_ name: String) throws(BusError) -> String? {
+        known(name) == nil ? nil : try string(name)
+    }
+
+    fileprivate mutating func number(
+        _ name: String, in range: ClosedRange<Int64> = .min ... .max
+    ) throws(BusError) -> Int64? {
+        known(name) == nil ? nil : try integer(name, in: range)
+    }
+}

@@ -1,0 +1,122 @@
+public import BusProtocol
+public import JSON
+
+/// What the coordinator tells a recorder to do, over `internal/recorders.sock`: one JSON frame.
+///
+/// Every order is answered once by ``RecorderReport/reply(order:_:)`` with its number.
+public struct RecorderOrder: Hashable, Sendable {
+    public enum Action: Hashable, Sendable {
+        /// Leaves out what comes until ``resume``. Answers {} at once, also when it is paused already.
+        case pause
+        case resume
+        /// Ends the movie for that reason. Answers the members of ``MovieResult`` when the file is closed and on the disk; the recorder
+        /// then ends. A movie that has ended by itself meanwhile answers with its own reason.
+        case stop(MovieEndReason)
+        /// Ends the movie and removes its files. Answers like ``stop(_:)``.
+        case cancel
+    }
+
+    public var number: UInt64
+    public var action: Action
+    /// The recorder's hello that this answers to: an order that was given over an earlier connection is not carried out. nil: any.
+    public var link: UInt64?
+
+    public init(number: UInt64, action: Action, link: UInt64? = nil) {
+        self.number = number
+        self.action = action
+        self.link = link
+    }
+
+    public var json: JSONValue {
+        var members: [String: JSONValue] = ["order": JSONValue(number)]
+        if let link { members["link"] = JSONValue(link) }
+        switch action {
+        case .pause: members["do"] = "pause"
+        case .resume: members["do"] = "resume"
+        case .stop(let reason):
+            members["do"] = "stop"
+            members["reason"] = .string(reason.rawValue)
+        case .cancel: members["do"] = "cancel"
+        }
+        return .object(members)
+    }
+
+    /// nil when it is no order that this version knows.
+    public init?(json: JSONValue) {
+        guard let number = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
+        switch json["do"]?.string {
+        case "pause": action = .pause
+        case "resume": action = .resume
+        case "stop":
+            // A reason of a newer version stops it all the same.
+            action = .stop(json["reason"]?.string.flatMap(MovieEndReason.init) ?? .stopped)
+        case "cancel": action = .cancel
+        default: return nil
+        }
+        self.number = number
+        link = json["link"]?.integer.flatMap { UInt64(exactly: $0) }
+    }
+}
+
+/// What a recorder tells the coordinator, over `internal/recorders.sock`: one JSON frame.
+public enum RecorderReport: Hashable, Sendable {
+    /// First on each connection: which movie this is, and the connection's number, which orders name. A new coordinator learns from it
+    /// all that there is to know.
+    case hello(movie: String, pid: Int32, link: UInt64, request: MovieRequest, progress: MovieProgress)
+    /// How far it is, whole: at most ten times a second.
+    case state(MovieProgress)
+    case event(MovieEvent)
+    /// The answer to an order.
+    case reply(order: UInt64, Result<JSONValue, BusError>)
+    /// Once a second.
+    case alive
+
+    public var json: JSONValue {
+        switch self {
+        case .hello(let movie, let pid, let link, let request, let progress):
+            [
+                "report": "hello", "movie": .string(movie), "pid": JSONValue(pid), "link": JSONValue(link),
+                "request": request.json, "state": progress.json,
+            ]
+        case .state(let progress): ["report": "state", "state": progress.json]
+        case .event(let event): ["report": "event", "event": .string(event.name), "members": .object(event.members)]
+        case .reply(let order, .success(let result)):
+            ["report": "reply", "order": JSONValue(order), "result": result]
+        case .reply(let order, .failure(let error)):
+            ["report": "reply", "order": JSONValue(order), "error": error.json]
+        case .alive: ["report": "alive"]
+        }
+    }
+
+    /// nil when it is no report that this version knows.
+    public init?(json: JSONValue) {
+        switch json["report"]?.string {
+        case "hello":
+            guard let movie = json["movie"]?.string,
+                let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) }),
+                let request = json["request"].flatMap({ try? MovieRequest(json: $0) }),
+                let progress = json["state"].flatMap(MovieProgress.init(json:))
+            else { return nil }
+            self = .hello(
+                movie: movie, pid: pid, link: json["link"]?.integer.flatMap { UInt64(exactly: $0) } ?? 0,
+                request: request, progress: progress)
+        case "state":
+            guard let progress = json["state"].flatMap(MovieProgress.init(json:)) else { return nil }
+            self = .state(progress)
+        case "event":
+            guard let name = json["event"]?.string,
+                let event = MovieEvent(name: name, members: json["members"] ?? [:])
+            else { return nil }
+            self = .event(event)
+        case "reply":
+            guard let order = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
+            if let error = json["error"] {
+                self = .reply(order: order, .failure(BusError(wire: error)))
+            } else {
+                self = .reply(order: order, .success(json["result"] ?? .null))
+            }
+        case "alive": self = .alive
+        default: return nil
+        }
+    }
+}

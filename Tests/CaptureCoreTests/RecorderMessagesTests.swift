@@ -1,0 +1,119 @@
+import BusProtocol
+import CaptureCore
+import JSON
+import Testing
+
+@Suite("Movies between coordinator and recorder")
+struct RecorderMessagesTests {
+    private static let owner = LockHolder(uid: 1000, gid: 1000, pid: 77, startTime: 5, name: "cam")
+    private static let camera = MovieRequest.Device(id: "front", uniqueID: "u-1", name: "Front")
+
+    private static var small: MovieRequest {
+        MovieRequest(movie: "m1", path: "/v/a.mp4", camera: camera, fileType: .mp4, owner: owner)
+    }
+
+    private static var large: MovieRequest {
+        MovieRequest(
+            movie: "m2", path: "/v/b.mkv", library: "/v", camera: camera,
+            microphone: MovieRequest.Device(id: "desk", uniqueID: "u-2", name: "Desk"), fileType: .mkv,
+            video: MovieRequest.Video(
+                codec: .h264, width: 640, height: 480, bitRate: 1_000_000, keyFrameInterval: 30, preset: "fast"),
+            audio: MovieRequest.Audio(codec: .opus, rate: 48000, channels: 2, bitRate: 96000), fragmentInterval: 1000,
+            frameRate: 29.97,
+            limits: MovieRequest.Limits(maxDuration: 1000, maxFileSize: 2000, minFreeDiskSpace: 3000),
+            notBefore: 123_456_789_012_345_678, orientation: 90, mirrored: true, take: "t", part: 2, session: "s",
+            rig: "r", owner: owner, note: ["detached": true])
+    }
+
+    private static var progress: MovieProgress {
+        var progress = MovieProgress(.recording)
+        progress.video = ["codec": "mjpeg", "width": 640, "height": 480]
+        (progress.recordedDuration, progress.syncedDuration) = (1234, 1000)
+        (progress.recordedFileSize, progress.syncedFileSize) = (5678, 5000)
+        (progress.frames, progress.dropped, progress.fragments) = (30, 2, 1)
+        progress.encoderLoad = 0.25
+        progress.startOffset = 3.5
+        return progress
+    }
+
+    private static func overTheWire(_ json: JSONValue) throws -> JSONValue { try JSONValue(parsing: json.description) }
+
+    @Test("a request is read as it was written", arguments: [small, large])
+    func request(_ request: MovieRequest) throws {
+        #expect(try MovieRequest(json: Self.overTheWire(request.json)) == request)
+    }
+
+    @Test("what a request doesn't say is as usual, what it doesn't know is left out")
+    func usual() throws {
+        var members = try #require(Self.small.json.object)
+        for name in ["video", "audio", "fragmentInterval", "limits", "part"] { members[name] = nil }
+        members["later"] = 1
+        #expect(try MovieRequest(json: .object(members)) == Self.small)
+        #expect(Self.small.video.codec == .automatic)
+        #expect(Self.small.fragmentInterval == 10_000)
+    }
+
+    @Test(
+        "what is wrong with a request is told",
+        arguments: [
+            ("path", "a.mp4" as JSONValue), ("path", .null), ("camera", .null), ("camera", ["device": "A B"]),
+            ("fileType", "avi"), ("fragmentInterval", 0), ("frameRate", 0), ("orientation", 45), ("owner", [:]),
+            ("limits", ["maxDuration": 0]), ("video", ["codec": "vp9"]), ("video", ["width": 0]),
+            ("audio", ["channels": 9]), ("part", 0),
+        ])
+    func refused(_ name: String, _ value: JSONValue) throws {
+        var members = try #require(Self.small.json.object)
+        members[name] = value
+        let json = JSONValue.object(members)
+        let error = try #require(throws: BusError.self) { try MovieRequest(json: json) }
+        #expect(error.data["path"]?.string?.hasPrefix(name) == true)
+    }
+
+    @Test(
+        "an order is read as it was written",
+        arguments: [
+            RecorderOrder(number: 1, action: .pause), RecorderOrder(number: 2, action: .resume, link: 7),
+            RecorderOrder(number: 3, action: .stop(.ownerGone)), RecorderOrder(number: .init(Int64.max), action: .cancel),
+        ])
+    func order(_ order: RecorderOrder) throws {
+        #expect(RecorderOrder(json: try Self.overTheWire(order.json)) == order)
+    }
+
+    @Test("what is no order is none", arguments: [["do": "stop"], ["order": 1], ["order": 1, "do": "x"], .null])
+    func noOrder(_ json: JSONValue) { #expect(RecorderOrder(json: json) == nil) }
+
+    @Test("a stop for a reason that isn't known stops")
+    func unknownReason() {
+        #expect(
+            RecorderOrder(json: ["order": 1, "do": "stop", "reason": "boredom"])?.action == .stop(.stopped))
+    }
+
+    @Test("a report is read as it was written")
+    func reports() throws {
+        let failed = MovieResult(
+            .diskFull, error: BusError(.diskFull, "The disk is full.", ["free": 0]), path: "/v/a.mp4", duration: 1,
+            size: 2, frames: 3, dropped: 4, isKept: true)
+        let reports: [RecorderReport] = [
+            .hello(movie: "m2", pid: 5, link: 3, request: Self.large, progress: Self.progress),
+            .state(MovieProgress(.starting)), .state(Self.progress), .event(.didStartRecording),
+            .event(.didPauseRecording), .event(.didResumeRecording), .event(.didDropFrames(9)),
+            .event(.didFinishRecording(failed)),
+            .event(.didFinishRecording(MovieResult(.stopped, path: "/v/a.mp4", isKept: true))),
+            .reply(order: 4, .success([:])), .reply(order: 5, .failure(BusError(.notRecording, "It has ended."))),
+            .alive,
+        ]
+        for report in reports { #expect(RecorderReport(json: try Self.overTheWire(report.json)) == report) }
+    }
+
+    @Test("what was asked for is a success, and nothing else")
+    func success() {
+        let good: Set<MovieEndReason> = [
+            .stopped, .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached, .ownerGone,
+            .shuttingDown,
+        ]
+        for reason in MovieEndReason.allCases {
+            #expect(MovieResult(reason, path: "/v", isKept: true).isSuccess == good.contains(reason))
+        }
+        #expect(!MovieResult(.stopped, error: BusError(.internalError, ""), path: "/v", isKept: true).isSuccess)
+    }
+}
