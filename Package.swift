@@ -33,6 +33,7 @@ let package = Package(
         .executable(name: "camerabus", targets: ["camerabus"]),
         .executable(name: "camerabusd", targets: ["camerabusd"]),
         .executable(name: "camerabus-matcher", targets: ["camerabus-matcher"]),
+        .executable(name: "camerabus-recorder", targets: ["camerabus-recorder"]),
         .executable(name: "camerabus-worker", targets: ["camerabus-worker"]),
         .library(name: "BusClient", targets: ["BusClient"]),
     ],
@@ -76,7 +77,7 @@ let package = Package(
 
         // Media
         swift("CaptureSources", ["ALSA", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
-        swift("FrameRing", ["LinuxIO"]),
+        swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
         swift("MovieFile", ["CaptureCore", "FFmpeg", "LinuxIO"]),
 
@@ -91,6 +92,12 @@ let package = Package(
                 .product(name: "TOMLKit", package: "TOMLKit"),
             ]),
         swift(
+            "Recorder",
+            [
+                "BusProtocol", "BusServer", "CaptureCore", "FFmpeg", "FrameRing", "Imaging", "JSON", "LinuxIO",
+                "MovieFile", "ZeroMQ", logging,
+            ]),
+        swift(
             "Worker",
             [
                 "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO",
@@ -100,6 +107,8 @@ let package = Package(
         // Executables: parse, build, run.
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
         program("camerabus-matcher", ["LinuxIO", "Worker", arguments, logging]),
+        program(
+            "camerabus-recorder", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),
         program(
             "camerabus-worker",
             ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),
@@ -143,6 +152,12 @@ let package = Package(
         tests(
             "ProcessTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
+        tests(
+            "RecorderTests",
+            [
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FFmpeg", "FrameRing", "JSON",
+                "LinuxIO", "MovieFile", "Recorder", "Worker", "ZeroMQ", logging,
+            ]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),
         tests(
             "WorkerTests",

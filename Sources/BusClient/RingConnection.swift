@@ -1,25 +1,12 @@
 public import BusProtocol
 public import FrameRing
-import JSON
-import LinuxIO
 
 /// A device's frames from shared memory, without a copy and without a message: one rendition, from ring to ring.
 ///
 /// It counts as a subscription as long as it lives. Its calls block: it is for a thread of your own, one at a time, and never for
 /// a task. The pixels of a frame are the device's again after some frames more: see ``use(_:_:)``.
 public final class RingConnection {
-    private let socket: PacketSocket
-    private let device: String
-    private var reader: RingReader?
-    private var wantsRing = true
-    private var past = RingReader.Counters()
-    private var continuity = FrameContinuity()
-    /// Its frames build on one another: each is needed.
-    private var isChained = false
-
-    private static let maximumMessageBytes = 65536
-    /// Nanoseconds without a frame after which the connection is looked at.
-    private static let patience: Int64 = 1_000_000_000
+    private let subscription: RingSubscription
 
     /// - Parameters:
     ///   - directory: where the bus has its sockets (``Client/directory``).
@@ -31,21 +18,19 @@ public final class RingConnection {
         guard DeviceID.isValid(device) else {
             throw .refused(.invalidParams("device", "'\(device)' is no device id"))
         }
-        self.device = device
-        let request: JSONValue = ["rendition": .string(rendition)]
-        do throws(SystemError) {
-            socket = try PacketSocket(connectingTo: directory.ringSocket(device))
-            _ = try socket.send(request.serialized)
+        do throws(RingSubscriptionError) {
+            subscription = try RingSubscription(
+                directory.ringSocket(device), device: device, rendition: rendition)
         } catch {
-            throw .system(error.description)
+            throw ClientError(error)
         }
     }
 
     /// The ring that frames come from now: what it says of itself and of all its frames. nil before the first.
-    public var ring: RingDescription? { reader?.plan.description }
+    public var ring: RingDescription? { subscription.ring }
 
     /// What became of the frames so far.
-    public var counters: RingReader.Counters { past.adding(reader?.counters ?? RingReader.Counters()) }
+    public var counters: RingReader.Counters { subscription.counters }
 
     /// Waits for a frame that is newer than the last one. Of a format whose frames build on one another they come one after the
     /// other, whatever the order, and after a loss go on with a key frame.
@@ -57,30 +42,10 @@ public final class RingConnection {
     public func next(
         _ order: RingReader.Order = .newest, timeout: Duration = .seconds(10)
     ) throws(ClientError) -> RingFrame? {
-        let deadline = monotonic(after: timeout)
-        while true {
-            if wantsRing {
-                guard socket.waitUntilReadable(until: deadline) else { return nil }
-                try receive()
-                continue
-            }
-            guard let reader else { return nil }
-            switch reader.wait(isChained ? .next : order, until: min(deadline, MonotonicClock.now() + Self.patience)) {
-            case .frame(let frame):
-                let record = frame.record
-                isChained = record.isKeyframe != nil
-                let lost = continuity.receive(
-                    stream: reader.plan.description.stream, sequence: record.sequence, isKeyframe: record.isKeyframe)
-                if lost != nil { return frame }
-            case .closed: wantsRing = true
-            case .timedOut:
-                // A worker that was killed has closed no ring: its end shows at the connection only.
-                if socket.waitUntilReadable(until: 0) {
-                    try receive()
-                } else if MonotonicClock.now() >= deadline {
-                    return nil
-                }
-            }
+        do throws(RingSubscriptionError) {
+            return try subscription.next(order, until: monotonic(after: timeout))
+        } catch {
+            throw ClientError(error)
         }
     }
 
@@ -88,9 +53,7 @@ public final class RingConnection {
     ///
     /// - Returns: nil when the frame was overwritten meanwhile, or is of a former ring; throw away what was made of it.
     public func use<Result>(_ frame: RingFrame, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
-        let result = try reader?.use(frame, body)
-        if result == nil { continuity.interrupt() }
-        return result
+        try subscription.use(frame, body)
     }
 
     /// What a message of the same frame would say. Costs some allocations.
@@ -111,34 +74,21 @@ public final class RingConnection {
         return header
     }
 
-    private func receive() throws(ClientError) {
-        let packet: Packet?
-        do throws(SystemError) {
-            packet = try socket.receive(maximumBytes: Self.maximumMessageBytes)
-        } catch {
-            throw .system(error.description)
-        }
-        guard let packet else { return }
-        if packet.isEnd { throw .system("The worker of \(device) has gone, or has ended the connection.") }
-        if let descriptor = packet.descriptor {
-            let new: RingReader
-            do throws(RingError) { new = try RingReader(descriptor) } catch { throw .unreadable(error.description) }
-            past = counters
-            reader = new
-            wantsRing = false
-            return
-        }
-        guard let json = packet.bytes.withUnsafeBytes({ try? JSONValue(parsing: $0) }), let error = json["error"] else {
-            throw .unreadable("The worker of \(device) sent neither a ring nor an error.")
-        }
-        throw .refused(BusError(header: error))
-    }
-
     // V4L2's spelling of a code, without blanks at the end.
     private static func name(_ format: UInt32) -> String {
         let bytes = (0..<4).map { UInt8(truncatingIfNeeded: (format & 0x7FFF_FFFF) >> (8 * UInt32($0))) }
         var text = String(decoding: bytes, as: UTF8.self) + (format >> 31 == 1 ? "-BE" : "")
         while text.hasSuffix(" ") { text.removeLast() }
         return text
+    }
+}
+
+extension ClientError {
+    fileprivate init(_ error: RingSubscriptionError) {
+        switch error {
+        case .refused(let error): self = .refused(error)
+        case .unreadable(let text): self = .unreadable(text)
+        case .gone(let text): self = .system(text)
+        }
     }
 }

@@ -5,6 +5,7 @@
 public enum FrameHeaderScan {
     private static let monotonicMember: StaticString = "\"monotonic\":"
     private static let sequenceMember: StaticString = "\"sequence\":"
+    private static let firstFrameMember: StaticString = "\"firstFrame\":"
     private static let streamMember: StaticString = "\"stream\":\""
 
     /// `timestamp.monotonic`; nil where there is none.
@@ -12,6 +13,9 @@ public enum FrameHeaderScan {
 
     /// `sequence`; nil where there is none.
     public static func sequence(_ header: UnsafeRawBufferPointer) -> Int64? { number(sequenceMember, in: header) }
+
+    /// Of sound: `firstFrame`; nil where there is none.
+    public static func firstFrame(_ header: UnsafeRawBufferPointer) -> Int64? { number(firstFrameMember, in: header) }
 
     private static func number(_ member: StaticString, in header: UnsafeRawBufferPointer) -> Int64? {
         guard let start = end(of: member, in: header) else { return nil }

@@ -9,6 +9,7 @@
 #include <linux/sockios.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -202,4 +204,11 @@ int clinux_epoll_wait(int epoll, uint64_t *numbers, uint32_t *bits, int count, i
             | (found & (EPOLLERR | EPOLLHUP) ? clinux_epoll_broken : 0u);
     }
     return ready;
+}
+
+int clinux_set_thread_nice(int nice) { return setpriority(PRIO_PROCESS, (id_t)gettid(), nice); }
+
+int clinux_semaphore_wait_until(void *semaphore, int64_t at) {
+    struct timespec time = {.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000};
+    return sem_clockwait(semaphore, CLOCK_MONOTONIC, &time);
 }

@@ -11,11 +11,14 @@ public struct MovieRequest: Hashable, Sendable {
         public var uniqueID: String
         /// For people, in the capture library.
         public var name: String
+        /// Of a camera: frames a second that it is set to, as far as that is known.
+        public var frameRate: Double?
 
-        public init(id: String, uniqueID: String, name: String) {
+        public init(id: String, uniqueID: String, name: String, frameRate: Double? = nil) {
             self.id = id
             self.uniqueID = uniqueID
             self.name = name
+            self.frameRate = frameRate
         }
     }
 
@@ -230,7 +233,12 @@ extension MovieRequest {
 }
 
 extension MovieRequest.Device {
-    public var json: JSONValue { ["device": .string(id), "uniqueID": .string(uniqueID), "name": .string(name)] }
+    public var json: JSONValue {
+        .members([
+            "device": .string(id), "uniqueID": .string(uniqueID), "name": .string(name),
+            "frameRate": frameRate.map(JSONValue.number),
+        ])
+    }
 
     init(json: JSONValue, path: String) throws(BusError) {
         var reader = try MemberReader(json, path: path)
@@ -238,6 +246,7 @@ extension MovieRequest.Device {
         guard DeviceID.isValid(id) else { throw .invalidParams(reader.path(of: "device"), "is no device id") }
         uniqueID = try reader.string("uniqueID")
         name = reader.known("name")?.string ?? id
+        frameRate = reader.known("frameRate")?.double
     }
 }
 

@@ -132,16 +132,29 @@ public final class RingReader {
     ///
     /// - Returns: nil when the frame was overwritten meanwhile; it counts as late.
     public func use<Result>(_ frame: RingFrame, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
+        try look(at: frame) { bytes, isIntact in
+            let result = try body(bytes)
+            return isIntact() ? result : nil
+        } ?? nil
+    }
+
+    /// Shows a frame's pixels to the body, which asks for itself whether what it has read so far is good: before it keeps that.
+    ///
+    /// - Returns: nil for a frame that is none of this ring's.
+    public func look<Result>(
+        at frame: RingFrame, _ body: (_ bytes: UnsafeRawBufferPointer, _ isIntact: () -> Bool) throws -> Result
+    ) rethrows -> Result? {
         guard (0..<plan.description.slots).contains(frame.slot), frame.record.bytes <= plan.description.slotBytes,
             frame.record.bytes >= 0
         else { return nil }
         let bytes = UnsafeRawBufferPointer(start: base + plan.pixels(frame.slot), count: frame.record.bytes)
-        let result = try withExtendedLifetime(view) { try body(bytes) }
-        guard isUnchanged(base + plan.record(frame.slot), frame.stamp) else {
-            counters.late &+= 1
-            return nil
+        return try withExtendedLifetime(view) {
+            try body(bytes) {
+                if isUnchanged(base + plan.record(frame.slot), frame.stamp) { return true }
+                counters.late &+= 1
+                return false
+            }
         }
-        return result
     }
 
     private func isUnchanged(_ record: UnsafeRawPointer, _ stamp: UInt64) -> Bool {

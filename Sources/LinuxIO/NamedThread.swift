@@ -36,6 +36,11 @@ public final class NamedThread: @unchecked Sendable {
         }
     }
 
+    /// Lets others go before the calling thread, and before those that it starts from now on (`nice(2)`).
+    ///
+    /// - Parameter nice: from 1 to 19. Where that isn't allowed, it stays as it is.
+    public static func yield(nice: Int32) { _ = clinux_set_thread_nice(nice) }
+
     // What nobody waits for gives its memory back by itself.
     deinit { if !isJoined { pthread_detach(identifier) } }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// Lets threads of our own wait for work without a poll loop (`sem_init(3)`).
@@ -20,4 +21,14 @@ public final class Semaphore: @unchecked Sendable {
 
     /// Waits for a ``signal()`` of its own.
     public func wait() { while sem_wait(semaphore) == -1 && errno == EINTR {} }
+
+    /// The same until a time.
+    ///
+    /// - Parameter deadline: CLOCK_MONOTONIC, nanoseconds.
+    /// - Returns: false when the time has come.
+    @discardableResult
+    public func wait(until deadline: Int64) -> Bool {
+        while clinux_semaphore_wait_until(semaphore, max(0, deadline)) == -1 { if errno != EINTR { return false } }
+        return true
+    }
 }

@@ -46,6 +46,18 @@ public final class FrameLog {
         lines += 1
     }
 
+    /// Adds a line that says something of all frames.
+    ///
+    /// - Throws: `EFBIG` for one longer than the memory for lines.
+    public func append(line: String) throws(SystemError) {
+        let bytes = Array(line.utf8) + [UInt8(ascii: "\n")]
+        guard bytes.count <= room.count else { throw SystemError(code: EFBIG, operation: "write", subject: path) }
+        if room.count - used < bytes.count { try flush() }
+        guard let base = room.baseAddress else { return }
+        bytes.withUnsafeBytes { (base + used).copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(base), byteCount: $0.count) }
+        used += bytes.count
+    }
+
     /// Waits until all lines are on the disk.
     public func sync() throws(SystemError) {
         try flush()

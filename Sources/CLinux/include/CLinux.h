@@ -36,6 +36,12 @@ int clinux_peer_credentials(int fd, uint32_t *uid, uint32_t *gid, int32_t *pid);
 
 int clinux_set_thread_name(const char *name);
 
+// Sets the nice value of the calling thread, and of those that it starts later (setpriority on Linux).
+int clinux_set_thread_nice(int nice);
+
+// sem_clockwait(sem_t *): absolute time in nanoseconds of CLOCK_MONOTONIC.
+int clinux_semaphore_wait_until(void *semaphore, int64_t at);
+
 int clinux_flock_exclusive_now(int fd);
 
 char **clinux_environment(void);

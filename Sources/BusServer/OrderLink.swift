@@ -1,0 +1,200 @@
+public import BusProtocol
+public import CaptureCore
+public import JSON
+import LinuxIO
+public import Logging
+public import ZeroMQ
+
+/// What the coordinator orders over an ``OrderLink``.
+public protocol LinkOrder {
+    /// nil when it is no order that this version knows.
+    init?(json: JSONValue)
+}
+
+/// What is told over an ``OrderLink``.
+public protocol LinkReport {
+    var json: JSONValue { get }
+    /// It waits for room where there is none; of others the next one tells the same and more.
+    var isToldOnce: Bool { get }
+    static func reply(order: UInt64, _ result: Result<JSONValue, BusError>) -> Self
+}
+
+extension WorkerOrder: LinkOrder {}
+
+extension WorkerReport: LinkReport {
+    public var isToldOnce: Bool {
+        switch self {
+        case .reply, .description, .event, .refused: true
+        case .hello, .status, .alive: false
+        }
+    }
+}
+
+extension RecorderOrder: LinkOrder {}
+
+extension RecorderReport: LinkReport {
+    public var isToldOnce: Bool {
+        switch self {
+        case .reply, .event: true
+        case .hello, .state, .alive: false
+        }
+    }
+}
+
+/// The connection of a process to the coordinator: reports go out, orders come in. It outlives the coordinator, for a while.
+public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
+    private let loop: Loop
+    private let socket: Socket
+    private let monitor: Socket
+    private let logger: Logger
+    private let hello: (_ link: UInt64, _ inDoubt: [String]) -> Report
+    /// The number of the present connection, or of the last one.
+    private var link: UInt64 = 0
+    /// What the coordinator must not miss and there was no room for, the oldest first.
+    private var backlog: [Report] = []
+    /// Reports that had to wait for room, and those that were given up.
+    public private(set) var delayed = 0
+    public private(set) var lost = 0
+    /// Orders of a coordinator that is gone.
+    public private(set) var stale = 0
+    private var graceTimer: Loop.Token?
+    public private(set) var isConnected = false
+
+    /// A coordinator is there, a new one perhaps; hello has been said.
+    public var onConnected: (() -> Void)?
+    /// The coordinator has gone.
+    public var onDisconnected: (() -> Void)?
+    /// No coordinator has come for so long that nobody will.
+    public var onAbandoned: (() -> Void)?
+    public var onOrder: ((Order) -> Void)?
+    /// Tells which transactions a new coordinator has to decide.
+    public var inDoubt: (() -> [String])?
+
+    private let grace: Int64
+    private static var maximumReports: Int { 1000 }
+    private static var maximumBacklog: Int { 1000 }
+    private static var ordersPerTurn: Int { 32 }
+
+    /// - Parameters:
+    ///   - hello: what to say first on the connection of that number, with what is in doubt.
+    ///   - graceMilliseconds: how long the process goes on without a coordinator.
+    public init(
+        _ context: Context, _ loop: Loop, path: String,
+        hello: @escaping (_ link: UInt64, _ inDoubt: [String]) -> Report,
+        graceMilliseconds: Int64, logger: Logger
+    ) throws(ZeroMQError) {
+        grace = graceMilliseconds
+        self.loop = loop
+        self.logger = logger
+        self.hello = hello
+        socket = try Socket(context, .dealer)
+        // Without a connection there is no queue: nothing old may stand before the hello to a new coordinator.
+        try socket.set(.immediate, 1)
+        try socket.set(.sendHighWaterMark, Self.maximumReports)
+        try socket.set(.receiveHighWaterMark, Self.maximumReports)
+        try socket.setMaximumMessageBytes(BusLimits.maxMessageBytes)
+        try socket.set(.reconnectInterval, 100)
+        // The last words of a process that fails are waited for, but not for long.
+        try socket.set(.linger, 200)
+        let endpoint = "inproc://monitor/coordinator"
+        try socket.startMonitor(at: endpoint, events: [.handshakeSucceeded, .disconnected])
+        monitor = try Socket(context, .pair)
+        try monitor.connect(endpoint)
+        loop.watch(.socket(monitor)) { [weak self] in self?.readMonitor() }
+        loop.watch(.socket(socket)) { [weak self] in self?.readOrders() }
+        try socket.connect(RuntimeDirectory.endpoint(path))
+        startGrace()
+    }
+
+    /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room where there is none.
+    ///
+    /// - Returns: false when there is no coordinator, or it doesn't read.
+    @discardableResult
+    public func send(_ report: Report) -> Bool {
+        guard isConnected else { return false }
+        sendBacklog()
+        if backlog.isEmpty, sendNow(report) { return true }
+        guard report.isToldOnce, backlog.count < Self.maximumBacklog else {
+            lost += 1
+            return false
+        }
+        delayed += 1
+        backlog.append(report)
+        return true
+    }
+
+    /// Sends what waits, as far as there is room. To be called every so often.
+    public func sendBacklog() {
+        var sent = 0
+        while sent < backlog.count, sendNow(backlog[sent]) { sent += 1 }
+        if sent > 0 { backlog.removeFirst(sent) }
+    }
+
+    private func sendNow(_ report: Report) -> Bool {
+        do {
+            return try socket.send(report.json.serialized)
+        } catch {
+            logger.error("a report can't be sent", metadata: ["error": "\(error)"])
+            return false
+        }
+    }
+
+    private func readMonitor() {
+        while let frames = try? monitor.receive() {
+            guard let event = MonitorEvent(frames) else { continue }
+            switch event.kind {
+            case .handshakeSucceeded: connected()
+            case .disconnected: disconnected()
+            default: break
+            }
+        }
+    }
+
+    private func connected() {
+        loop.cancel(graceTimer)
+        graceTimer = nil
+        isConnected = true
+        // The connection exists for libzmq's own thread; the socket learns of it when it looks.
+        _ = socket.readiness()
+        link += 1
+        send(hello(link, inDoubt?() ?? []))
+        onConnected?()
+    }
+
+    private func disconnected() {
+        guard isConnected else { return }
+        isConnected = false
+        // It was for a coordinator that is gone.
+        backlog = []
+        logger.warning("the coordinator is gone")
+        startGrace()
+        onDisconnected?()
+    }
+
+    private func startGrace() {
+        loop.cancel(graceTimer)
+        graceTimer = loop.schedule(afterMilliseconds: grace) { [weak self] in self?.onAbandoned?() }
+    }
+
+    private func readOrders() {
+        for _ in 0..<Self.ordersPerTurn {
+            guard let frames = try? socket.receive(maximumFrames: 1) else { return }
+            guard frames.count == 1, let json = try? JSONValue(parsing: frames[0].bytes) else {
+                logger.error("a message from the coordinator is no order and is ignored")
+                continue
+            }
+            // libzmq may hand over what came before the connection broke, when the next one stands already.
+            if let meant = json["link"]?.integer, meant != Int64(clamping: link) {
+                stale += 1
+                continue
+            }
+            if let order = Order(json: json) {
+                onOrder?(order)
+            } else if let number = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) {
+                // An order of a newer coordinator: it gets an answer all the same.
+                let word = json["do"]?.string ?? ""
+                send(.reply(order: number, .failure(.invalidParams("do", "this process knows no order '\(word)'"))))
+            }
+        }
+    }
+}

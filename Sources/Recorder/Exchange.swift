@@ -1,0 +1,143 @@
+import BusProtocol
+import CaptureCore
+import JSON
+import LinuxIO
+import MovieFile
+import Synchronization
+
+/// What the threads of a recorder tell one another.
+final class Exchange: Sendable {
+    /// What is ordered of the thread that writes.
+    enum Command: Hashable, Sendable {
+        /// Monotonic nanoseconds.
+        case pause(Instant)
+        case resume(Instant)
+    }
+
+    /// Why the movie is to end, or has ended.
+    struct End: Hashable, Sendable {
+        var reason: MovieEndReason
+        var error: BusError?
+        /// Nothing of it is to be kept.
+        var isCancelled = false
+    }
+
+    /// How far the movie is, as the thread that writes tells it.
+    struct Figures: Sendable {
+        var statistics = MovieStatistics()
+        /// Nanoseconds that writing has taken so far.
+        var busy: Int64 = 0
+        /// Nanoseconds; nil: nothing is in it.
+        var startOffset: Int64?
+        var hasStarted = false
+    }
+
+    /// What goes to the coordinator.
+    struct News: Sendable {
+        var events: [MovieEvent] = []
+        var result: MovieResult?
+    }
+
+    private struct State {
+        var picture: PicturePlan?
+        var sound: SoundPlan?
+        var video: JSONValue = .null
+        var audio: JSONValue = .null
+        var commands: [Command] = []
+        var end: End?
+        var figures = Figures()
+        var news = News()
+    }
+
+    private let state = Mutex(State())
+    private let ended = Atomic<Bool>(false)
+    private let overflow = Atomic<UInt64>(0)
+    /// Wakes the thread that writes.
+    let work: Semaphore
+    /// Wakes a thread that waits to ask a device again.
+    let recall = Semaphore()
+    /// Readable when there is ``takeNews()``.
+    let news: EventDescriptor
+    /// Readable from the end on.
+    let stop: EventDescriptor
+
+    init(work: Semaphore) throws(SystemError) {
+        self.work = work
+        news = try EventDescriptor()
+        stop = try EventDescriptor()
+    }
+
+    // MARK: From those who take in
+
+    func set(_ plan: PicturePlan) { state.withLock { $0.picture = plan } }
+    func set(_ plan: SoundPlan) { state.withLock { $0.sound = plan } }
+
+    /// A frame found no room.
+    func countOverflow() { overflow.add(1, ordering: .relaxed) }
+
+    // MARK: From anybody
+
+    /// The movie is to end; what it ended for first counts.
+    ///
+    /// - Returns: false if it was ending already.
+    @discardableResult
+    func end(_ reason: MovieEndReason, _ error: BusError? = nil, isCancelled: Bool = false) -> Bool {
+        let isFirst = state.withLock { state in
+            guard state.end == nil else { return false }
+            state.end = End(reason: reason, error: error, isCancelled: isCancelled)
+            return true
+        }
+        guard isFirst else { return false }
+        ended.store(true, ordering: .releasing)
+        stop.signal()
+        recall.signal()
+        work.signal()
+        news.signal()
+        return true
+    }
+
+    var isEnding: Bool { ended.load(ordering: .acquiring) }
+
+    // MARK: For the thread that writes
+
+    var picture: PicturePlan? { state.withLock { $0.picture } }
+    var sound: SoundPlan? { state.withLock { $0.sound } }
+    var end: End? { state.withLock { $0.end } }
+
+    func takeCommand() -> Command? {
+        state.withLock { $0.commands.isEmpty ? nil : $0.commands.removeFirst() }
+    }
+
+    func tell(_ figures: Figures) { state.withLock { $0.figures = figures } }
+
+    func tell(video: JSONValue, audio: JSONValue) { state.withLock { ($0.video, $0.audio) = (video, audio) } }
+
+    func tell(_ event: MovieEvent) {
+        state.withLock { $0.news.events.append(event) }
+        news.signal()
+    }
+
+    func tell(_ result: MovieResult) {
+        state.withLock { $0.news.result = result }
+        news.signal()
+    }
+
+    // MARK: For the loop
+
+    func order(_ command: Command) {
+        state.withLock { $0.commands.append(command) }
+        work.signal()
+    }
+
+    func takeNews() -> News {
+        state.withLock { state in
+            defer { state.news.events = [] }
+            return state.news
+        }
+    }
+
+    var figures: Figures { state.withLock { $0.figures } }
+    var stored: (video: JSONValue, audio: JSONValue) { state.withLock { ($0.video, $0.audio) } }
+    /// Frames that found no room so far.
+    var overflows: UInt64 { overflow.load(ordering: .relaxed) }
+}

@@ -1,0 +1,279 @@
+import BusProtocol
+import CaptureCore
+import Imaging
+import JSON
+import LinuxIO
+import Logging
+import MovieFile
+
+/// Writes the movie: everything that waits for the disk or the encoder happens on the thread that calls ``run()``.
+final class MovieThread: @unchecked Sendable {
+    // Made by one thread, used by the one that calls `run()`.
+
+    private let request: MovieRequest
+    private let exchange: Exchange
+    private let pictures: SampleQueue?
+    private let sounds: SampleQueue?
+    private let logger: Logger
+    private var writer: MovieWriter?
+    private var log: FrameLog?
+    private var figures = Exchange.Figures()
+    /// Monotonic nanoseconds since when something is in the movie that is not on the disk.
+    private var unsynced: Int64?
+    private var syncedFragments: UInt64 = 0
+    /// Monotonic nanoseconds.
+    private var pausedFrom: Int64?
+    /// Frames in a row that could not be added.
+    private var failures = 0
+
+    /// What the side-car is called behind the movie's own name.
+    static let sideCarEnding = ".frames.jsonl"
+    private static let mostFailures = 100
+    /// What comes at the interval's end ends the fragment; this much later nothing has come.
+    private static let syncSlack: Int64 = 200_000_000
+    /// Sound that is kept for a picture to begin with, nanoseconds.
+    private static let soundKept: Int64 = 2_000_000_000
+    /// Lets the cameras' processes and everybody's programs go first: what comes late here has its place to wait.
+    private static let nice: Int32 = 5
+
+    init(
+        _ request: MovieRequest, _ exchange: Exchange, pictures: SampleQueue?, sounds: SampleQueue?, logger: Logger
+    ) {
+        self.request = request
+        self.exchange = exchange
+        self.pictures = pictures
+        self.sounds = sounds
+        self.logger = logger
+    }
+
+    /// Returns when the movie is whole, and has told what became of it.
+    func run() {
+        // The encoder's threads are started by this one.
+        NamedThread.yield(nice: Self.nice)
+        while !exchange.isEnding {
+            while let command = exchange.takeCommand() { obey(command) }
+            if step() { continue }
+            guard let due = unsynced.map({ $0 + request.fragmentInterval * 1_000_000 + Self.syncSlack }) else {
+                exchange.work.wait()
+                continue
+            }
+            if !exchange.work.wait(until: due) { endFragment() }
+        }
+        let result = finish()
+        exchange.tell(figures)
+        exchange.tell(result)
+    }
+
+    // MARK: What comes next
+
+    private enum Next {
+        case picture, sound
+        /// It is none of the movie's.
+        case leaveOutPicture, leaveOutSound
+    }
+
+    // True: something was done, and there may be more.
+    private func step() -> Bool {
+        guard let next = next() else { return false }
+        let began = MonotonicClock.now()
+        switch next {
+        case .picture: pictures?.pop { sample, bytes in take(sample, picture: bytes) }
+        case .sound: sounds?.pop { sample, bytes in take(sample, sound: bytes) }
+        case .leaveOutPicture: pictures?.pop { _, _ in }
+        case .leaveOutSound: sounds?.pop { _, _ in }
+        }
+        if writer != nil { figures.busy += MonotonicClock.now() - began }
+        if let writer { figures.statistics = writer.statistics }
+        exchange.tell(figures)
+        return true
+    }
+
+    private func next() -> Next? {
+        let (picture, sound) = (pictures?.first, sounds?.first)
+        guard writer == nil else {
+            // By time, so that the two lie beside each other in the file.
+            switch (picture, sound) {
+            case (let picture?, let sound?): return picture.time <= sound.time ? .picture : .sound
+            case (_?, nil): return .picture
+            case (nil, _?): return .sound
+            case (nil, nil): return nil
+            }
+        }
+        let notBefore = request.notBefore ?? .min
+        if let picture {
+            // The movie begins with the first picture that has its sound.
+            let isEarly = picture.time < notBefore || sounds != nil && (sound.map { picture.time < $0.time } ?? true)
+            return isEarly || !picture.isKeyFrame ? .leaveOutPicture : .picture
+        }
+        guard let sound else { return nil }
+        if pictures == nil { return sound.time + sound.duration > notBefore ? .sound : .leaveOutSound }
+        return sound.time < MonotonicClock.now() - Self.soundKept ? .leaveOutSound : nil
+    }
+
+    private func obey(_ command: Exchange.Command) {
+        switch command {
+        case .pause(let time):
+            guard pausedFrom == nil else { return }
+            pausedFrom = time
+            // What is there already is not left to a power cut.
+            endFragment()
+            exchange.tell(.didPauseRecording)
+        case .resume:
+            guard pausedFrom != nil else { return }
+            pausedFrom = nil
+            exchange.tell(.didResumeRecording)
+        }
+    }
+
+    // MARK: Writing
+
+    private func take(_ sample: Sample, picture bytes: UnsafeRawBufferPointer) {
+        guard let writer = writer ?? open(at: sample.time, bytes) else { return }
+        if sample.dropped > 0, figures.hasStarted { writer.noteDropped(sample.dropped) }
+        add(writer) { () throws(MovieError) in
+            guard try writer.append(bytes, at: sample.time, isKeyFrame: sample.isKeyFrame) else { return }
+            try note(sample)
+        }
+    }
+
+    private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {
+        guard let writer = writer ?? open(at: max(sample.time, request.notBefore ?? .min), nil) else { return }
+        add(writer) { () throws(MovieError) in
+            guard try writer.append(sound: bytes, at: sample.time) else { return }
+            if pictures == nil { started(at: sample.time) }
+        }
+    }
+
+    private func add(_ writer: MovieWriter, _ body: () throws(MovieError) -> Void) {
+        do throws(MovieError) {
+            try body()
+            failures = 0
+        } catch {
+            failures += 1
+            if failures == 1 { logger.error("a frame can't be added", metadata: ["error": "\(error)"]) }
+            if failures >= Self.mostFailures { exchange.end(.writeFailed, Self.failure(error, request)) }
+        }
+        if let end = writer.end { exchange.end(end.reason, end.failure(request)) }
+        if writer.statistics.fragments != syncedFragments {
+            syncedFragments = writer.statistics.fragments
+            unsynced = MonotonicClock.now()
+            syncLog()
+        } else if unsynced == nil {
+            unsynced = MonotonicClock.now()
+        }
+    }
+
+    private func note(_ sample: Sample) throws(MovieError) {
+        started(at: sample.time)
+        guard let log else { return }
+        do throws(SystemError) {
+            try log.append(timestamp: sample.time, sequence: sample.sequence, dropped: sample.dropped)
+        } catch {
+            giveUpLog(error)
+        }
+    }
+
+    private func started(at time: Int64) {
+        guard !figures.hasStarted else { return }
+        figures.hasStarted = true
+        figures.startOffset = request.notBefore.map { time - $0 }
+        exchange.tell(.didStartRecording)
+    }
+
+    private func endFragment() {
+        unsynced = nil
+        guard let writer else { return }
+        add(writer) { () throws(MovieError) in try writer.endFragment() }
+        unsynced = nil
+        figures.statistics = writer.statistics
+        exchange.tell(figures)
+    }
+
+    // The movie goes on without its side-car.
+    private func giveUpLog(_ error: SystemError) {
+        logger.error("the side-car can't be written", metadata: ["error": "\(error)"])
+        log = nil
+    }
+
+    private func syncLog() {
+        do throws(SystemError) { try log?.sync() } catch { giveUpLog(error) }
+    }
+
+    // MARK: The file
+
+    private func open(at time: Int64, _ picture: UnsafeRawBufferPointer?) -> MovieWriter? {
+        let frameRate = min(max(request.camera?.frameRate ?? 30, 1), 1000)
+        let plan = pictures == nil ? nil : exchange.picture
+        let soundPlan = sounds == nil ? nil : exchange.sound
+        var sets: [UInt8] = []
+        if plan?.kind == .h264, let picture {
+            let beginning = H264Stream.beginning(of: picture)
+            // Without them nothing can be read; the next key frame may bring them.
+            guard beginning.hasSequenceParameters else { return nil }
+            for range in beginning.parameterSets { sets.append(contentsOf: picture[range]) }
+        }
+        var configuration = MovieConfiguration(
+            request.fileType.file,
+            video: plan.map { $0.video(request, parameterSets: sets, frameRate: frameRate) },
+            audio: soundPlan.map { $0.movieAudio(request) }, frameRate: frameRate)
+        configuration.movieFragmentInterval = request.fragmentInterval * 1_000_000
+        configuration.limits = MovieLimits(
+            maxRecordedDuration: request.limits.maxDuration.map { $0 * 1_000_000 },
+            maxRecordedFileSize: request.limits.maxFileSize,
+            minFreeDiskSpaceLimit: request.limits.minFreeDiskSpace)
+        do throws(MovieError) {
+            let writer = try MovieWriter(request.path, configuration)
+            writer.startSession(atSourceTime: time)
+            self.writer = writer
+            exchange.tell(
+                video: configuration.video?.wireForm(frameRate: frameRate) ?? .null,
+                audio: configuration.audio?.wireForm ?? .null)
+            openLog(time)
+            return writer
+        } catch {
+            let failure = Self.failure(error, request)
+            exchange.end(failure.reason == .diskFull ? .diskFull : .writeFailed, failure)
+            return nil
+        }
+    }
+
+    private func openLog(_ time: Int64) {
+        guard pictures != nil else { return }
+        do throws(SystemError) {
+            let log = try FrameLog(request.path + Self.sideCarEnding)
+            try log.append(line: SideCar.head(request, firstFrame: time).description)
+            self.log = log
+        } catch {
+            giveUpLog(error)
+        }
+    }
+
+    // MARK: The end
+
+    private func finish() -> MovieResult {
+        pictures?.close()
+        sounds?.close()
+        var end = exchange.end ?? Exchange.End(reason: .stopped, error: nil)
+        if !end.isCancelled, writer?.end == nil { while step(), writer?.end == nil {} }
+        guard let writer else {
+            return MovieResult(end.reason, error: end.error, path: request.path, isKept: false)
+        }
+        if end.isCancelled {
+            writer.cancelWriting()
+            if log != nil { File.remove(request.path + Self.sideCarEnding) }
+            return MovieResult(end.reason, error: end.error, path: request.path, isKept: false)
+        }
+        do throws(MovieError) {
+            if let late = try writer.finishWriting() { end = Exchange.End(reason: late.reason, error: late.failure(request)) }
+        } catch {
+            end = Exchange.End(reason: .writeFailed, error: Self.failure(error, request))
+        }
+        syncLog()
+        let statistics = writer.statistics
+        figures.statistics = statistics
+        return MovieResult(
+            end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,
+            size: statistics.recordedFileSize, frames: statistics.frames, dropped: statistics.dropped,
+            isKept: statistics.fragments > 0)
+    }
+}

@@ -1,0 +1,93 @@
+import BusProtocol
+import CaptureCore
+import FFmpeg
+import Glibc
+import JSON
+import LinuxIO
+import MovieFile
+
+// What the writer of files says, in the words of the bus.
+
+extension MovieEnd {
+    var reason: MovieEndReason {
+        switch self {
+        case .maximumDurationReached: .maximumDurationReached
+        case .maximumFileSizeReached: .maximumFileSizeReached
+        case .minimumFreeDiskSpaceReached: .minimumFreeDiskSpaceReached
+        case .diskFull: .diskFull
+        case .writeFailed: .writeFailed
+        }
+    }
+
+    /// nil: it is no failure.
+    func failure(_ request: MovieRequest) -> BusError? {
+        switch self {
+        case .maximumDurationReached, .maximumFileSizeReached, .minimumFreeDiskSpaceReached: nil
+        case .diskFull: .diskFull(request.path)
+        case .writeFailed(let code):
+            BusError(.internalError, SystemError(code: code, operation: "write", subject: request.path).description)
+        }
+    }
+}
+
+extension MovieThread {
+    /// What kept the movie from being written.
+    static func failure(_ error: MovieError, _ request: MovieRequest) -> BusError {
+        switch error {
+        case .unsupported(let text): .invalidParams("settings", "\(text) can't be recorded")
+        case .media(let error): .invalidParams("settings", "this can't be encoded: \(error)")
+        case .file(let error):
+            switch error.code {
+            case ENOSPC, EDQUOT: .diskFull(request.path)
+            case EEXIST: .invalidParams("path", "there is a file already: \(request.path)")
+            case ENOENT, ENOTDIR, EACCES, EPERM, EROFS, ELOOP, ENAMETOOLONG:
+                .invalidParams("path", error.description)
+            default: BusError(.internalError, error.description)
+            }
+        }
+    }
+}
+
+extension BusError {
+    /// Nothing more can be written there; {free, needed} in bytes.
+    static func diskFull(_ path: String) -> BusError {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "/"
+        var status = statvfs()
+        let isKnown = statvfs(folder.isEmpty ? "/" : folder, &status) == 0
+        let (bytes, isHuge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return BusError(
+            .diskFull, "The disk of \(path) is full: make room, then record again.",
+            ["free": JSONValue(isKnown && !isHuge ? bytes : 0), "needed": .integer(1 << 20)])
+    }
+}
+
+extension MovieVideo {
+    /// {codec, width, height, frameRate}, and of what is encoded here {bitRate, keyFrameInterval, preset}.
+    func wireForm(frameRate: Double) -> JSONValue {
+        let size: Dimensions
+        var encoding: VideoSettings?
+        switch self {
+        case .motionJPEG(let dimensions), .h264(let dimensions, _): size = dimensions
+        case .raw(let layout): size = layout.dimensions
+        case .encoded(_, let settings):
+            size = Dimensions(width: settings.width, height: settings.height)
+            encoding = settings
+        }
+        return .members([
+            "codec": .string(codec.rawValue), "width": JSONValue(size.width), "height": JSONValue(size.height),
+            "frameRate": .number(frameRate), "bitRate": encoding.map { JSONValue($0.bitRate) },
+            "keyFrameInterval": encoding.map { JSONValue($0.keyFrameInterval) },
+            "preset": encoding.map { .string($0.preset) },
+        ])
+    }
+}
+
+extension MovieAudio {
+    /// {codec, rate, channels, bitRate}
+    var wireForm: JSONValue {
+        [
+            "codec": .string("\(settings.codec)"), "rate": JSONValue(settings.rate),
+            "channels": JSONValue(settings.channels), "bitRate": JSONValue(settings.bitRate),
+        ]
+    }
+}

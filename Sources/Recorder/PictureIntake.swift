@@ -1,0 +1,213 @@
+import BusProtocol
+import CaptureCore
+import FrameRing
+import JSON
+import LinuxIO
+import Logging
+
+/// Takes a camera's frames out of its ring, on a thread of its own, and puts them where they wait to be written.
+///
+/// Nothing that is done here waits for the disk or the encoder, so that no frame is overwritten before it is taken.
+final class PictureIntake: @unchecked Sendable {
+    // Made by one thread, used by the one that calls `run()`.
+
+    private let path: String
+    private let camera: MovieRequest.Device
+    private let request: MovieRequest
+    private let queue: SampleQueue
+    private let exchange: Exchange
+    private let logger: Logger
+    private var plan: PicturePlan?
+    private var rendition = Rendition(.native)
+    private var isAskedFor = false
+    private var ring = ""
+    private var counter = FrameCounter()
+    private var wait = DeviceWait()
+
+    /// Nanoseconds until a device that doesn't answer is asked again, and until a look at whether it is still wanted.
+    private static let (retry, patience): (Int64, Int64) = (100_000_000, 1_000_000_000)
+
+    init(
+        _ path: String, _ camera: MovieRequest.Device, _ request: MovieRequest, _ queue: SampleQueue,
+        _ exchange: Exchange, logger: Logger
+    ) {
+        self.path = path
+        self.camera = camera
+        self.request = request
+        self.queue = queue
+        self.exchange = exchange
+        self.logger = logger
+    }
+
+    /// Returns when the movie ends.
+    func run() {
+        while !exchange.isEnding {
+            do throws(RingSubscriptionError) {
+                let subscription = try RingSubscription(path, device: camera.id, rendition: rendition.description)
+                ring = ""
+                if try follow(subscription) { continue }
+            } catch {
+                note(error)
+            }
+            if wait.isOver { return lost() }
+            exchange.recall.wait(until: MonotonicClock.now() + Self.retry)
+        }
+    }
+
+    private func lost() {
+        exchange.end(
+            .deviceLost,
+            wait.reason
+                ?? BusError(.deviceDisconnected, "\(camera.id) has given no picture for \(DeviceWait.limit / 1000) s."))
+    }
+
+    private func note(_ error: RingSubscriptionError) {
+        switch error {
+        case .refused(let reason):
+            wait.begin(reason)
+            // That doesn't pass.
+            if reason.reason == .formatUnsupported || reason.reason == .invalidParams { refuse(reason) }
+        case .unreadable(let text), .gone(let text):
+            logger.info("no pictures", metadata: ["why": "\(text)"])
+            wait.begin(nil)
+        }
+    }
+
+    private func refuse(_ reason: BusError) {
+        exchange.end(plan == nil ? .writeFailed : .formatChanged, reason)
+    }
+
+    /// - Returns: true: to be asked again, for another rendition. false: the movie ends.
+    private func follow(_ subscription: RingSubscription) throws(RingSubscriptionError) -> Bool {
+        while !exchange.isEnding {
+            let frame: RingFrame?
+            do throws(RingSubscriptionError) {
+                frame = try subscription.next(.next, until: MonotonicClock.now() + Self.patience)
+            } catch {
+                guard case .refused = error else { throw error }
+                note(error)
+                continue
+            }
+            guard let frame else {
+                if subscription.hasNoRing { wait.begin(nil) }
+                if wait.isOver {
+                    lost()
+                    return false
+                }
+                continue
+            }
+            guard let description = subscription.ring else { continue }
+            if description.ring != ring {
+                guard accepts(description) else { return !exchange.isEnding }
+                ring = description.ring
+            }
+            wait.end()
+            take(frame, description.stream, subscription)
+        }
+        return false
+    }
+
+    // False: it is to be asked for another rendition, or the movie ends.
+    private func accepts(_ description: RingDescription) -> Bool {
+        switch PicturePlan.decide(description, request, isAskedFor: isAskedFor) {
+        case .record(let new):
+            guard let plan else {
+                plan = new
+                exchange.set(new)
+                return true
+            }
+            if plan.isContinued(by: new) { return true }
+        case .ask(let wanted):
+            if plan == nil {
+                (rendition, isAskedFor) = (wanted, true)
+                return false
+            }
+        case .refuse(let error):
+            if plan == nil {
+                refuse(error)
+                return false
+            }
+        }
+        return standIn(description)
+    }
+
+    // The camera gives something else than the movie has: it may be had from it all the same.
+    private func standIn(_ description: RingDescription) -> Bool {
+        if var stand = plan?.stand {
+            stand.videoRotationAngle = rendition.videoRotationAngle
+            stand.isVideoMirrored = rendition.isVideoMirrored
+            if stand != rendition {
+                (rendition, isAskedFor) = (stand, true)
+                return false
+            }
+        }
+        exchange.end(
+            .formatChanged,
+            BusError(
+                .formatUnsupported,
+                "\(camera.id) gives \(PixelFormat(code: description.format).name) \(description.width)x\(description.height) now, on which this movie can't go on.",
+                ["nearest": .null]))
+        return false
+    }
+
+    private func take(_ frame: RingFrame, _ stream: String, _ subscription: RingSubscription) {
+        let record = frame.record
+        let isKeyFrame = record.isKeyframe ?? true
+        let sample = Sample(
+            time: record.monotonic, sequence: record.captureSequence,
+            dropped: counter.missing(before: record.captureSequence, stream), isKeyFrame: isKeyFrame)
+        let outcome = subscription.look(at: frame) { bytes, isIntact in
+            queue.push(sample, count: bytes.count) { room in
+                room.copyMemory(from: bytes)
+                return isIntact()
+            }
+        }
+        switch outcome {
+        case .taken: counter.took(record.captureSequence, stream)
+        case .full:
+            exchange.countOverflow()
+            subscription.interrupt()
+        case .withdrawn, nil: subscription.interrupt()
+        case .closed: break
+        }
+    }
+}
+
+/// Counts what is missing between the frames that were taken.
+struct FrameCounter: Hashable, Sendable {
+    private var stream = ""
+    private var last: UInt64 = 0
+
+    /// Frames that the camera has counted since the one that was taken last; 0 for the first of a stream.
+    func missing(before sequence: UInt64, _ stream: String) -> UInt64 {
+        stream == self.stream && sequence > last ? sequence - last - 1 : 0
+    }
+
+    mutating func took(_ sequence: UInt64, _ stream: String) {
+        if stream != self.stream { self.stream = stream }
+        last = sequence
+    }
+}
+
+/// For how long a device that has gone is waited for.
+struct DeviceWait {
+    /// Milliseconds.
+    static let limit: Int64 = 10_000
+
+    /// Monotonic nanoseconds; nil: it is there. At the start it isn't.
+    private var since: Int64? = MonotonicClock.now()
+    /// Why it gives nothing, as it said last.
+    private(set) var reason: BusError?
+
+    mutating func begin(_ reason: BusError?) {
+        since = since ?? MonotonicClock.now()
+        if let reason { self.reason = reason }
+    }
+
+    mutating func end() {
+        guard since != nil else { return }
+        (since, reason) = (nil, nil)
+    }
+
+    var isOver: Bool { since.map { MonotonicClock.now() - $0 > Self.limit * 1_000_000 } ?? false }
+}

@@ -1,0 +1,164 @@
+import BusProtocol
+import CaptureCore
+import FrameRing
+import JSON
+import MovieFile
+
+/// What becomes of a camera's pictures in a movie.
+struct PicturePlan: Hashable, Sendable {
+    enum Kind: Hashable, Sendable {
+        /// As they come.
+        case motionJPEG, h264, raw
+        case encoded
+    }
+
+    var kind: Kind
+    /// As the pictures come.
+    var layout: FrameLayout
+
+    /// What to do with the pictures of a ring.
+    enum Decision: Hashable, Sendable {
+        case record(PicturePlan)
+        /// They come right in that rendition.
+        case ask(Rendition)
+        case refuse(BusError)
+    }
+
+    /// - Parameter isAskedFor: the ring has the rendition that was asked for, and not what the camera gives.
+    static func decide(_ ring: RingDescription, _ request: MovieRequest, isAskedFor: Bool) -> Decision {
+        let layout = FrameLayout(
+            pixelFormat: PixelFormat(code: ring.format), dimensions: Dimensions(width: ring.width, height: ring.height),
+            planes: ring.planes.map { PlaneLayout(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) })
+        let format = layout.pixelFormat
+        let video = request.video
+        let isTurned = (request.orientation ?? 0) != 0 || request.mirrored == true
+        let isScaled =
+            video.width.map { $0 != ring.width } ?? false || video.height.map { $0 != ring.height } ?? false
+        func asIs(_ kind: Kind) -> Decision {
+            guard !isTurned, !isScaled else {
+                return .refuse(
+                    .invalidParams(
+                        isTurned ? "orientation" : "settings.video.width",
+                        "a picture that is stored as it comes can't be changed; take the codec h264"))
+            }
+            return .record(PicturePlan(kind: kind, layout: layout))
+        }
+        func ask(_ encoding: Rendition.Encoding) -> Decision {
+            guard !isAskedFor else {
+                return .refuse(BusError(.formatUnsupported, "\(format.name) can't be recorded.", ["nearest": .null]))
+            }
+            var rendition = Rendition(encoding)
+            rendition.videoRotationAngle = request.orientation ?? 0
+            rendition.isVideoMirrored = request.mirrored ?? false
+            return .ask(rendition)
+        }
+        let isReady = isAskedFor || !isTurned
+        switch video.codec {
+        case .passThrough:
+            if let kind = storedKind(format) { return asIs(kind) }
+            guard canHold(format, request.fileType) else {
+                return .refuse(
+                    .invalidParams(
+                        "codec", "the camera gives \(format.name), which \(request.fileType) can't hold as it comes"))
+            }
+            return asIs(.raw)
+        case .automatic:
+            if let kind = storedKind(format), !isTurned, !isScaled { return asIs(kind) }
+            if format == .h264 { return asIs(.h264) }
+        case .h264:
+            // Nothing here decodes it.
+            if format == .h264 { return asIs(.h264) }
+        case .raw:
+            if isReady, canHold(format, request.fileType) { return .record(PicturePlan(kind: .raw, layout: layout)) }
+            return request.fileType == .mp4
+                ? .refuse(.invalidParams("codec", "mp4 can't hold pictures as they are")) : ask(.yuyv)
+        }
+        if isReady, encodable.contains(format) { return .record(PicturePlan(kind: .encoded, layout: layout)) }
+        return ask(.i420)
+    }
+
+    private static func storedKind(_ format: PixelFormat) -> Kind? {
+        switch format {
+        case .motionJPEG, .jpeg: .motionJPEG
+        case .h264: .h264
+        default: nil
+        }
+    }
+
+    private static let encodable: Set<PixelFormat> = [.i420, .nv12, .nv12FullRange, .yuyv, .uyvy]
+
+    private static func canHold(_ format: PixelFormat, _ type: MovieFileType) -> Bool {
+        switch type {
+        case .mp4: false
+        case .mov: format == .yuyv || format == .uyvy
+        case .mkv: [.yuyv, .uyvy, .nv12, .i420].contains(format)
+        }
+    }
+
+    /// Whether pictures of another ring can follow on these.
+    func isContinued(by other: PicturePlan) -> Bool {
+        kind == other.kind && layout.pixelFormat == other.layout.pixelFormat
+            && layout.dimensions == other.layout.dimensions
+            && (layout.pixelFormat.isCompressed || layout.planes == other.layout.planes)
+    }
+
+    /// The rendition that goes on giving the same pictures, whatever the camera gives; nil: there is none.
+    var stand: Rendition? {
+        let encoding: Rendition.Encoding
+        switch layout.pixelFormat {
+        case .yuyv: encoding = .yuyv
+        case .nv12: encoding = .nv12
+        case .i420: encoding = .i420
+        default: return nil
+        }
+        guard kind == .encoded || kind == .raw else { return nil }
+        var rendition = Rendition(encoding)
+        (rendition.width, rendition.height) = (layout.dimensions.width, layout.dimensions.height)
+        return rendition
+    }
+
+    // MARK: As the movie has it
+
+    /// - Parameter parameterSets: of H.264.
+    func video(_ request: MovieRequest, parameterSets: [UInt8], frameRate: Double) -> MovieVideo {
+        switch kind {
+        case .motionJPEG: .motionJPEG(layout.dimensions)
+        case .h264: .h264(layout.dimensions, parameterSets: parameterSets)
+        case .raw: .raw(layout)
+        case .encoded: .encoded(layout, settings(request, frameRate: frameRate))
+        }
+    }
+
+    private func settings(_ request: MovieRequest, frameRate: Double) -> VideoSettings {
+        let wish = request.video
+        let size = Self.size(layout.dimensions, width: wish.width, height: wish.height)
+        var settings = request.fileType.file.recommendedVideoSettings(size, frameRate: frameRate)
+        if let bitRate = wish.bitRate { settings.bitRate = bitRate }
+        if let interval = wish.keyFrameInterval { settings.keyFrameInterval = interval }
+        if let preset = wish.preset { settings.preset = preset }
+        return settings
+    }
+
+    /// One side that isn't told keeps the aspect.
+    static func size(_ size: Dimensions, width: Int?, height: Int?) -> Dimensions {
+        switch (width, height) {
+        case (nil, nil): size
+        case (let width?, let height?): Dimensions(width: width, height: height)
+        case (let width?, nil):
+            Dimensions(width: width, height: max(2, (width * size.height + size.width / 2) / size.width))
+        case (nil, let height?):
+            Dimensions(width: max(2, (height * size.width + size.height / 2) / size.height), height: height)
+        }
+    }
+}
+
+extension MovieFileType {
+    /// The same, as it is written.
+    var file: FileType {
+        switch self {
+        case .mp4: .mp4
+        case .mov: .mov
+        case .mkv: .mkv
+        }
+    }
+}

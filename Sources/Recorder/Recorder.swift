@@ -1,0 +1,326 @@
+import BusProtocol
+import BusServer
+public import CaptureCore
+import Glibc
+import JSON
+public import LinuxIO
+public import Logging
+import MovieFile
+import ZeroMQ
+
+/// How a recorder is started.
+public struct RecorderOptions: Sendable {
+    public var request: MovieRequest
+    public var runtimeDirectory: String
+    /// How long the recorder goes on without a coordinator.
+    public var coordinatorGraceMilliseconds: Int64 = 30_000
+
+    public init(_ request: MovieRequest, runtimeDirectory: String) {
+        self.request = request
+        self.runtimeDirectory = runtimeDirectory
+    }
+}
+
+/// How a recorder ended: its exit status.
+public enum RecorderEnding: Int32, Sendable {
+    /// The movie has ended, for whatever reason; what became of it has been told.
+    case inOrder = 0
+    /// Something failed that can't be mended here; the log says what.
+    case failed = 1
+    /// The options make no sense (`EX_USAGE`).
+    case usage = 64
+    /// Another recorder has the movie (`EX_TEMPFAIL`).
+    case movieTaken = 75
+}
+
+/// Why a recorder can't be.
+public enum RecorderError: Error, CustomStringConvertible, Sendable {
+    case usage(String)
+    case movieTaken(String)
+    case failed(String)
+
+    public var ending: RecorderEnding {
+        switch self {
+        case .usage: .usage
+        case .movieTaken: .movieTaken
+        case .failed: .failed
+        }
+    }
+
+    public var description: String {
+        switch self {
+        case .usage(let text), .failed(let text): text
+        case .movieTaken(let path): "another recorder has \(path)"
+        }
+    }
+}
+
+/// The process that records one movie: everything that it is made of, put together.
+///
+/// What comes waits in queues of bounded size for a thread that writes; this one answers the coordinator, and waits for neither.
+public final class Recorder {
+    private let request: MovieRequest
+    private let logger: Logger
+    private let loop: Loop
+    private let context: Context
+    private let lock: LockFile
+    private let link: OrderLink<RecorderOrder, RecorderReport>
+    private let exchange: Exchange
+    private let movie: MovieThread
+    private let picture: PictureIntake?
+    private let sound: SoundIntake?
+    private var threads: [NamedThread] = []
+    /// Orders that are answered when the movie has ended.
+    private var waiting: [UInt64] = []
+    private var isPaused = false
+    private var result: MovieResult?
+    private var load = LoadMeter()
+    private var told: MovieProgress?
+    private var toldOverflows: UInt64 = 0
+    private var isEnded = false
+
+    private static let pictureLimits = SampleQueue.Limits(bytes: 256 << 20, time: 8_000_000_000, samples: 4096)
+    private static let soundLimits = SampleQueue.Limits(bytes: 16 << 20, time: 30_000_000_000, samples: 8192)
+    /// Milliseconds from one state to the next, at least.
+    private static let stateInterval: Int64 = 100
+
+    /// Makes everything ready but touches neither devices nor disk yet. To be called on the thread that then calls ``run(signals:)``.
+    public init(_ options: RecorderOptions, logger: Logger) throws(RecorderError) {
+        let request = options.request
+        self.request = request
+        var logger = logger
+        logger[metadataKey: "movie"] = "\(request.movie)"
+        self.logger = logger
+        let directory: RuntimeDirectory
+        do throws(RuntimeDirectory.PathError) {
+            directory = try RuntimeDirectory(options.runtimeDirectory)
+        } catch {
+            throw .usage("\(error)")
+        }
+        let lockPath = directory.movieLock(request.movie)
+        do throws(SystemError) {
+            lock = try LockFile(lockPath, isSigned: true)
+        } catch {
+            throw error.isWouldBlock ? .movieTaken(lockPath) : .failed("\(error)")
+        }
+        CurrentProcess.raiseDescriptorLimit()
+        do {
+            loop = try Loop()
+            context = try Context()
+            let work = Semaphore()
+            let exchange = try Exchange(work: work)
+            self.exchange = exchange
+            let pictures = request.camera.map { _ in SampleQueue(Self.pictureLimits, wake: work) }
+            let sounds = request.microphone.map { _ in SampleQueue(Self.soundLimits, wake: work) }
+            movie = MovieThread(request, exchange, pictures: pictures, sounds: sounds, logger: logger)
+            picture =
+                if let camera = request.camera, let pictures {
+                    PictureIntake(
+                        directory.ringSocket(camera.id), camera, request, pictures, exchange, logger: logger)
+                } else { nil }
+            sound =
+                if let microphone = request.microphone, let sounds {
+                    SoundIntake(
+                        directory.mediaSocket(microphone.id), microphone, sounds, exchange, logger: logger)
+                } else { nil }
+            let greeting = Greeting(request)
+            link = try OrderLink(
+                context, loop, path: directory.recordersSocket, hello: { link, _ in greeting.hello(link) },
+                graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
+            greeting.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
+        } catch {
+            throw .failed("\(error)")
+        }
+    }
+
+    // The link is there before all that it greets with.
+    private final class Greeting {
+        private let request: MovieRequest
+        var progress: (() -> MovieProgress)?
+
+        init(_ request: MovieRequest) { self.request = request }
+
+        func hello(_ link: UInt64) -> RecorderReport {
+            .hello(
+                movie: request.movie, pid: CurrentProcess.pid, link: link, request: request,
+                progress: progress?() ?? MovieProgress(.starting))
+        }
+    }
+
+    /// Records until the movie has ended.
+    public func run(signals: SignalDescriptor? = nil) -> RecorderEnding {
+        if let signals {
+            loop.watch(.descriptor(signals.rawValue)) { [weak self] in
+                // A hang-up of the terminal is the coordinator's business.
+                while let signal = signals.next() { if signal != SIGHUP { self?.exchange.end(.shuttingDown) } }
+            }
+        }
+        loop.watch(.descriptor(exchange.news.rawValue)) { [weak self] in self?.takeNews() }
+        link.onOrder = { [weak self] in self?.handle($0) }
+        link.onConnected = { [weak self] in self?.told = nil }
+        link.onAbandoned = { [weak self] in
+            self?.logger.warning("no coordinator has come for too long")
+            self?.exchange.end(.shuttingDown)
+        }
+        loop.eachSecond { [weak self] in
+            self?.tick()
+            return self != nil
+        }
+        tellState()
+        var isRunning = true
+        do {
+            try start()
+            try loop.run()
+        } catch {
+            logger.critical("the movie can't be recorded", metadata: ["error": "\(error)"])
+            isRunning = false
+        }
+        exchange.end(.shuttingDown)
+        // Those that take in end by themselves; the one that writes has ended, unless the loop has failed.
+        threads.first?.join()
+        return isRunning ? .inOrder : .failed
+    }
+
+    private func start() throws(SystemError) {
+        let (movie, picture, sound) = (movie, picture, sound)
+        threads.append(try NamedThread(name: "movie-writer") { movie.run() })
+        if let picture { threads.append(try NamedThread(name: "movie-picture") { picture.run() }) }
+        if let sound { threads.append(try NamedThread(name: "movie-sound") { sound.run() }) }
+    }
+
+    // MARK: Orders
+
+    private func handle(_ order: RecorderOrder) {
+        let number = order.number
+        switch order.action {
+        case .pause: pause(true, number)
+        case .resume: pause(false, number)
+        case .stop(let reason): end(reason, isCancelled: false, number)
+        case .cancel: end(.stopped, isCancelled: true, number)
+        }
+    }
+
+    private func pause(_ isOn: Bool, _ number: UInt64) {
+        guard !exchange.isEnding else {
+            return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
+        }
+        if isOn != isPaused {
+            isPaused = isOn
+            let now = MonotonicClock.now()
+            exchange.order(isOn ? .pause(now) : .resume(now))
+            tellState()
+        }
+        reply(number, .success([:]))
+    }
+
+    private func end(_ reason: MovieEndReason, isCancelled: Bool, _ number: UInt64) {
+        if let result { return reply(number, .success(.object(result.members))) }
+        waiting.append(number)
+        if exchange.end(reason, isCancelled: isCancelled) { tellState() }
+    }
+
+    private func reply(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
+        link.send(.reply(order: number, result))
+    }
+
+    // MARK: Reports
+
+    private var progress: MovieProgress {
+        let figures = exchange.figures
+        let stage: MovieProgress.Stage =
+            if exchange.isEnding {
+                .finishing
+            } else if isPaused {
+                .paused
+            } else {
+                figures.hasStarted ? .recording : .starting
+            }
+        var progress = MovieProgress(stage)
+        (progress.video, progress.audio) = exchange.stored
+        let statistics = figures.statistics
+        progress.recordedDuration = statistics.recordedDuration / 1_000_000
+        progress.syncedDuration = statistics.syncedDuration / 1_000_000
+        progress.recordedFileSize = statistics.recordedFileSize
+        progress.syncedFileSize = statistics.syncedSize
+        progress.frames = statistics.frames
+        progress.dropped = statistics.dropped
+        progress.fragments = statistics.fragments
+        progress.encoderLoad = load.load
+        progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
+        return progress
+    }
+
+    // Ten times a second while there is something new; every change of the stage wakes it.
+    private func tellState() {
+        guard !isEnded else { return }
+        load.note(exchange.figures.busy, at: MonotonicClock.now())
+        let progress = progress
+        if progress != told, link.send(.state(progress)) { told = progress }
+        guard stateTimer == nil else { return }
+        stateTimer = loop.schedule(afterMilliseconds: Self.stateInterval) { [weak self] in
+            guard let self else { return }
+            stateTimer = nil
+            // Nothing moves while it is paused, and what moves at the start tells itself.
+            if !isPaused || exchange.isEnding { tellState() }
+        }
+    }
+
+    private var stateTimer: Loop.Token?
+
+    private func tick() {
+        link.sendBacklog()
+        link.send(.alive)
+        let overflows = exchange.overflows
+        guard overflows > toldOverflows else { return }
+        let more = overflows - toldOverflows
+        toldOverflows = overflows
+        logger.warning("the recorder can't keep up", metadata: ["dropped": "\(more)"])
+        link.send(.event(.didDropFrames(more)))
+    }
+
+    private func takeNews() {
+        exchange.news.drain()
+        let news = exchange.takeNews()
+        tellState()
+        for event in news.events { link.send(.event(event)) }
+        if let result = news.result { ended(result) }
+    }
+
+    private func ended(_ result: MovieResult) {
+        guard !isEnded else { return }
+        self.result = result
+        isEnded = true
+        link.send(.event(.didFinishRecording(result)))
+        for number in waiting { reply(number, .success(.object(result.members))) }
+        logger.info(
+            "the movie has ended",
+            metadata: ["reason": "\(result.reason.rawValue)", "frames": "\(result.frames)", "dropped": "\(result.dropped)"])
+        loop.stop()
+    }
+}
+
+/// Which part of the last second or so was spent at work.
+struct LoadMeter: Hashable, Sendable {
+    /// From 0 to 1.
+    private(set) var load: Double = 0
+    private var lastBusy: Int64 = 0
+    private var lastTime: Int64?
+
+    /// - Parameters:
+    ///   - busy: nanoseconds at work so far.
+    ///   - time: monotonic nanoseconds.
+    mutating func note(_ busy: Int64, at time: Int64) {
+        guard let last = lastTime else {
+            (lastTime, lastBusy) = (time, busy)
+            return
+        }
+        let elapsed = time - last
+        guard elapsed >= 50_000_000 else { return }
+        let part = min(1, max(0, Double(busy - lastBusy) / Double(elapsed)))
+        let weight = min(1, Double(elapsed) / 1_000_000_000)
+        load += (part - load) * weight
+        // Three digits: it is to be read, and changes less often.
+        load = (load * 1000).rounded() / 1000
+        (lastTime, lastBusy) = (time, busy)
+    }
+}

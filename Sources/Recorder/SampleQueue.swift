@@ -1,0 +1,147 @@
+import LinuxIO
+import Synchronization
+
+/// What is told of a frame, or of a piece of sound, beside its bytes.
+struct Sample: Hashable, Sendable {
+    /// When it was taken: monotonic nanoseconds.
+    var time: Int64
+    /// Nanoseconds that it lasts; 0: that isn't known.
+    var duration: Int64 = 0
+    /// The camera's count.
+    var sequence: UInt64 = 0
+    /// Frames that are missing in front of it.
+    var dropped: UInt64 = 0
+    var isKeyFrame = true
+}
+
+/// What has come and is not yet written: bounded in bytes, in time and in number, in memory that is taken once.
+///
+/// One thread puts in, another takes out. What finds no room is not taken: nobody ever waits for room.
+final class SampleQueue: @unchecked Sendable {
+    // The memory is shared by both threads: one writes only where the state says that it has reserved, the other reads only what is in.
+
+    struct Limits: Sendable {
+        var bytes: Int
+        /// From the oldest to the newest, nanoseconds.
+        var time: Int64
+        var samples: Int
+    }
+
+    enum Outcome: Hashable, Sendable {
+        case taken
+        /// There is no room.
+        case full
+        /// The body didn't fill it.
+        case withdrawn
+        /// Nothing is taken any more.
+        case closed
+    }
+
+    private struct Entry {
+        var sample: Sample
+        var offset: Int
+        var count: Int
+    }
+
+    private struct State {
+        /// Number of the oldest entry, and of the next one.
+        var first = 0
+        var next = 0
+        /// Where the next bytes go.
+        var offset = 0
+        var isClosed = false
+    }
+
+    let limits: Limits
+    private let memory: UnsafeMutableRawBufferPointer
+    private let entries: UnsafeMutablePointer<Entry>
+    private let state = Mutex(State())
+    private let wake: Semaphore
+
+    private static let alignment = 64
+
+    /// - Parameter wake: told of each sample.
+    init(_ limits: Limits, wake: Semaphore) {
+        self.limits = limits
+        self.wake = wake
+        // Pages come as they are used: an empty queue begins at the front again, so that hardly any are.
+        memory = .allocate(byteCount: max(Self.alignment, limits.bytes), alignment: 4096)
+        entries = .allocate(capacity: max(1, limits.samples))
+    }
+
+    deinit {
+        memory.deallocate()
+        entries.deallocate()
+    }
+
+    /// Puts in a sample of so many bytes, which the body fills in.
+    func push(_ sample: Sample, count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Bool) -> Outcome {
+        let place = state.withLock { reserve(sample, count, &$0) }
+        guard case .success(let offset) = place else { return place.failure }
+        guard fill(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<offset + count])) else { return .withdrawn }
+        let isIn = state.withLock { state in
+            guard !state.isClosed else { return false }
+            (entries + state.next % limits.samples).initialize(
+                to: Entry(sample: sample, offset: offset, count: count))
+            state.next += 1
+            state.offset = offset + Self.rounded(count)
+            return true
+        }
+        guard isIn else { return .closed }
+        wake.signal()
+        return .taken
+    }
+
+    private enum Place {
+        case success(Int)
+        case full, closed
+
+        var failure: Outcome { if case .closed = self { .closed } else { .full } }
+    }
+
+    private func reserve(_ sample: Sample, _ count: Int, _ state: inout State) -> Place {
+        guard !state.isClosed else { return .closed }
+        let size = Self.rounded(count)
+        guard count >= 0, size <= memory.count else { return .full }
+        guard state.first < state.next else {
+            state.offset = 0
+            return .success(0)
+        }
+        let oldest = entries[state.first % limits.samples]
+        guard state.next - state.first < limits.samples, sample.time - oldest.sample.time <= limits.time else {
+            return .full
+        }
+        // What is in lies from the oldest to the offset, perhaps around the end.
+        if state.offset > oldest.offset {
+            if size <= memory.count - state.offset { return .success(state.offset) }
+            return size <= oldest.offset ? .success(0) : .full
+        }
+        return size <= oldest.offset - state.offset ? .success(state.offset) : .full
+    }
+
+    private static func rounded(_ count: Int) -> Int {
+        (max(1, count) + alignment - 1) / alignment * alignment
+    }
+
+    /// The oldest that is in; nil: none is.
+    var first: Sample? {
+        state.withLock { $0.first < $0.next ? entries[$0.first % limits.samples].sample : nil }
+    }
+
+    var count: Int { state.withLock { $0.next - $0.first } }
+
+    /// Shows the oldest to the body, and takes it out afterwards.
+    ///
+    /// - Returns: nil when none is in.
+    func pop<Result>(_ body: (Sample, UnsafeRawBufferPointer) -> Result) -> Result? {
+        guard let entry = state.withLock({ $0.first < $0.next ? entries[$0.first % limits.samples] : nil }) else {
+            return nil
+        }
+        defer { state.withLock { $0.first += 1 } }
+        return body(
+            entry.sample, UnsafeRawBufferPointer(rebasing: memory[entry.offset..<entry.offset + entry.count]))
+    }
+
+    /// Takes no more; what is in can be taken out.
+    func close() { state.withLock { $0.isClosed = true } }
+}

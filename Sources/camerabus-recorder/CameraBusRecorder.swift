@@ -1,0 +1,61 @@
+import ArgumentParser
+import BusProtocol
+import CaptureCore
+import Glibc
+import JSON
+import LinuxIO
+import Logging
+import Recorder
+
+@main
+struct CameraBusRecorder: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "camerabus-recorder",
+        abstract: "The process that records one movie. camerabusd starts it; there is no need to do so by hand.",
+        discussion: """
+            It takes pictures from media/DEVICE.ring and sound from media/DEVICE.sock, writes the movie and its side-car, and \
+            reports to internal/recorders.sock. It ends with the movie; SIGTERM ends the movie whole.
+
+            Exit status: 0 the movie has ended, 1 failed, 64 usage, 75 another recorder has the movie.
+            """)
+
+    @Option(help: ArgumentHelp("The movie's id.", valueName: "id"))
+    var movie: String
+
+    @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
+    var runtimeDir: String
+
+    @Option(help: ArgumentHelp("What is to be recorded.", valueName: "json"))
+    var request: String
+
+    @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel = "info"
+
+    func validate() throws {
+        guard Logger.Level(rawValue: logLevel) != nil else { throw ValidationError("there is no level '\(logLevel)'") }
+        do {
+            guard try parsed().movie == movie else { throw ValidationError("--request is of another movie") }
+        } catch let error as BusError {
+            throw ValidationError("--request: \(error.message)")
+        } catch is JSONError {
+            throw ValidationError("--request is no JSON")
+        }
+    }
+
+    private func parsed() throws -> MovieRequest { try MovieRequest(json: try JSONValue(parsing: request)) }
+
+    func run() throws {
+        // Before any other thread is started, so that no thread takes a signal away.
+        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
+        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        var logger = Logger(label: "camerabus-recorder")
+        logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
+        do {
+            let options = RecorderOptions(try parsed(), runtimeDirectory: runtimeDir)
+            throw ExitCode(try Recorder(options, logger: logger).run(signals: signals).rawValue)
+        } catch let error as RecorderError {
+            logger.critical("\(error)")
+            throw ExitCode(error.ending.rawValue)
+        }
+    }
+}
