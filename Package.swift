@@ -76,6 +76,7 @@ let package = Package(
         swift("CaptureCore", ["BusProtocol", "JSON"]),
 
         // Media
+        swift("CaptureLibrary", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO"]),
         swift("CaptureSources", ["ALSA", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
@@ -129,6 +130,7 @@ let package = Package(
         tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
+        tests("CaptureLibraryTests", ["CameraBusTesting", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO"]),
         tests(
             "CaptureSourcesTests",
             [

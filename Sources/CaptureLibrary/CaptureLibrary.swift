@@ -1,0 +1,229 @@
+import BusProtocol
+import CaptureCore
+import Glibc
+import JSON
+import LinuxIO
+
+/// The capture library: a folder with the files, a folder for each day of them, and `entries/<id>.json` for each that says what it is.
+///
+/// An entry is replaced as a whole and is on the disk when a call returns, so that whoever looks after a crash finds either the old one or
+/// the new. An entry is written by one process at a time: whoever has its lock file, or nobody's.
+public struct CaptureLibrary: Hashable, Sendable {
+    /// Absolute, without a final `/`.
+    public let directory: String
+
+    /// Where the entries are.
+    public var entriesDirectory: String { "\(directory)/entries" }
+
+    /// Bytes of one entry.
+    private static let maximumBytes = 1 << 20
+    // Its owner writes, the bus's group reads.
+    private static let folderMode: UInt32 = 0o750
+    private static let entryMode: UInt32 = 0o640
+
+    /// Opens the library in that folder, and makes it if it isn't there.
+    ///
+    /// - Parameter isMade: false: only if it is there; one that isn't has no entries.
+    /// - Throws: ``LibraryError/invalidPath(_:)`` for a relative path; what the system refuses.
+    public init(_ directory: String, isMade: Bool = true) throws(LibraryError) {
+        let parts = directory.split(separator: "/")
+        guard directory.hasPrefix("/"), !parts.isEmpty, !parts.contains(".."), !directory.utf8.contains(0) else {
+            throw .invalidPath(directory)
+        }
+        self.directory = "/" + parts.joined(separator: "/")
+        guard isMade else { return }
+        var parent = ""
+        for part in parts {
+            parent += "/\(part)"
+            // What can't be made and is needed shows at the last one.
+            mkdir(parent, Self.folderMode)
+        }
+        try Self.make(self.directory)
+        try Self.make(entriesDirectory)
+    }
+
+    /// Makes the folder that a file of the library is to be in.
+    ///
+    /// - Parameter path: of the file, absolute. For one outside of the library nothing is made.
+    /// - Throws: ``LibraryError/invalidPath(_:)``; what the system refuses.
+    public func makeFolder(for path: String) throws(LibraryError) {
+        let inner = try stored(path)
+        guard !inner.hasPrefix("/") else { return }
+        var folder = directory
+        for part in inner.split(separator: "/").dropLast() {
+            folder += "/\(part)"
+            try Self.make(folder)
+        }
+    }
+
+    // The name of a new folder outlives a power cut, like what is going to be in it.
+    private static func make(_ folder: String) throws(LibraryError) {
+        do throws(SystemError) {
+            if mkdir(folder, folderMode) == 0 {
+                try sync(String(folder[..<(folder.lastIndex(of: "/") ?? folder.startIndex)]))
+                return
+            }
+            let code = errno
+            guard code == EEXIST else { throw SystemError(code: code, operation: "mkdir", subject: folder) }
+            var status = stat()
+            try check("stat", folder) { stat(folder, &status) }
+            guard status.st_mode & S_IFMT == S_IFDIR else {
+                throw SystemError(code: ENOTDIR, operation: "mkdir", subject: folder)
+            }
+        } catch {
+            throw .file(error)
+        }
+    }
+
+    private static func sync(_ folder: String) throws(SystemError) {
+        let directory = try FileDescriptor(opening: folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY)
+        try check("fsync", folder) { fsync(directory.rawValue) }
+    }
+
+    // MARK: Entries
+
+    /// Adds an entry. It is on the disk then.
+    ///
+    /// - Throws: ``LibraryError/exists(_:)``, and as ``replace(_:)``.
+    public func add(_ entry: LibraryEntry) throws(LibraryError) {
+        let path = try file(entry.id)
+        var status = stat()
+        guard lstat(path, &status) != 0 else { throw .exists(entry.id) }
+        try replace(entry)
+    }
+
+    /// Puts an entry in the place of the one with its id, if there is one. It is on the disk then.
+    ///
+    /// - Throws: ``LibraryError/invalidID(_:)``, ``LibraryError/invalidPath(_:)``; what the system refuses: the old entry is still there then.
+    public func replace(_ entry: LibraryEntry) throws(LibraryError) {
+        let file = try file(entry.id)
+        var kept = entry
+        kept.path = try stored(entry.path)
+        if let sideCar = entry.sideCar { kept.sideCar = try stored(sideCar) }
+        do throws(SystemError) {
+            try File.replace(file, with: kept.json.serialized + [UInt8(ascii: "\n")], mode: Self.entryMode)
+        } catch {
+            throw .file(error)
+        }
+    }
+
+    /// The entry of that id; nil: there is none.
+    public func entry(_ id: String) throws(LibraryError) -> LibraryEntry? {
+        let file = try file(id)
+        let bytes: [UInt8]
+        do throws(SystemError) {
+            bytes = try File.readAtOnce(file, limit: Self.maximumBytes)
+        } catch {
+            switch error.code {
+            case ENOENT: return nil
+            case EFBIG, EINVAL: throw .unreadable(id: id, why: "\(error)")
+            default: throw .file(error)
+            }
+        }
+        var entry: LibraryEntry
+        do {
+            entry = try LibraryEntry(json: try JSONValue(parsing: bytes))
+            entry.path = try found(entry.path)
+            if let sideCar = entry.sideCar { entry.sideCar = try found(sideCar) }
+        } catch {
+            throw .unreadable(id: id, why: "\(error)")
+        }
+        guard entry.id == id else { throw .unreadable(id: id, why: "it says that it is '\(entry.id)'") }
+        return entry
+    }
+
+    /// Forgets an entry; one that isn't there is no error. Its files stay.
+    public func remove(_ id: String) throws(LibraryError) {
+        let path = try file(id)
+        do throws(SystemError) {
+            if unlink(path) != 0, case let code = errno, code != ENOENT {
+                throw SystemError(code: code, operation: "unlink", subject: path)
+            }
+            try Self.sync(entriesDirectory)
+        } catch {
+            throw .file(error)
+        }
+    }
+
+    /// What the library has.
+    public struct Contents: Hashable, Sendable {
+        /// The newest first.
+        public var entries: [LibraryEntry] = []
+        /// The ids of entries that this version can't read, in the order of the alphabet, and why.
+        public var unreadable: [Unreadable] = []
+
+        public struct Unreadable: Hashable, Sendable {
+            public var id: String
+            public var why: String
+        }
+    }
+
+    /// All entries that there are.
+    ///
+    /// - Throws: when the folder can't be read.
+    public func contents() throws(LibraryError) -> Contents {
+        var contents = Contents()
+        for id in try ids() {
+            do {
+                // Gone since the folder was read: nothing to be told.
+                if let entry = try entry(id) { contents.entries.append(entry) }
+            } catch {
+                contents.unreadable.append(Contents.Unreadable(id: id, why: error.why))
+            }
+        }
+        contents.entries.sort { ($0.started, $0.id) > ($1.started, $1.id) }
+        contents.unreadable.sort { $0.id < $1.id }
+        return contents
+    }
+
+    private func ids() throws(LibraryError) -> [String] {
+        guard let folder = opendir(entriesDirectory) else {
+            let code = errno
+            if code == ENOENT { return [] }
+            throw .file(SystemError(code: code, operation: "opendir", subject: entriesDirectory))
+        }
+        defer { closedir(folder) }
+        var ids: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard name.hasSuffix(Self.ending), case let id = name.dropLast(Self.ending.count), DeviceID.isValid(id)
+            else { continue }
+            ids.append(String(id))
+        }
+        return ids
+    }
+
+    // MARK: Paths
+
+    private static let ending = ".json"
+
+    private func file(_ id: String) throws(LibraryError) -> String {
+        guard DeviceID.isValid(id) else { throw .invalidID(id) }
+        return "\(entriesDirectory)/\(id)\(Self.ending)"
+    }
+
+    // What is in the library is told from there, so that the folder can be moved as a whole.
+    private func stored(_ path: String) throws(LibraryError) -> String {
+        let parts = path.split(separator: "/")
+        guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0), !parts.contains("..") else {
+            throw .invalidPath(path)
+        }
+        guard LibraryNames.isInside(path, directory) else { return path }
+        return parts.dropFirst(directory.split(separator: "/").count).joined(separator: "/")
+    }
+
+    private func found(_ path: String) throws(LibraryError) -> String {
+        guard !path.split(separator: "/").contains("..") else { throw .invalidPath(path) }
+        return path.hasPrefix("/") ? path : "\(directory)/\(path)"
+    }
+}
+
+extension LibraryError {
+    // Of an entry whose id is told beside it.
+    fileprivate var why: String {
+        guard case .unreadable(_, let why) = self else { return description }
+        return why
+    }
+}
