@@ -34,7 +34,7 @@ extension BusError {
 
     /// Every reason, in the order of the specification.
     public static let meanings: [Meaning] =
-        jsonRPC + devices + locks + configuration + sessions + groups + common + reserved
+        jsonRPC + devices + locks + configuration + sessions + movies + groups + common + reserved
 
     private static let jsonRPC = [
         Meaning(.parseError, "The request is no JSON (RFC 8259), or nested too deeply."),
@@ -124,6 +124,24 @@ extension BusError {
         Meaning(.cannotAddOutput, "The session can't have this output.", [.required("why", .string())]),
     ]
 
+    private static let movies = [
+        Meaning(.sessionNotRunning, "The session is not running.", [.required("session", .string())]),
+        Meaning(
+            .recordingInProgress, "The session, or the process of that camera, makes a movie already.",
+            [.required("movie", .string().described("Which."))]),
+        Meaning(
+            .notRecording, "There is no such movie, or not any more.", [.required("movie", .string())]),
+        Meaning(
+            .diskFull, "There is no room for it on the disk.",
+            [
+                .required("free", Schema.integer(min: 0).orNull.described("Bytes; null: not known.")),
+                .required("needed", Schema.integer(min: 0).orNull.described("Bytes that have to be free.")),
+            ]),
+        Meaning(
+            .pathNotAllowed, "The file would be where this user may have none written.",
+            [.required("roots", .array(of: .string()).described("Folders in which it may be."))]),
+    ]
+
     private static let groups = [
         Meaning(.profileNotFound, "No profile has this name.", [.required("profile", .string())]),
         Meaning(.rigNotFound, "No rig has this name.", [.required("rig", .string())]),
@@ -143,13 +161,8 @@ extension BusError {
     ]
 
     private static let reserved = [
-        Meaning(.sessionNotRunning, "Reserved for sessions.", isInUse: false),
         Meaning(.photoSettingsReused, "Reserved for photos.", isInUse: false),
         Meaning(.photoFormatUnavailable, "Reserved for photos.", isInUse: false),
-        Meaning(.recordingInProgress, "Reserved for movies.", isInUse: false),
-        Meaning(.notRecording, "Reserved for movies.", isInUse: false),
-        Meaning(.diskFull, "Reserved for photos and movies.", isInUse: false),
-        Meaning(.pathNotAllowed, "Reserved for photos and movies.", isInUse: false),
     ]
 
     /// The document `schema/errors.json`.

@@ -84,4 +84,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case permission
     /// Microphones: `audio/` and `level/` topics.
     case sound
+    /// `movie.*`: cameras and microphones recorded into files.
+    case movies
 }

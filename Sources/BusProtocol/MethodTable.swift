@@ -4,7 +4,8 @@ public import JSON
 public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
-        bus + devices + locks + configuration + cameras + profiles + rigs + sessions + faults + sources + authorization
+        bus + devices + locks + configuration + cameras + profiles + rigs + sessions + movies + faults + sources
+        + authorization
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 

@@ -23,6 +23,7 @@ public enum Topic: Hashable, Sendable {
         case lock(String)
         case rig(String)
         case session(String)
+        case movie(String)
         /// By uid.
         case authorization(String)
     }
@@ -33,6 +34,7 @@ public enum Topic: Hashable, Sendable {
         case device(String)
         case lock(String)
         case session(String)
+        case movie(String)
         /// By uid.
         case authorization(String)
     }
@@ -84,6 +86,7 @@ public enum Topic: Hashable, Sendable {
         case "lock": return .lock(String(id))
         case "rig": return .rig(String(id))
         case "session": return .session(String(id))
+        case "movie": return .movie(String(id))
         case "authorization": return .authorization(String(id))
         default: return nil
         }
@@ -95,6 +98,7 @@ public enum Topic: Hashable, Sendable {
         case "device": return .device(String(id))
         case "lock": return .lock(String(id))
         case "session": return .session(String(id))
+        case "movie": return .movie(String(id))
         case "authorization": return .authorization(String(id))
         default: return nil
         }
@@ -117,11 +121,13 @@ extension Topic {
         case .state(.lock(let id)): "state/lock/\(id)/"
         case .state(.rig(let name)): "state/rig/\(name)/"
         case .state(.session(let id)): "state/session/\(id)/"
+        case .state(.movie(let id)): "state/movie/\(id)/"
         case .state(.authorization(let uid)): "state/authorization/\(uid)/"
         case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"
         case .event(.session(let id)): "event/session/\(id)/"
+        case .event(.movie(let id)): "event/movie/\(id)/"
         case .event(.authorization(let uid)): "event/authorization/\(uid)/"
         case .heartbeat: "heartbeat/"
         case .welcome: "welcome/"

@@ -30,6 +30,7 @@ public enum TopicTable {
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
         Entry(topic: "state/rig/<name>/", socket: "events", summary: "A rig.", header: state("Rig")),
         Entry(topic: "state/session/<id>/", socket: "events", summary: "A session.", header: state("Session")),
+        Entry(topic: "state/movie/<id>/", socket: "events", summary: "A movie that is being made.", header: state("Movie")),
         Entry(
             topic: "state/authorization/<uid>/", socket: "events", summary: "What is decided and asked about a user.",
             header: state("UserAuthorization")),
@@ -41,6 +42,8 @@ public enum TopicTable {
         Entry(
             topic: "event/session/<id>/", socket: "events", summary: "Something happened to a session.",
             header: sessionEvent),
+        Entry(
+            topic: "event/movie/<id>/", socket: "events", summary: "Something happened to a movie.", header: movieEvent),
         Entry(
             topic: "event/authorization/<uid>/", socket: "events", summary: "Something was asked or decided.",
             header: event),
@@ -82,11 +85,13 @@ public enum TopicTable {
         case .state(.lock): name = "state/lock/<id>/"
         case .state(.rig): name = "state/rig/<name>/"
         case .state(.session): name = "state/session/<id>/"
+        case .state(.movie): name = "state/movie/<id>/"
         case .state(.authorization): name = "state/authorization/<uid>/"
         case .event(.bus): name = "event/bus/"
         case .event(.device): name = "event/device/<id>/"
         case .event(.lock): name = "event/lock/<id>/"
         case .event(.session): name = "event/session/<id>/"
+        case .event(.movie): name = "event/movie/<id>/"
         case .event(.authorization): name = "event/authorization/<uid>/"
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"
@@ -169,6 +174,23 @@ extension TopicTable {
                 .object([.required("reason", .string()), .required("message", .string())], additional: true).described(
                     "Of runtimeError.")),
         ], additional: true)
+
+    private static let movieEvent = Schema.anyOf([
+        .object(
+            order + [
+                .required("event", .choice(["didStartRecording", "didPauseRecording", "didResumeRecording", "didDropFrames"])),
+                .required("path", .string(minLength: 1)),
+            ], additional: true),
+        .object(
+            order + [
+                .required("event", .constant("didFinishRecording")), .required("reason", .string(minLength: 1)),
+                .required("success", .boolean),
+            ], additional: true
+        ).described("With all members of MovieEnd."),
+        .object(
+            order + [.required("event", .string(minLength: 1))], additional: true
+        ).described("Others, of a newer bus."),
+    ])
 
     private static let busHeartbeat = Schema.object(
         [

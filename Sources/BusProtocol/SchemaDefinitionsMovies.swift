@@ -1,0 +1,112 @@
+import JSON
+
+extension Schema {
+    /// The shapes of movies.
+    static let movieDefinitions: [String: Schema] = [
+        // What clients send
+        "MovieID": .string(minLength: 1, maxLength: 64).described("The id of a movie, as movie.start gives it."),
+        "MovieFileType": .choice(["mp4", "mov", "mkv"]),
+        "MovieCodec": .choice(["passThrough", "h264", "raw"]).described(
+            "passThrough: as it comes from the camera, JPEG, H.264 or pixels; raw: pixels."),
+        "MovieVideoSettings": .object([
+            .required("codec", .choice(["h264"])), .required("width", .integer(min: 2, max: 16384)),
+            .required("height", .integer(min: 2, max: 16384)),
+            .required("bitRate", .integer(min: 1000, max: 1_000_000_000).described("Bits a second.")),
+            .required(
+                "keyFrameInterval",
+                .integer(min: 1, max: 100_000).described("Frames from one key frame to the next, at most.")),
+            .optional(
+                "preset", .choice(presets).described("libx264's; veryfast if absent.")),
+        ]).described("How a picture is encoded."),
+        "MovieAudioSettings": .object([
+            .required("codec", .choice(["aac", "opus", "pcm"])),
+            .required("rate", .integer(min: 4000, max: 384_000).described("Samples a second.")),
+            .required("channels", .integer(min: 1, max: 8)),
+            .required(
+                "bitRate",
+                .integer(min: 1000, max: 100_000_000).described("Bits a second; of pcm it follows from the rest.")),
+        ]).described("How sound is encoded."),
+
+        // What the bus says
+        "MovieStarted": .object(
+            [
+                .required("movie", .string(minLength: 1)), .required("path", .string(minLength: 1)),
+                .required("take", .string(minLength: 1)), .required("part", .integer(min: 1)),
+                .required("devices", .array(of: .string(), min: 1).described("What it is of: camera and microphone.")),
+                .required("microphone", Schema.string().orNull),
+                .required("fileType", .reference("MovieFileType")), .required("video", video), .required("audio", audio),
+            ], additional: true
+        ).described("A movie that has begun."),
+        "MoviesStarted": .object(
+            [
+                .required("movies", .array(of: .reference("MovieStarted"), min: 1)),
+                .required("take", .string(minLength: 1)), .required("rig", .string(minLength: 1)),
+            ], additional: true
+        ).described("The movies of a rig, in the order of its devices."),
+        "MovieEnd": .object(
+            [
+                .required("movie", .string(minLength: 1)), .required("path", .string(minLength: 1)),
+                .required("reason", .string(minLength: 1).described("Why it ended.")),
+                .required("success", .boolean.described("It ended as was asked for.")),
+                .required(
+                    "error",
+                    Schema.object([.required("reason", .string()), .required("message", .string())], additional: true)
+                        .orNull),
+                .required("duration", .number(min: 0).described("Milliseconds.")),
+                .required("size", count.described("Bytes.")), .required("frames", count),
+                .required("dropped", count.described("Frames that are not in it.")),
+                .required("kept", .boolean.described("The file is there, and plays.")),
+                .optional("next", Schema.string().orNull.described("The movie that goes on in its place.")),
+            ], additional: true
+        ).described("How a movie ended."),
+        "Movie": .object(
+            [
+                .required("id", .string(minLength: 1)), .required("path", .string(minLength: 1)),
+                .required("name", .string(minLength: 1).described("The file's.")),
+                .required("state", .choice(["starting", "recording", "paused", "finishing", "finished"])),
+                .required("device", Schema.string().orNull.described("The camera; null: sound alone.")),
+                .required("microphone", Schema.string().orNull), .required("session", Schema.string().orNull),
+                .required("rig", Schema.string().orNull), .required("take", .string(minLength: 1)),
+                .required("part", .integer(min: 1)), .required("owner", .reference("Holder")),
+                .required("detached", .boolean), .required("fileType", .reference("MovieFileType")),
+                .required("video", video), .required("audio", audio),
+                .required("fragmentInterval", .number(min: 0).described("Milliseconds.")),
+                .required("recordedDuration", .number(min: 0).described("Milliseconds.")),
+                .required("recordedFileSize", count.described("Bytes.")),
+                .required("syncedDuration", .number(min: 0).described("Milliseconds: what outlives a power cut.")),
+                .required("syncedFileSize", count.described("Bytes, likewise.")),
+                .required("frames", count.described("Frames that are in it.")),
+                .required("dropped", count.described("Frames that were lost on the way, or that there was no time for.")),
+                .required("fragments", count),
+                .required(
+                    "encoderLoad",
+                    .number(min: 0, max: 1).described("The share of its time that the recorder is at work.")),
+                .optional(
+                    "startOffset",
+                    Schema.number().orNull.described(
+                        "Of a rig: milliseconds from the time that all were to begin at to the first frame.")),
+                .optional("end", Schema.reference("MovieEnd").orNull.described("Of one that has ended.")),
+            ], additional: true
+        ).described("A movie as it is now: state/movie/<id>/."),
+    ]
+
+    private static let presets = [
+        "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo",
+    ]
+
+    private static let count = Schema.integer(min: 0)
+
+    private static let video = Schema.object(
+        [
+            .required("codec", .string(minLength: 1).described("mjpeg, h264 or raw.")),
+            .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
+        ], additional: true
+    ).orNull.described("null: sound alone, or not known yet.")
+
+    private static let audio = Schema.object(
+        [
+            .required("codec", .string(minLength: 1).described("aac, opus or pcm.")),
+            .required("rate", .integer(min: 1)), .required("channels", .integer(min: 1)),
+        ], additional: true
+    ).orNull.described("null: without sound, or not known yet.")
+}
