@@ -109,6 +109,7 @@ extension Schema {
                                 .required(
                                     "renditions",
                                     .array(of: .string()).described("As the client spells them, at most 16.")),
+                                .optional("movie", .string().described("Of a recorder: the movie that it makes.")),
                             ], additional: true)
                     ).described("Processes that subscribe to frames.")),
                 .required(

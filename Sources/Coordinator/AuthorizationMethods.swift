@@ -163,6 +163,7 @@ extension Coordinator {
             fleet.worker(of: uniqueID).map { isUnauthorized(holder, [$0.device.id]) } ?? false
         }
         for worker in fleet.workers.values { judgeZoom(worker) }
+        movies.review()
         sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }
 

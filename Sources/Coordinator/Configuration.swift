@@ -49,6 +49,13 @@ public struct Configuration: Hashable, Sendable {
     /// `worker.silence_limit_ms`: how long a stream may go without a frame; 0: for ever.
     public var silenceLimitMilliseconds = 5000
 
+    /// `library.directory`: where movies are kept; nil: `library` in the state directory.
+    public var libraryDirectory: String?
+    /// `library.roots`: further folders in which clients may have movies written.
+    public var libraryRoots: [String] = []
+    /// `library.min_free`: bytes that movies leave free on their disk, where the client says nothing of it; nil: none.
+    public var libraryMinFree: Int64?
+
     /// `pressure.watch`: the machine's pressure.
     public var watchesPressure = true
     /// `pressure.root`: where /proc and /sys are looked for.
@@ -156,6 +163,13 @@ public struct Configuration: Hashable, Sendable {
             silenceLimitMilliseconds =
                 try worker.integer("silence_limit_ms", 0...3_600_000) ?? silenceLimitMilliseconds
         }
+        try reader.section("library") { library throws(ParseError) in
+            if let path = try library.string("directory") {
+                libraryDirectory = try Self.folder(path, "library.directory")
+            }
+            for root in try library.strings("roots") ?? [] { libraryRoots.append(try Self.folder(root, "library.roots")) }
+            libraryMinFree = try library.integer("min_free", 0...Int.max).map { Int64($0) }
+        }
         try reader.section("pressure") { pressure throws(ParseError) in
             watchesPressure = try pressure.boolean("watch") ?? watchesPressure
             pressureRoot = try pressure.string("root") ?? pressureRoot
@@ -184,6 +198,13 @@ public struct Configuration: Hashable, Sendable {
         }
         let tolerance = try reader.integer("tolerance_ms", 0...Int(RigBook.maximumTolerance / 1_000_000))
         return (name, Rig(devices: devices, tolerance: tolerance.map { Int64($0) * 1_000_000 }))
+    }
+
+    private static func folder(_ path: String, _ key: String) throws(ParseError) -> String {
+        guard path.hasPrefix("/"), !path.utf8.contains(0), !path.split(separator: "/").contains("..") else {
+            throw ParseError(description: "\(key) must be absolute, without '..'")
+        }
+        return path
     }
 
     static let logLevels = ["trace", "debug", "info", "notice", "warning", "error", "critical"]

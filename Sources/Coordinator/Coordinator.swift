@@ -30,6 +30,8 @@ public final class Coordinator {
         public var workerProgram: String?
         /// The matcher's program; nil: `camerabus-matcher` beside this one.
         public var matcherProgram: String?
+        /// The recorder's program; nil: `camerabus-recorder` beside this one.
+        public var recorderProgram: String?
 
         public init() {}
     }
@@ -63,6 +65,8 @@ public final class Coordinator {
     let rigs: RigDesk
     let matchers: MatcherFleet
     let pressures: PressureDesk
+    let recorders: RecorderFleet
+    let movies: MovieDesk
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -73,6 +77,8 @@ public final class Coordinator {
     /// The same by process, which is all that a subscriber is known by.
     var processNames = BoundedDictionary<ConnectionGuard.Peer, String>(limit: 1024)
     var isStopping = false
+    /// Movies are being finished, before all else ends: nothing is begun any more.
+    var isFinishing = false
 
     private(set) lazy var sessions = SessionDesk(
         loop, events: events, keeper: keeper, locks: locks, fleet: fleet, holders: holders, books: books,
@@ -219,6 +225,16 @@ public final class Coordinator {
                 loop,
                 root: options.watchesPressure && configuration.watchesPressure ? configuration.pressureRoot : nil,
                 logger: logger)
+            let recorderServer = try ServerSocket(
+                context,
+                .init(
+                    kind: .router, path: directory.recordersSocket, mode: 0o600, sendHighWaterMark: 1000,
+                    receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxMessageBytes,
+                    authenticationDomain: "recorders"))
+            recorders = RecorderFleet(
+                loop, recorderServer, program: try StartUp.recorderProgram(options), directory: directory,
+                logLevel: configuration.logLevel, logger: logger)
+            movies = MovieDesk(loop, events: events, holders, recorders, logger: logger)
             matchers = MatcherFleet(
                 loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
@@ -275,6 +291,7 @@ public final class Coordinator {
         connections.onLastConnectionClosed = { [weak self] peer in self?.lastConnectionClosed(peer) }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
         publishBus()
+        connectMovies()
     }
 
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
@@ -319,7 +336,7 @@ public final class Coordinator {
     // MARK: Clients
 
     // A process that has let go of its last connection can't be told of anything any more; it gets a moment to come back.
-    private func lastConnectionClosed(_ peer: ConnectionGuard.Peer) {
+    func lastConnectionClosed(_ peer: ConnectionGuard.Peer) {
         loop.cancel(graces[peer])
         graces[peer] = loop.schedule(afterMilliseconds: Self.connectionGrace) { [weak self] in
             self?.graces[peer] = nil
@@ -334,6 +351,7 @@ public final class Coordinator {
             locks.holderEnded(pid: peer.pid, startTime: startTime, cause: .connectionLost)
             permission.waiterEnded(pid: peer.pid, startTime: startTime)
             sources.ended(pid: peer.pid, startTime: startTime)
+            movies.ownerEnded(pid: peer.pid, startTime: startTime)
             sessions.holderEnded(pid: peer.pid, startTime: startTime)
         }
     }
@@ -370,6 +388,7 @@ public final class Coordinator {
             try lookUpNames(read)
             configuration = read
             fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
+            recorders.logLevel = configuration.logLevel
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
             rigs.setConfigured(configuration.rigs)
@@ -405,11 +424,19 @@ public final class Coordinator {
         service.notify("READY=1")
     }
 
-    /// Ends everything in order: waits and locks are told, workers end, sockets go.
+    /// Ends everything in order: movies are finished, waits and locks are told, workers end, sockets go.
     func stop() {
         guard !isStopping else { return }
+        // Who asks twice does not wait for the movies.
+        guard !isFinishing else { return end() }
+        isFinishing = true
         logger.info("stopping")
         service.notify("STOPPING=1")
+        movies.shutDown { [weak self] in self?.end() }
+    }
+
+    private func end() {
+        guard !isStopping else { return }
         sessions.shutDown()
         exposures.shutDown()
         locks.shutDown()

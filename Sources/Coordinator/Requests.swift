@@ -15,7 +15,7 @@ struct RequestKey: Hashable {
 /// From a request to the method that serves it.
 extension Coordinator {
     func handle(_ caller: Caller, _ request: Request, _ respond: @escaping Responder) {
-        guard !isStopping else {
+        guard !isStopping, !isFinishing else {
             return respond(
                 .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
         }
@@ -128,7 +128,7 @@ extension Coordinator {
 
     private static let allServices: [String: Served] = [
         busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
-        authorizationServices, cameraServices,
+        authorizationServices, cameraServices, movieServices,
     ].reduce(into: [:]) { all, services in
         for (name, serve) in services where all[name] == nil {
             if let method = MethodTable[name] { all[name] = Served(method, serve) }

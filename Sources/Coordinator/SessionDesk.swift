@@ -52,6 +52,8 @@ final class SessionDesk {
     let locks: LockDesk
     let fleet: DeviceFleet
     let logger: Logger
+    /// Told of each session that may be otherwise now, or gone.
+    var onChange: ((_ id: String) -> Void)?
     /// Carries out a change of a device, and keeps it.
     let carryOut: (ConfigurationDesk.Batch, @escaping Responder) -> Void
     /// How a camera hangs on USB; nil: it does not, or nobody knows.
@@ -288,6 +290,7 @@ final class SessionDesk {
         }
         entry.waiting = []
         events.set("state/session/\(session.id)", nil)
+        onChange?(session.id)
         logger.info("session ended", metadata: ["session": "\(session.id)"])
         for input in session.inputs { review(input.device) }
     }
@@ -416,6 +419,7 @@ final class SessionDesk {
     func publish(_ id: String) {
         guard let entry = entries[id] else { return }
         events.set("state/session/\(id)", value(entry))
+        onChange?(id)
     }
 
     /// The value of `state/session/<id>/`.

@@ -75,6 +75,11 @@ extension Coordinator {
             return try beside("camerabus-matcher", option: "--matcher")
         }
 
+        static func recorderProgram(_ options: Coordinator.Options) throws(StartError) -> String {
+            if let program = options.recorderProgram { return program }
+            return try beside("camerabus-recorder", option: "--recorder")
+        }
+
         private static func beside(_ program: String, option: String) throws(StartError) -> String {
             guard let own = CurrentProcess.executablePath, let slash = own.lastIndex(of: "/") else {
                 throw StartError(description: "\(program) can't be found; name it with \(option)")

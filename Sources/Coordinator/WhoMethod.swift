@@ -47,10 +47,15 @@ extension Coordinator {
 
     /// A subscriber by the name that it gave itself, where it has said hello.
     private func named(_ subscriber: JSONValue) -> JSONValue {
-        guard var members = subscriber.object, let pid = members["pid"]?.integer.flatMap({ Int32(exactly: $0) }),
-            let peer = connections.peer(pid: pid), let name = processNames[peer]
-        else { return subscriber }
-        members["name"] = .string(name)
+        guard var members = subscriber.object, let pid = members["pid"]?.integer.flatMap({ Int32(exactly: $0) }) else {
+            return subscriber
+        }
+        if let movie = recorders.movie(of: pid) {
+            members["name"] = "camerabus-recorder"
+            members["movie"] = .string(movie)
+        } else if let peer = connections.peer(pid: pid), let name = processNames[peer] {
+            members["name"] = .string(name)
+        }
         return .object(members)
     }
 }

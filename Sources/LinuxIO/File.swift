@@ -76,6 +76,21 @@ public enum File {
         try check("fsync", folder) { fsync(directory.rawValue) }
     }
 
+    /// Where that path, or the nearest folder above it that there is, really lies, all symbolic links followed; nil: nobody may know.
+    public static func realPath(ofNearest path: String) -> String? {
+        var (path, rest) = (path, "")
+        while true {
+            if let real = realpath(path.isEmpty ? "/" : path, nil) {
+                defer { free(real) }
+                let found = String(cString: real)
+                return rest.isEmpty ? found : (found == "/" ? rest : found + rest)
+            }
+            guard errno == ENOENT, let slash = path.lastIndex(of: "/") else { return nil }
+            rest = path[slash...] + rest
+            path = String(path[..<slash])
+        }
+    }
+
     /// Removes a file; one that isn't there is no error.
     public static func remove(_ path: String) { unlink(path) }
 }

@@ -10,7 +10,7 @@ struct CameraBusDaemon: ParsableCommand {
         commandName: "camerabusd",
         abstract: "The coordinator of CameraBus: one service owns the cameras and microphones, many programs use them.",
         discussion: """
-            It starts one camerabus-worker for each camera and microphone, and one camerabus-matcher for each rig, and serves command.sock and events.sock in its runtime directory: \
+            It starts one camerabus-worker for each camera and microphone, one camerabus-matcher for each rig and one camerabus-recorder for each movie, and serves command.sock and events.sock in its runtime directory: \
             --runtime-dir, else $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
             /tmp/camerabus-UID. What it remembers (devices.json, profiles.json, rigs.json) is in --state-dir, else bus.state_dir of the \
             configuration, else $STATE_DIRECTORY, else 'state' in the runtime directory if that was named, else \
@@ -69,6 +69,10 @@ struct CameraBusDaemon: ParsableCommand {
         help: ArgumentHelp("The matcher's program (default: camerabus-matcher beside this one).", valueName: "file"))
     var matcher: String?
 
+    @Option(
+        help: ArgumentHelp("The recorder's program (default: camerabus-recorder beside this one).", valueName: "file"))
+    var recorder: String?
+
     // The parser's own exit status for usage, 64, is not the one that camerabus and most programs have.
     static func main() {
         do {
@@ -108,6 +112,7 @@ struct CameraBusDaemon: ParsableCommand {
         options.watchesPressure = !noPressure
         options.workerProgram = worker
         options.matcherProgram = matcher
+        options.recorderProgram = recorder
         let logger = Logger(label: "camerabusd")
         do {
             try Coordinator(options, logger: logger).run()

@@ -1,0 +1,147 @@
+public import BusProtocol
+import JSON
+
+/// Where movies may be written: the capture library, and further folders that the configuration allows.
+///
+/// Paths only: nothing is looked up or made.
+public struct MoviePlace: Hashable, Sendable {
+    /// The library's folder, absolute; nil: there is none.
+    public var library: String?
+    /// Further folders, absolute.
+    public var roots: [String]
+
+    /// A file, and the folder by which it is allowed.
+    public struct Target: Hashable, Sendable {
+        public var path: String
+        public var fileType: MovieFileType
+        /// nil: it is allowed wherever it is.
+        public var root: String?
+
+        public init(path: String, fileType: MovieFileType, root: String?) {
+            self.path = path
+            self.fileType = fileType
+            self.root = root
+        }
+
+        /// The file of that name beside it: `belt-cam0.mp4` beside `belt.mp4`.
+        public func marked(_ mark: String) -> Target {
+            Target(path: MoviePlace.marked(path, mark), fileType: fileType, root: root)
+        }
+    }
+
+    /// UTF-8 bytes of a file's name, so that there is room for marks, endings, and the files beside it.
+    static let maximumName = 200
+    static let maximumPath = 1024
+
+    public init(library: String?, roots: [String]) {
+        self.library = library.map(Self.trimmed)
+        self.roots = roots.map(Self.trimmed)
+    }
+
+    /// The folders in which everybody may have files.
+    public var folders: [String] { (library.map { [$0] } ?? []) + roots }
+
+    /// The file that a client asks for.
+    ///
+    /// - Parameters:
+    ///   - name: of the file in the library.
+    ///   - path: of the file, in the place of the name.
+    ///   - fileType: nil: as it ends, else MP4.
+    ///   - day: the library's folder of today.
+    ///   - newName: without its ending, for who names none.
+    ///   - isOwn: it is for the user that the bus runs as, who could write it itself.
+    /// - Throws: `invalidParams`, `pathNotAllowed` {roots}.
+    public func target(
+        name: String?, path: String?, fileType: MovieFileType?, day: String, newName: String, isOwn: Bool
+    ) throws(BusError) -> Target {
+        guard let path else {
+            if let name { try Self.check(name) }
+            guard let library else {
+                throw .invalidParams(
+                    "path", "is needed: this bus has no library ([library] in camerabus.toml, or --state-dir)")
+            }
+            let (file, type) = try Self.withEnding(name ?? newName, fileType)
+            return Target(path: "\(library)/\(day)/\(file)", fileType: type, root: library)
+        }
+        guard name == nil else { throw .invalidParams("name", "and path are two ways to say the same") }
+        let (whole, type) = try Self.withEnding(Self.normal(path), fileType)
+        let root = folders.first { whole.hasPrefix($0 == "/" ? "/" : "\($0)/") }
+        guard isOwn || root != nil else { throw refusal(path) }
+        return Target(path: whole, fileType: type, root: isOwn ? nil : root)
+    }
+
+    /// Why a file may not be there.
+    public func refusal(_ path: String) -> BusError {
+        let places = folders.isEmpty ? "nowhere" : "in \(folders.joined(separator: ", ")) only"
+        return BusError(
+            .pathNotAllowed,
+            "Movies may be written \(places), not to \(path.prefix(256)); [library] in camerabus.toml names further folders (roots).",
+            ["roots": JSONValue(folders)])
+    }
+
+    /// `belt-2.mp4` of `belt.mp4` and `2`.
+    public static func marked(_ path: String, _ mark: String) -> String {
+        let (stem, ending) = split(path)
+        return "\(stem)-\(mark)\(ending)"
+    }
+
+    /// The file of the next part: `belt-3.mp4` behind `belt-2.mp4`, which is part 2.
+    public static func next(_ path: String, part: Int) -> String {
+        var (stem, ending) = split(path)
+        if part > 1, stem.hasSuffix("-\(part)") { stem.removeLast("-\(part)".count) }
+        return "\(stem)-\(part + 1)\(ending)"
+    }
+
+    private static func split(_ path: String) -> (stem: String, ending: String) {
+        let name = path.lastIndex(of: "/").map { path[path.index(after: $0)...] } ?? path[...]
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return (path, "") }
+        return (String(path[..<dot]), String(path[dot...]))
+    }
+
+    private static func trimmed(_ path: String) -> String {
+        var path = path
+        while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
+        return path
+    }
+
+    private static func check(_ name: String) throws(BusError) {
+        guard name.utf8.count <= maximumName else {
+            throw .invalidParams("name", "has more than \(maximumName) bytes")
+        }
+        guard !name.hasPrefix("."), !name.contains("/"), isPlain(name) else {
+            throw .invalidParams("name", "is a file's name: no '/', no '.' at its beginning, no control characters")
+        }
+    }
+
+    private static func isPlain(_ text: String) -> Bool {
+        text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
+
+    /// Without doubled slashes and `.`.
+    private static func normal(_ path: String) throws(BusError) -> String {
+        guard path.hasPrefix("/"), !path.hasSuffix("/"), isPlain(path) else {
+            throw .invalidParams("path", "must be a file's absolute path, without control characters")
+        }
+        let parts = path.split(separator: "/").filter { $0 != "." }
+        guard let name = parts.last, !parts.contains("..") else {
+            throw .invalidParams("path", "must have no '..', and a file's name at its end")
+        }
+        guard path.utf8.count <= maximumPath, name.utf8.count <= maximumName else {
+            throw .invalidParams("path", "is too long: \(maximumPath) bytes, and \(maximumName) of the name, are taken")
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+
+    private static func withEnding(
+        _ path: String, _ fileType: MovieFileType?
+    ) throws(BusError) -> (String, MovieFileType) {
+        guard let ending = MovieFileType(rawValue: split(path).ending.dropFirst().lowercased()) else {
+            let type = fileType ?? .mp4
+            return ("\(path).\(type.rawValue)", type)
+        }
+        guard fileType ?? ending == ending else {
+            throw .invalidParams("fileType", "is \(fileType?.rawValue ?? ""), and the file is to end in .\(ending.rawValue)")
+        }
+        return (path, ending)
+    }
+}

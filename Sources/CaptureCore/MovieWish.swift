@@ -1,0 +1,117 @@
+public import BusProtocol
+public import JSON
+
+/// What a client wants of a movie beside what it is of: the params of `movie.start` that one movie or a whole rig's have in common.
+public struct MovieWish: Hashable, Sendable {
+    public var video: MovieRequest.Video
+    public var audio: MovieRequest.Audio
+    /// Milliseconds.
+    public var fragmentInterval: Int64
+    /// Frames a second, equally far apart; nil: each has its own time.
+    public var frameRate: Double?
+    public var limits: MovieRequest.Limits
+    /// What it belongs to; nil: something new.
+    public var take: String?
+    /// A recorder that dies is followed by another.
+    public var continuesAfterCrash: Bool
+    /// It outlives its process.
+    public var isDetached: Bool
+    /// nil: as the session has it, else as it comes.
+    public var orientation: VideoOrientation?
+    public var isMirrored: Bool?
+
+    /// Reads params that have the shape that the method table says.
+    ///
+    /// - Parameters:
+    ///   - hasSound: there is a microphone.
+    ///   - minFreeDiskSpace: bytes, where the client says nothing of it.
+    /// - Throws: `invalidParams` for what contradicts itself, and for what such a file can't hold.
+    public init(
+        _ params: JSONValue, fileType: MovieFileType, hasSound: Bool, minFreeDiskSpace: Int64?
+    ) throws(BusError) {
+        let codec = params["codec"]?.string.flatMap(MovieRequest.Video.Codec.init)
+        video = MovieRequest.Video(codec: codec ?? .automatic)
+        audio = MovieRequest.Audio()
+        if let settings = params["settings"] {
+            let wished = settings.isNull ? JSONValue.null : settings["video"]
+            if let wished { video = try Self.video(wished, codec) }
+            if let wished = settings.isNull ? JSONValue.null : settings["audio"], hasSound || !wished.isNull {
+                audio = Self.audio(wished)
+                try Self.check(audio, fileType, path: settings.isNull ? "settings" : "settings.audio")
+            }
+        }
+        if video.codec == .raw, fileType == .mp4 {
+            throw .invalidParams("codec", "pixels have no place in an MP4 file; take mov or mkv")
+        }
+        fragmentInterval = Self.milliseconds(params["fragmentInterval"]) ?? MovieRequest.usualFragmentInterval
+        frameRate = params["frameRate"]?.double
+        limits = MovieRequest.Limits(
+            maxDuration: Self.milliseconds(params["maxDuration"]), maxFileSize: params["maxFileSize"]?.integer,
+            minFreeDiskSpace: params["minFreeDiskSpace"]?.integer ?? minFreeDiskSpace)
+        take = params["take"]?.string
+        guard take?.utf8.allSatisfy(Self.isOfTake) ?? true else {
+            throw .invalidParams("take", "has letters and digits of ASCII, '-' and '_' only")
+        }
+        continuesAfterCrash = params["continueAfterCrash"]?.bool ?? false
+        isDetached = params["detached"]?.bool ?? false
+        orientation = params["orientation"]?.string.flatMap(VideoOrientation.init)
+        isMirrored = params["mirrored"]?.bool
+    }
+
+    /// null: as it comes.
+    private static func video(
+        _ json: JSONValue, _ codec: MovieRequest.Video.Codec?
+    ) throws(BusError) -> MovieRequest.Video {
+        guard !json.isNull else {
+            guard codec != .h264 else {
+                throw .invalidParams("codec", "h264 is encoded, and settings say that the samples are stored as they come")
+            }
+            return MovieRequest.Video(codec: codec ?? .passThrough)
+        }
+        guard (codec ?? .h264) == .h264 else {
+            throw .invalidParams("settings.video", "are for h264; what is not encoded has none")
+        }
+        let (width, height) = (json.count("width"), json.count("height"))
+        guard (width ?? 0) % 2 == 0, (height ?? 0) % 2 == 0 else {
+            throw .invalidParams("settings.video", "width and height of h264 have to be even")
+        }
+        return MovieRequest.Video(
+            codec: .h264, width: width, height: height, bitRate: json.count("bitRate"),
+            keyFrameInterval: json.count("keyFrameInterval"), preset: json["preset"]?.string)
+    }
+
+    /// null: as it comes.
+    private static func audio(_ json: JSONValue) -> MovieRequest.Audio {
+        guard !json.isNull else { return MovieRequest.Audio(codec: .pcm) }
+        return MovieRequest.Audio(
+            codec: json["codec"]?.string.flatMap(MovieRequest.Audio.Codec.init), rate: json.count("rate"),
+            channels: json.count("channels"), bitRate: json.count("bitRate"))
+    }
+
+    private static func check(
+        _ audio: MovieRequest.Audio, _ fileType: MovieFileType, path: String
+    ) throws(BusError) {
+        switch (audio.codec, fileType) {
+        case (.pcm, .mp4): throw .invalidParams(path, "samples as they come have no place in an MP4 file; take mov or mkv")
+        case (.opus, .mov): throw .invalidParams(path, "Opus has no place in a QuickTime file; take mp4 or mkv")
+        default: break
+        }
+    }
+
+    // At least one: so is what is rounded to nothing.
+    private static func milliseconds(_ value: JSONValue?) -> Int64? {
+        value?.double.flatMap { Int64(exactly: max(1, $0.rounded())) }
+    }
+
+    private static func isOfTake(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"): true
+        default: false
+        }
+    }
+}
+
+extension JSONValue {
+    fileprivate func count(_ name: String) -> Int? { self[name]?.integer.flatMap { Int(exactly: $0) } }
+}

@@ -1,0 +1,182 @@
+import BusProtocol
+public import JSON
+
+/// A movie that is being made, as the coordinator knows it: a value that is told what happens, and answers what follows.
+public struct RunningMovie: Hashable, Sendable {
+    /// What of a movie only the coordinator has to know, and finds again in what its recorder gives back (``MovieRequest/note``).
+    public struct Note: Hashable, Sendable {
+        /// It outlives its process.
+        public var isDetached: Bool
+        /// A recorder that dies is followed by another.
+        public var continuesAfterCrash: Bool
+        /// When the recorders before it have died.
+        public var crashes: [Instant]
+
+        public init(isDetached: Bool = false, continuesAfterCrash: Bool = false, crashes: [Instant] = []) {
+            self.isDetached = isDetached
+            self.continuesAfterCrash = continuesAfterCrash
+            self.crashes = crashes
+        }
+
+        public var json: JSONValue {
+            [
+                "detached": .bool(isDetached), "continues": .bool(continuesAfterCrash),
+                "crashes": .array(crashes.map { .integer($0) }),
+            ]
+        }
+
+        public init(json: JSONValue) {
+            isDetached = json["detached"]?.bool ?? false
+            continuesAfterCrash = json["continues"]?.bool ?? false
+            crashes = json["crashes"]?.array?.compactMap(\.integer) ?? []
+        }
+    }
+
+    public let request: MovieRequest
+    public let note: Note
+    public private(set) var progress: MovieProgress
+    /// Its first frame is in the file.
+    public private(set) var hasBegun: Bool
+    /// Why it was told to end; nil: nobody has told it.
+    public private(set) var ending: MovieEndReason?
+    /// How it has ended.
+    public private(set) var result: MovieResult?
+    /// The movie that goes on in its place.
+    public var next: String?
+
+    /// A recorder that dies for the third time within so many nanoseconds would die again.
+    static let crashWindow: Int64 = 60_000_000_000
+    static let maximumCrashes = 2
+
+    /// - Parameter progress: as its recorder has it; one that has just been started has none.
+    public init(_ request: MovieRequest, progress: MovieProgress = MovieProgress(.starting)) {
+        self.request = request
+        self.progress = progress
+        note = Note(json: request.note)
+        hasBegun = progress.stage != .starting
+    }
+
+    public var id: String { request.movie }
+
+    /// What it is of: its camera and its microphone.
+    public var devices: [MovieRequest.Device] { [request.camera, request.microphone].compactMap(\.self) }
+
+    /// Whether that user may end it: its own, and administrators.
+    public func mayBeEnded(by uid: UInt32, isAdmin: Bool) -> Bool { isAdmin || uid == request.owner.uid }
+
+    // MARK: What happens
+
+    /// - Returns: false: nothing is otherwise.
+    public mutating func update(_ progress: MovieProgress) -> Bool {
+        guard progress != self.progress, result == nil else { return false }
+        self.progress = progress
+        return true
+    }
+
+    /// The first frame is in.
+    ///
+    /// - Returns: false: that was known.
+    public mutating func begin() -> Bool {
+        guard !hasBegun, result == nil else { return false }
+        hasBegun = true
+        if progress.stage == .starting { progress.stage = .recording }
+        return true
+    }
+
+    /// It is to end.
+    ///
+    /// - Returns: what its recorder is to do; nil: it was told already.
+    public mutating func end(for reason: MovieEndReason) -> RecorderOrder.Action? {
+        guard ending == nil, result == nil else { return nil }
+        ending = reason
+        return hasBegun ? .stop(reason) : .cancel
+    }
+
+    /// It has ended.
+    ///
+    /// - Returns: false: that was known.
+    public mutating func finish(_ result: MovieResult) -> Bool {
+        guard self.result == nil else { return false }
+        self.result = result
+        return true
+    }
+
+    /// How it has ended when its recorder has died: with what was on the disk last.
+    public var crash: MovieResult {
+        MovieResult(
+            .recorderCrashed,
+            error: BusError(
+                .workerCrashed, "The recorder of the movie \(id) has died; its file plays up to its last fragment.",
+                ["movie": .string(id)]),
+            path: request.path, duration: progress.syncedDuration, size: progress.syncedFileSize,
+            frames: progress.frames, dropped: progress.dropped, isKept: progress.fragments > 0)
+    }
+
+    /// The movie that goes on in its place, when its recorder has died; nil: none does.
+    ///
+    /// - Parameter id: of the next one.
+    public func successor(_ id: String, at now: Instant) -> MovieRequest? {
+        guard note.continuesAfterCrash, hasBegun, ending == nil else { return nil }
+        let crashes = note.crashes.filter { $0 > now.advanced(byNanoseconds: -Self.crashWindow) }
+        guard crashes.count < Self.maximumCrashes else { return nil }
+        var next = request
+        next.movie = id
+        next.path = MoviePlace.next(request.path, part: request.part)
+        next.part += 1
+        next.notBefore = nil
+        var note = note
+        note.crashes = crashes + [now]
+        next.note = note.json
+        // What is left of its time; a movie that has none left has reached it.
+        if let maximum = request.limits.maxDuration {
+            guard maximum > progress.syncedDuration else { return nil }
+            next.limits.maxDuration = maximum - progress.syncedDuration
+        }
+        return next
+    }
+
+    // MARK: What is told
+
+    /// The value of `state/movie/<id>/`, and what `movie.status` answers.
+    public var json: JSONValue {
+        let state = result != nil ? "finished" : ending != nil && hasBegun ? "finishing" : progress.stage.rawValue
+        var members: [String: JSONValue] = [
+            "id": .string(id), "path": .string(request.path), "name": .string(name), "state": .string(state),
+            "device": request.camera.map { .string($0.id) } ?? .null,
+            "microphone": request.microphone.map { .string($0.id) } ?? .null,
+            "session": request.session.map(JSONValue.string) ?? .null,
+            "rig": request.rig.map(JSONValue.string) ?? .null, "take": .string(request.take ?? id),
+            "part": JSONValue(request.part), "owner": request.owner.json, "detached": .bool(note.isDetached),
+            "fileType": .string(request.fileType.rawValue), "fragmentInterval": .integer(request.fragmentInterval),
+            "end": result.map { .object(self.members(of: $0)) } ?? .null,
+        ]
+        for (name, value) in progress.json.object ?? [:] where members[name] == nil { members[name] = value }
+        return .object(members)
+    }
+
+    /// What `movie.start` answers.
+    public var started: JSONValue {
+        [
+            "movie": .string(id), "path": .string(request.path), "take": .string(request.take ?? id),
+            "part": JSONValue(request.part), "devices": JSONValue(devices.map(\.id)),
+            "microphone": request.microphone.map { .string($0.id) } ?? .null,
+            "fileType": .string(request.fileType.rawValue), "video": progress.video, "audio": progress.audio,
+        ]
+    }
+
+    /// How it ended, as `didFinishRecording` and `movie.stop` tell it.
+    public func members(of result: MovieResult) -> [String: JSONValue] {
+        var members = result.members
+        members["movie"] = .string(id)
+        members["error"] =
+            result.error.map {
+                .object($0.data.merging(["reason": .string($0.reason.rawValue), "message": .string($0.message)]) { $1 })
+            } ?? .null
+        members["next"] = next.map(JSONValue.string) ?? .null
+        return members
+    }
+
+    private var name: String {
+        request.path.lastIndex(of: "/").map { String(request.path[request.path.index(after: $0)...]) } ?? request.path
+    }
+}

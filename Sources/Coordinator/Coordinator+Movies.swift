@@ -1,0 +1,20 @@
+import BusServer
+import CaptureCore
+import JSON
+
+/// What movies have to do with sessions, devices and permission.
+extension Coordinator {
+    func connectMovies() {
+        movies.isUnauthorized = { [weak self] in self?.isUnauthorized($0) ?? false }
+        movies.sessionEnd = { [weak self] in self?.sessionEnd(of: $0) }
+        movies.trouble = { [weak self] device in
+            guard let worker = self?.fleet.worker(of: device.uniqueID) else { return nil }
+            let isWell = worker.isRunning && worker.isConnected && worker.status["error"]?.isNull ?? true
+            return isWell ? nil : Self.notReady(worker)
+        }
+        movies.onInherited = { [weak self] owner in
+            self?.lastConnectionClosed(.init(uid: owner.uid, pid: owner.pid, startTime: owner.startTime))
+        }
+        sessions.onChange = { [weak self] in self?.movies.sessionChanged($0) }
+    }
+}

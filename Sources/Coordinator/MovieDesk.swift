@@ -1,0 +1,418 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+
+/// Keeps the movies: which are being made, for whom, and who is to know of it.
+///
+/// What a movie may be, and what follows when something happens to it, is ``RunningMovie``'s affair; that a recorder makes it,
+/// ``RecorderFleet``'s.
+final class MovieDesk {
+    /// Movies that begin together, or not at all, and who waits for that.
+    private final class Start {
+        let movies: [String]
+        var waiting: Set<String>
+        let completion: (Result<[RunningMovie], BusError>) -> Void
+        var timer: Loop.Token?
+
+        init(_ movies: [String], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void) {
+            self.movies = movies
+            waiting = Set(movies)
+            self.completion = completion
+        }
+    }
+
+    private let loop: Loop
+    private let events: EventSocket
+    private let holders: HolderWatch
+    private let recorders: RecorderFleet
+    private let logger: Logger
+
+    private var running: [String: RunningMovie] = [:]
+    /// In the order in which they were begun.
+    private var order: [String] = []
+    /// The last ones, the oldest first.
+    private var finished: [RunningMovie] = []
+    private var starts: [Start] = []
+    /// Who waits for the end of which.
+    private var stoppers: [String: [(Result<RunningMovie, BusError>) -> Void]] = [:]
+    private var hasEnded = false
+
+    /// Whether the owner may not have what the movie is of, or put it into the library.
+    var isUnauthorized: ((RunningMovie) -> Bool)?
+    /// Why a movie of a session is to end; nil: it may go on.
+    var sessionEnd: ((RunningMovie) -> MovieEndReason?)?
+    /// Why a device gives no pictures or sound.
+    var trouble: ((MovieRequest.Device) -> BusError?)?
+    /// Somebody's movie was taken over, who has to come back.
+    var onInherited: ((LockHolder) -> Void)?
+    /// Told when a movie has ended.
+    var onFinished: ((RunningMovie) -> Void)?
+
+    static let maximumMovies = 64
+    static let maximumOfUser = 32
+    private static let maximumFinished = 64
+    private static let maximumStoppers = 64
+    /// How long the first frame may take, milliseconds.
+    private static let patience: Int64 = 10_000
+    /// How long recorders may take to finish when the bus ends, nanoseconds.
+    private static let lastPatience: Int64 = 10_000_000_000
+
+    init(_ loop: Loop, events: EventSocket, _ holders: HolderWatch, _ recorders: RecorderFleet, logger: Logger) {
+        self.loop = loop
+        self.events = events
+        self.holders = holders
+        self.recorders = recorders
+        self.logger = logger
+        holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
+        recorders.onAdopted = { [weak self] in self?.adopt($0, $1, $2) ?? false }
+        recorders.onProgress = { [weak self] in self?.progressed($0, $1) }
+        recorders.onEvent = { [weak self] in self?.happened($0, $1) }
+        recorders.isFinished = { [weak self] in self?.running[$0] == nil }
+        recorders.onEnd = { [weak self] in self?.recorderEnded($0) }
+    }
+
+    // MARK: What is so
+
+    /// Those that are being made.
+    var movies: [RunningMovie] { order.compactMap { running[$0] } }
+
+    /// A movie that is being made, or one of the last.
+    func movie(_ id: String) throws(BusError) -> RunningMovie {
+        guard let movie = running[id] ?? finished.last(where: { $0.id == id }) else { throw Self.notThere(id) }
+        return movie
+    }
+
+    private static func notThere(_ id: String) -> BusError {
+        BusError(
+            .notRecording, "There is no movie '\(id.prefix(64))' (any more); movie.list answers those that are being made.",
+            ["movie": .string(id)])
+    }
+
+    private static func over(_ id: String) -> BusError {
+        BusError(.notRecording, "The movie \(id) has ended.", ["movie": .string(id)])
+    }
+
+    // MARK: The start
+
+    /// Begins these movies together; the completion is called when each has its first frame, or when none has.
+    ///
+    /// - Returns: how to give them up until then.
+    /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`, `internalError`: then nothing has begun.
+    func start(
+        _ requests: [MovieRequest], completion: @escaping (Result<[RunningMovie], BusError>) -> Void
+    ) throws(BusError) -> () -> Void {
+        for request in requests { try checkIsOnly(request) }
+        let ofUser = running.values.count { $0.request.owner.uid == requests.first?.owner.uid }
+        guard running.count + requests.count <= Self.maximumMovies, ofUser + requests.count <= Self.maximumOfUser else {
+            let maximum = ofUser + requests.count <= Self.maximumOfUser ? Self.maximumMovies : Self.maximumOfUser
+            throw BusError(
+                .limitExceeded, "Too many movies are being made; stop one of them.",
+                ["limit": "movies", "maximum": JSONValue(maximum)])
+        }
+        let start = Start(requests.map(\.movie), completion)
+        starts.append(start)
+        do throws(BusError) {
+            for request in requests { try begin(request) }
+        } catch {
+            starts.removeAll { $0 === start }
+            for id in start.movies { end(id, for: .stopped) }
+            throw error
+        }
+        start.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak start] in
+            guard let self, let start else { return }
+            fail(start, late(start))
+        }
+        return { [weak self, weak start] in
+            guard let self, let start else { return }
+            fail(start, BusError(.cancelled, "The movie was given up before it had begun."))
+        }
+    }
+
+    // One movie of a session, and one that a process makes of a device.
+    private func checkIsOnly(_ request: MovieRequest) throws(BusError) {
+        let devices = Set([request.camera, request.microphone].compactMap { $0?.uniqueID })
+        let main = request.camera ?? request.microphone
+        let other = running.values.first { movie in
+            if let session = request.session { return movie.request.session == session }
+            guard movie.request.session == nil, movie.request.owner.isSameProcess(as: request.owner) else { return false }
+            return movie.devices.first.map { devices.contains($0.uniqueID) && $0.uniqueID == main?.uniqueID } ?? false
+        }
+        guard let other else { return }
+        let whose = request.session.map { "The session \($0)" } ?? "\(request.owner.name) (pid \(request.owner.pid))"
+        throw BusError(
+            .recordingInProgress,
+            "\(whose) makes a movie of \(main?.id ?? "it") already, \(other.id); movie.stop ends it.",
+            ["movie": .string(other.id)])
+    }
+
+    private func begin(_ request: MovieRequest) throws(BusError) {
+        let movie = RunningMovie(request)
+        guard watch(movie) else {
+            throw BusError(.cancelled, "The process that asked for the movie has ended.")
+        }
+        do {
+            try recorders.start(request)
+        } catch {
+            release(movie)
+            logger.error("a recorder can't be started", metadata: ["error": "\(error)"])
+            throw BusError(.internalError, "The recorder could not be started; see the coordinator's log.")
+        }
+        add(movie)
+    }
+
+    private func add(_ movie: RunningMovie) {
+        running[movie.id] = movie
+        order.append(movie.id)
+        publish(movie)
+        logger.info("movie", metadata: ["movie": "\(movie.id)", "owner": "\(movie.request.owner.name)"])
+    }
+
+    private func fail(_ start: Start, _ error: BusError) {
+        guard starts.contains(where: { $0 === start }) else { return }
+        starts.removeAll { $0 === start }
+        loop.cancel(start.timer)
+        // None of them is to be, also those that have begun.
+        for id in start.movies { discard(id) }
+        start.completion(.failure(error))
+    }
+
+    private func late(_ start: Start) -> BusError {
+        let devices = start.movies.filter(start.waiting.contains).compactMap { running[$0] }.flatMap(\.devices)
+        for device in devices { if let error = trouble?(device) { return error } }
+        return BusError(
+            .interrupted, "No picture came within \(Self.patience / 1000) seconds; try again.",
+            ["interruption": "noFrames", "device": devices.first.map { .string($0.id) } ?? .null])
+    }
+
+    // MARK: The end
+
+    /// Ends a movie; the completion is called when its file is closed, or has been.
+    func stop(_ id: String, _ completion: @escaping (Result<RunningMovie, BusError>) -> Void) {
+        guard running[id] != nil else {
+            return completion(Result { () throws(BusError) in try movie(id) })
+        }
+        guard stoppers[id, default: []].count < Self.maximumStoppers else {
+            return completion(
+                .failure(
+                    BusError(
+                        .limitExceeded, "Too many wait for the end of this movie.",
+                        ["limit": "movieStops", "maximum": JSONValue(Self.maximumStoppers)])))
+        }
+        stoppers[id, default: []].append(completion)
+        end(id, for: .stopped)
+    }
+
+    /// Has it end for that reason.
+    private func end(_ id: String, for reason: MovieEndReason) {
+        guard let action = running[id]?.end(for: reason) else { return }
+        carryOut(action, id)
+        if let movie = running[id] { publish(movie) }
+    }
+
+    /// Has it end, and leave nothing.
+    private func discard(_ id: String) {
+        guard running[id] != nil else { return }
+        _ = running[id]?.end(for: .stopped)
+        carryOut(.cancel, id)
+    }
+
+    private func carryOut(_ action: RecorderOrder.Action, _ id: String) {
+        guard let recorder = recorders[id] else { return }
+        recorder.order(action) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success(let json): if let result = MovieResult(json: json) { finished(id, result) }
+            case .failure(let error):
+                // Who waits for the end is told that it takes its time; the end itself is told when it comes.
+                for completion in stoppers.removeValue(forKey: id) ?? [] { completion(.failure(error)) }
+            }
+        }
+    }
+
+    /// Pauses or resumes it; the completion is called when its recorder does.
+    func order(
+        _ id: String, _ action: RecorderOrder.Action, _ completion: @escaping (Result<RunningMovie, BusError>) -> Void
+    ) {
+        guard let movie = running[id], movie.ending == nil, let recorder = recorders[id] else {
+            return completion(.failure(running[id] == nil && !isKnown(id) ? Self.notThere(id) : Self.over(id)))
+        }
+        recorder.order(action) { [weak self] result in
+            completion(
+                Result { () throws(BusError) in
+                    _ = try result.get()
+                    guard let movie = self?.running[id] else { throw Self.over(id) }
+                    return movie
+                })
+        }
+    }
+
+    private func isKnown(_ id: String) -> Bool { finished.contains { $0.id == id } }
+
+    // MARK: What recorders tell
+
+    private func progressed(_ id: String, _ progress: MovieProgress) {
+        guard running[id]?.update(progress) ?? false, let movie = running[id] else { return }
+        publish(movie)
+    }
+
+    private func happened(_ id: String, _ event: MovieEvent) {
+        guard let movie = running[id] else { return }
+        switch event {
+        case .didStartRecording: begun(id)
+        case .didPauseRecording, .didResumeRecording, .didDropFrames: tell(movie, event)
+        case .didFinishRecording(let result): finished(id, result)
+        }
+    }
+
+    private func begun(_ id: String) {
+        guard running[id]?.begin() ?? false, let movie = running[id] else { return }
+        publish(movie)
+        tell(movie, .didStartRecording)
+        guard let start = starts.first(where: { $0.waiting.contains(id) }) else { return }
+        start.waiting.remove(id)
+        guard start.waiting.isEmpty else { return }
+        starts.removeAll { $0 === start }
+        loop.cancel(start.timer)
+        start.completion(.success(start.movies.compactMap { id in try? self.movie(id) }))
+    }
+
+    private func recorderEnded(_ id: String) {
+        guard let movie = running[id] else { return }
+        finished(id, movie.crash)
+    }
+
+    private func finished(_ id: String, _ result: MovieResult) {
+        guard running[id]?.finish(result) ?? false, var movie = running.removeValue(forKey: id) else { return }
+        order.removeAll { $0 == id }
+        if result.reason == .recorderCrashed { movie.next = succeed(movie) }
+        release(movie)
+        events.set("state/movie/\(id)", nil)
+        logger.info(
+            "movie ended",
+            metadata: ["movie": "\(id)", "reason": "\(result.reason.rawValue)", "frames": "\(result.frames)"])
+        if movie.hasBegun {
+            finished.append(movie)
+            finished.removeFirst(max(0, finished.count - Self.maximumFinished))
+            events.event("event/movie/\(id)", "didFinishRecording", movie.members(of: result))
+        }
+        for completion in stoppers.removeValue(forKey: id) ?? [] {
+            completion(movie.hasBegun ? .success(movie) : .failure(Self.over(id)))
+        }
+        // One of a rig may have reached its limit before the others have begun.
+        if let start = starts.first(where: { $0.movies.contains(id) }), !movie.hasBegun || !result.isSuccess {
+            fail(start, why(movie, result))
+        }
+        onFinished?(movie)
+    }
+
+    /// Another recorder goes on where one has died.
+    private func succeed(_ movie: RunningMovie) -> String? {
+        guard !hasEnded, !starts.contains(where: { $0.movies.contains(movie.id) }),
+            let next = movie.successor(hexadecimal(randomBytes(8)), at: MonotonicClock.now())
+        else { return nil }
+        do {
+            try begin(next)
+            return next.movie
+        } catch {
+            logger.error("a movie does not go on", metadata: ["movie": "\(movie.id)", "error": "\(error.message)"])
+            return nil
+        }
+    }
+
+    /// Why a movie could not be begun.
+    private func why(_ movie: RunningMovie, _ result: MovieResult) -> BusError {
+        let needed = movie.request.limits.minFreeDiskSpace.map { JSONValue($0) } ?? .null
+        if var error = result.error, result.reason != .recorderCrashed {
+            if error.reason == .diskFull { error.data.merge(["free": .null, "needed": needed]) { own, _ in own } }
+            return error
+        }
+        switch result.reason {
+        case .diskFull, .minimumFreeDiskSpaceReached:
+            return BusError(
+                .diskFull, "There is no room for a movie at \(result.path).", ["free": .null, "needed": needed])
+        case .deviceLost, .formatChanged:
+            for device in movie.devices { if let error = trouble?(device) { return error } }
+            return BusError(
+                .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
+                ["interruption": "noFrames"])
+        case .ownerGone, .stopped:
+            return BusError(.cancelled, "The movie was given up before it had begun.")
+        case .shuttingDown:
+            return BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+        default:
+            return result.error
+                ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")
+        }
+    }
+
+    // MARK: Whose they are
+
+    private func watch(_ movie: RunningMovie) -> Bool {
+        let owner = movie.request.owner
+        guard !movie.note.isDetached else { return true }
+        guard owner.pid > 0, let startTime = owner.startTime else { return false }
+        return holders.retain(pid: owner.pid, startTime: startTime)
+    }
+
+    private func release(_ movie: RunningMovie) {
+        guard !movie.note.isDetached, let startTime = movie.request.owner.startTime else { return }
+        holders.release(pid: movie.request.owner.pid, startTime: startTime)
+    }
+
+    // A movie that a coordinator before this one has begun goes on if it still may; one that had not begun is nobody's, as the answer was
+    // lost with that coordinator.
+    private func adopt(_ recorder: Recorder, _ request: MovieRequest, _ progress: MovieProgress) -> Bool {
+        let movie = RunningMovie(request, progress: progress)
+        guard !hasEnded, movie.hasBegun else { return false }
+        guard watch(movie) else {
+            recorder.order(.stop(.ownerGone))
+            return true
+        }
+        add(movie)
+        if !movie.note.isDetached { onInherited?(request.owner) }
+        review(movie)
+        return true
+    }
+
+    /// A process has ended, or has let go of its last connection for too long.
+    func ownerEnded(pid: Int32, startTime: UInt64) {
+        for movie in movies where !movie.note.isDetached && movie.request.owner.pid == pid {
+            if movie.request.owner.startTime == startTime { end(movie.id, for: .ownerGone) }
+        }
+    }
+
+    /// Permission may be otherwise now.
+    func review() { for movie in movies { review(movie) } }
+
+    /// A session may be otherwise now, or gone.
+    func sessionChanged(_ id: String) { for movie in movies where movie.request.session == id { review(movie) } }
+
+    private func review(_ movie: RunningMovie) {
+        if isUnauthorized?(movie) ?? false {
+            end(movie.id, for: .unauthorized)
+        } else if movie.request.session != nil, let reason = sessionEnd?(movie) {
+            end(movie.id, for: reason)
+        }
+    }
+
+    /// Has all finish; the body is called when they have, or when that takes too long.
+    func shutDown(then body: @escaping () -> Void) {
+        hasEnded = true
+        let end = BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+        for start in starts { fail(start, end) }
+        for movie in movies { self.end(movie.id, for: .shuttingDown) }
+        recorders.finishAll(by: MonotonicClock.now() + Self.lastPatience, then: body)
+    }
+
+    // MARK: What is told
+
+    private func publish(_ movie: RunningMovie) { events.set("state/movie/\(movie.id)", movie.json) }
+
+    private func tell(_ movie: RunningMovie, _ event: MovieEvent) {
+        events.event(
+            "event/movie/\(movie.id)", event.name, event.members.merging(["path": .string(movie.request.path)]) { $1 })
+    }
+}

@@ -1,0 +1,204 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// A movie's recorder as the coordinator sees it: a process that is watched, what it says, and what it is told.
+///
+/// It is started once. What is to follow when it has died, ``MovieDesk`` decides.
+final class Recorder {
+    private struct Order {
+        let completion: (Result<JSONValue, BusError>) -> Void
+        let timer: Loop.Token
+    }
+
+    let movie: String
+    private let loop: Loop
+    private let logger: Logger
+    private let send: (_ connection: [UInt8], _ order: RecorderOrder) -> Bool
+    /// Told when the process has ended.
+    private let onEnd: (Recorder) -> Void
+
+    /// Our child; nil: one that a coordinator before this one started.
+    private var child: ChildProcess?
+    private var process: ProcessDescriptor?
+    private var token: Loop.Token?
+    private var silenceTimer: Loop.Token?
+    private var connection: [UInt8]?
+    /// The number that the recorder gave the connection.
+    private var link: UInt64 = 0
+    private var orders: [UInt64: Order] = [:]
+    private var lastOrder: UInt64 = 0
+    /// Given before it has said hello.
+    private var early: [(action: RecorderOrder.Action, completion: (Result<JSONValue, BusError>) -> Void)] = []
+
+    /// One that has said nothing for so long hangs, milliseconds: what may take its time, the disk, it leaves to a thread of its own.
+    private static let silenceLimit: Int64 = 10_000
+    /// One that has just been started has to be loaded first.
+    private static let startLimit: Int64 = 30_000
+    /// As of workers: what has been said meanwhile may still be on its way.
+    private static let hearings = 5
+    private static let hearing: Int64 = 300
+    private static let maximumOrders = 64
+    /// How long pausing may take, and closing a file, which waits for the disk; milliseconds.
+    private static let patience: Int64 = 10_000
+    private static let longest: Int64 = 120_000
+
+    init(
+        _ movie: String, _ loop: Loop, logger: Logger,
+        send: @escaping (_ connection: [UInt8], _ order: RecorderOrder) -> Bool, onEnd: @escaping (Recorder) -> Void
+    ) {
+        self.movie = movie
+        self.loop = loop
+        self.send = send
+        self.onEnd = onEnd
+        var logger = logger
+        logger[metadataKey: "movie"] = "\(movie)"
+        self.logger = logger
+    }
+
+    var pid: Int32? { process?.pid }
+    var isGone: Bool { process == nil }
+
+    // MARK: The process
+
+    func started(_ child: ChildProcess) {
+        self.child = child
+        watch(child.process)
+        watchForSilence(Self.startLimit)
+        logger.debug("recorder started", metadata: [LogKeys.workerPID: "\(child.process.pid)"])
+    }
+
+    private func watch(_ process: ProcessDescriptor) {
+        self.process = process
+        token = loop.watch(.descriptor(process.rawValue)) { [weak self] in self?.ended() }
+    }
+
+    private func ended() {
+        if let child {
+            guard let ending = child.reap() else { return }
+            logger.debug("recorder ended", metadata: ["ending": "\(ending)"])
+        }
+        loop.cancel(token)
+        loop.cancel(silenceTimer)
+        (child, process, token, silenceTimer) = (nil, nil, nil, nil)
+        onEnd(self)
+    }
+
+    /// Nothing comes from it any more, not even what it said last.
+    func close() {
+        connection = nil
+        failOrders()
+    }
+
+    private func failOrders() {
+        let failed = orders.values.map(\.completion) + early.map(\.completion)
+        for order in orders.values { loop.cancel(order.timer) }
+        (orders, early) = ([:], [])
+        for completion in failed { completion(.failure(crashed)) }
+    }
+
+    private var crashed: BusError {
+        BusError(.workerCrashed, "The recorder of the movie \(movie) has ended.", ["movie": .string(movie)])
+    }
+
+    /// Tells it to finish, and to end.
+    func terminate() { process?.send(15) }
+
+    private func kill() { process?.send(9) }
+
+    // MARK: What it says
+
+    /// It has said hello, whoever started it.
+    ///
+    /// - Returns: false: it has ended since.
+    func greeted(by pid: Int32, connection: [UInt8], link: UInt64) -> Bool {
+        if process == nil {
+            guard let opened = try? ProcessDescriptor(pid: pid) else { return false }
+            watch(opened)
+        }
+        guard process?.pid == pid else { return false }
+        // What was asked over an earlier connection is not answered any more.
+        if self.connection != nil { failOrders() }
+        self.connection = connection
+        self.link = link
+        watchForSilence()
+        let waiting = early
+        early = []
+        for (action, completion) in waiting { order(action, completion: completion) }
+        return true
+    }
+
+    func isConnection(_ connection: [UInt8]) -> Bool { self.connection == connection }
+
+    /// It has said something.
+    func heard() { if !isGone { watchForSilence() } }
+
+    func replied(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
+        guard let order = orders.removeValue(forKey: number) else { return }
+        loop.cancel(order.timer)
+        order.completion(result)
+    }
+
+    // A hang of its loop shows as silence; a signal that can't be ignored ends it.
+    private func watchForSilence(_ limit: Int64 = silenceLimit) {
+        loop.cancel(silenceTimer)
+        silenceTimer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.hear(Self.hearings) }
+    }
+
+    private func hear(_ left: Int) {
+        guard left == 0 else {
+            silenceTimer = loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hear(left - 1) }
+            return
+        }
+        silenceTimer = nil
+        logger.error("recorder is silent and is killed", metadata: [LogKeys.workerPID: "\(pid ?? 0)"])
+        kill()
+    }
+
+    // MARK: Orders
+
+    /// Gives an order, as soon as it has said hello; the completion is called once.
+    func order(
+        _ action: RecorderOrder.Action, completion: @escaping (Result<JSONValue, BusError>) -> Void = { _ in }
+    ) {
+        guard !isGone else { return completion(.failure(crashed)) }
+        guard orders.count + early.count < Self.maximumOrders else {
+            return completion(
+                .failure(
+                    BusError(
+                        .limitExceeded, "Too many commands wait for the movie \(movie); wait for their answers.",
+                        ["limit": "ordersPerMovie", "maximum": JSONValue(Self.maximumOrders)])))
+        }
+        guard let connection else {
+            early.append((action, completion))
+            return
+        }
+        lastOrder += 1
+        let number = lastOrder
+        guard send(connection, RecorderOrder(number: number, action: action, link: link)) else {
+            return completion(.failure(crashed))
+        }
+        let timer = loop.schedule(afterMilliseconds: action.isQuick ? Self.patience : Self.longest) { [weak self] in
+            guard let self, let order = orders.removeValue(forKey: number) else { return }
+            order.completion(
+                .failure(
+                    BusError(
+                        .workerCrashed, "The recorder of the movie \(movie) did not answer in time.",
+                        ["movie": .string(movie)])))
+        }
+        orders[number] = Order(completion: completion, timer: timer)
+    }
+}
+
+extension RecorderOrder.Action {
+    fileprivate var isQuick: Bool {
+        switch self {
+        case .pause, .resume: true
+        case .stop, .cancel: false
+        }
+    }
+}

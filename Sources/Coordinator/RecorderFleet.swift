@@ -1,0 +1,171 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// The recorders, a process for each movie: started, taken over from a coordinator before this one, watched; and the conversation over
+/// `internal/recorders.sock`.
+final class RecorderFleet {
+    private let loop: Loop
+    private let server: ServerSocket
+    private let program: String
+    private let directory: RuntimeDirectory
+    private let logger: Logger
+    private var recorders: [String: Recorder] = [:]
+    private var whenAllHaveEnded: (() -> Void)?
+    private var lastCall: Loop.Token?
+
+    /// How often, and how far apart in milliseconds, the last words of one that has ended are listened for.
+    private static let hearings = 3
+    private static let hearing: Int64 = 200
+
+    /// Of those that are started from now on.
+    var logLevel: String
+    /// A recorder says hello that nobody here has started: whether it may go on.
+    var onAdopted: ((Recorder, MovieRequest, MovieProgress) -> Bool)?
+    /// Told what a recorder says of its movie.
+    var onProgress: ((_ movie: String, MovieProgress) -> Void)?
+    var onEvent: ((_ movie: String, MovieEvent) -> Void)?
+    /// Whether a recorder has told how its movie ended.
+    var isFinished: ((_ movie: String) -> Bool)?
+    /// Told when a recorder's process has ended, and nothing more comes of it.
+    var onEnd: ((_ movie: String) -> Void)?
+
+    init(
+        _ loop: Loop, _ server: ServerSocket, program: String, directory: RuntimeDirectory, logLevel: String,
+        logger: Logger
+    ) {
+        self.loop = loop
+        self.server = server
+        self.program = program
+        self.directory = directory
+        self.logLevel = logLevel
+        self.logger = logger
+        loop.watch(.socket(server.socket)) { [weak self] in self?.readReports() }
+    }
+
+    /// The recorder of that movie, as long as its process lives.
+    subscript(movie: String) -> Recorder? { recorders[movie] }
+
+    /// The movie that the process of that number records.
+    func movie(of pid: Int32) -> String? { recorders.values.first { $0.pid == pid }?.movie }
+
+    // MARK: The processes
+
+    /// Starts the recorder of a movie.
+    func start(_ request: MovieRequest) throws(SystemError) {
+        let child = try ChildProcess(
+            program: program,
+            arguments: [
+                "--movie", request.movie, "--runtime-dir", directory.path, "--log-level", logLevel,
+                "--request", request.json.description,
+            ], keepsDescriptors: false)
+        make(request.movie).started(child)
+    }
+
+    private func make(_ movie: String) -> Recorder {
+        let recorder = Recorder(
+            movie, loop, logger: logger,
+            send: { [weak self] connection, order in
+                (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
+            },
+            onEnd: { [weak self] recorder in self?.ended(recorder) })
+        recorders[movie] = recorder
+        return recorder
+    }
+
+    private func ended(_ recorder: Recorder) {
+        guard recorders[recorder.movie] === recorder else { return recorder.close() }
+        hearLastWords(of: recorder, Self.hearings)
+    }
+
+    // They may be on their way still, through libzmq's threads: sockets have their turn between any two of these.
+    private func hearLastWords(of recorder: Recorder, _ left: Int) {
+        readReports()
+        guard left > 0, isFinished?(recorder.movie) == false else { return forget(recorder) }
+        loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hearLastWords(of: recorder, left - 1) }
+    }
+
+    private func forget(_ recorder: Recorder) {
+        guard recorders[recorder.movie] === recorder else { return recorder.close() }
+        recorders[recorder.movie] = nil
+        recorder.close()
+        // No other movie has its name.
+        File.remove(directory.movieLock(recorder.movie))
+        onEnd?(recorder.movie)
+        tellIfAllHaveEnded()
+    }
+
+    /// Has all finish and end; the body is called when the last one has, or when that takes too long: then they go on by themselves.
+    func finishAll(by deadline: Int64, then body: @escaping () -> Void) {
+        whenAllHaveEnded = body
+        for recorder in recorders.values { recorder.terminate() }
+        lastCall = loop.schedule(at: deadline) { [weak self] in
+            guard let self else { return }
+            logger.error("movies are not finished yet; their recorders go on", metadata: ["count": "\(recorders.count)"])
+            recorders = [:]
+            tellIfAllHaveEnded()
+        }
+        tellIfAllHaveEnded()
+    }
+
+    private func tellIfAllHaveEnded() {
+        guard recorders.isEmpty, let body = whenAllHaveEnded else { return }
+        whenAllHaveEnded = nil
+        loop.cancel(lastCall)
+        body()
+    }
+
+    // MARK: What they say
+
+    private func readReports() {
+        for _ in 0..<64 {
+            guard let frames = try? server.socket.receive() else { return }
+            guard frames.count == 2, let address = frames[1].property("Peer-Address"),
+                let peer = PeerAddress(zmqPeerAddress: address), peer.uid == CurrentProcess.uid,
+                let json = try? JSONValue(parsing: frames[1].bytes), let report = RecorderReport(json: json)
+            else {
+                logger.error("a message on the recorders' socket is no report and is ignored")
+                continue
+            }
+            received(report, by: peer.pid, Array(frames[0].bytes))
+        }
+    }
+
+    private func received(_ report: RecorderReport, by pid: Int32, _ connection: [UInt8]) {
+        if case .hello(let movie, _, let link, let request, let progress) = report {
+            return greeted(movie, by: pid, connection, link, request, progress)
+        }
+        guard let recorder = recorders.values.first(where: { $0.isConnection(connection) }) else { return }
+        recorder.heard()
+        switch report {
+        case .hello, .alive: break
+        case .state(let progress): onProgress?(recorder.movie, progress)
+        case .event(let event): onEvent?(recorder.movie, event)
+        case .reply(let number, let result): recorder.replied(number, result)
+        }
+    }
+
+    private func greeted(
+        _ movie: String, by pid: Int32, _ connection: [UInt8], _ link: UInt64, _ request: MovieRequest,
+        _ progress: MovieProgress
+    ) {
+        if let recorder = recorders[movie] {
+            guard recorder.greeted(by: pid, connection: connection, link: link) else { return }
+            onProgress?(movie, progress)
+            return
+        }
+        // One that a coordinator before this one started.
+        guard DeviceID.isValid(movie), request.movie == movie, whenAllHaveEnded == nil else { return }
+        let recorder = make(movie)
+        guard recorder.greeted(by: pid, connection: connection, link: link) else {
+            recorders[movie] = nil
+            return
+        }
+        logger.notice("a movie is taken over", metadata: ["movie": "\(movie)", LogKeys.workerPID: "\(pid)"])
+        if onAdopted?(recorder, request, progress) != true { recorder.order(.cancel) }
+    }
+}

@@ -1,0 +1,119 @@
+import BusProtocol
+import CaptureCore
+import JSON
+import Testing
+
+@Suite struct RunningMovieTests {
+    private static let second: Int64 = 1_000_000_000
+
+    private static func request(
+        continues: Bool = false, crashes: [Instant] = [], maxDuration: Int64? = nil, part: Int = 1
+    ) -> MovieRequest {
+        MovieRequest(
+            movie: "3f9c", path: part == 1 ? "/v/belt.mp4" : "/v/belt-\(part).mp4",
+            camera: .init(id: "cam0", uniqueID: "virtual-0", name: "Camera"),
+            microphone: .init(id: "mic0", uniqueID: "virtual-mic-0", name: "Microphone"), fileType: .mp4,
+            limits: .init(maxDuration: maxDuration), notBefore: 5, take: "9b1f", part: part,
+            owner: LockHolder(uid: 1000, gid: 1000, pid: 42, startTime: 7, name: "probe"),
+            note: RunningMovie.Note(continuesAfterCrash: continues, crashes: crashes).json)
+    }
+
+    private static func recording(_ request: MovieRequest) -> RunningMovie {
+        var progress = MovieProgress(.recording)
+        progress.syncedDuration = 4000
+        progress.syncedFileSize = 500
+        progress.fragments = 2
+        return RunningMovie(request, progress: progress)
+    }
+
+    @Test func `it begins once, and ends once`() {
+        var movie = RunningMovie(Self.request())
+        let beginnings = [movie.begin(), movie.begin()]
+        #expect(beginnings == [true, false])
+        #expect(movie.json["state"] == "recording")
+        let orders = [movie.end(for: .ownerGone), movie.end(for: .stopped)]
+        #expect(orders == [.stop(.ownerGone), nil])
+        #expect(movie.json["state"] == "finishing")
+        let ends = [movie.finish(MovieResult(.ownerGone, path: "/v/belt.mp4", isKept: true)), movie.finish(movie.crash)]
+        #expect(ends == [true, false])
+        #expect(movie.json["state"] == "finished")
+        #expect(movie.json["end"]?["reason"] == "ownerGone")
+        var progress = movie.progress
+        progress.frames += 1
+        let isTaken = movie.update(progress)
+        #expect(!isTaken)
+    }
+
+    @Test func `one that has not begun leaves nothing when it ends`() {
+        var movie = RunningMovie(Self.request())
+        let order = movie.end(for: .stopped)
+        #expect(order == .cancel)
+    }
+
+    @Test func `what is told of it is what the contract says`() {
+        var movie = RunningMovie(Self.request())
+        #expect(Schema.definitions["Movie"]?.validate(movie.json) == nil)
+        var progress = MovieProgress(.paused)
+        progress.video = ["codec": "h264", "width": 640, "height": 480]
+        progress.startOffset = 2.5
+        _ = movie.update(progress)
+        #expect(Schema.definitions["Movie"]?.validate(movie.json) == nil)
+        #expect(Schema.definitions["MovieStarted"]?.validate(movie.started) == nil)
+        #expect(movie.started["devices"] == ["cam0", "mic0"])
+        for result in [
+            movie.crash, MovieResult(.stopped, path: "/v", isKept: true),
+            MovieResult(.diskFull, error: BusError(.diskFull, "Full.", ["free": 0]), path: "/v", isKept: false),
+        ] {
+            let members = JSONValue.object(movie.members(of: result))
+            #expect(Schema.definitions["MovieEnd"]?.validate(members) == nil)
+        }
+        _ = movie.finish(movie.crash)
+        #expect(Schema.definitions["Movie"]?.validate(movie.json) == nil)
+    }
+
+    @Test func `a crash keeps what was on the disk`() {
+        let movie = Self.recording(Self.request())
+        #expect(movie.crash.reason == .recorderCrashed)
+        #expect(movie.crash.isKept && movie.crash.duration == 4000 && movie.crash.size == 500)
+        #expect(!RunningMovie(Self.request()).crash.isKept)
+    }
+
+    @Test func `a movie that is to go on after a crash does, in the next part of its take`() throws {
+        let movie = Self.recording(Self.request(continues: true, maxDuration: 60_000))
+        let next = try #require(movie.successor("5e0c", at: 10 * Self.second))
+        #expect(next.movie == "5e0c")
+        #expect(next.path == "/v/belt-2.mp4")
+        #expect(next.part == 2)
+        #expect(next.take == "9b1f")
+        #expect(next.notBefore == nil)
+        #expect(next.limits.maxDuration == 56_000)
+        #expect(RunningMovie.Note(json: next.note).crashes == [10 * Self.second])
+    }
+
+    @Test func `one that is not to, was stopped, had not begun, or dies again and again does not`() {
+        #expect(Self.recording(Self.request()).successor("n", at: 0) == nil)
+        #expect(RunningMovie(Self.request(continues: true)).successor("n", at: 0) == nil)
+        var stopped = Self.recording(Self.request(continues: true))
+        _ = stopped.end(for: .stopped)
+        #expect(stopped.successor("n", at: 0) == nil)
+        let now = 100 * Self.second
+        let twice = [now - 50 * Self.second, now - 10 * Self.second]
+        #expect(Self.recording(Self.request(continues: true, crashes: twice)).successor("n", at: now) == nil)
+        let longAgo = [now - 70 * Self.second, now - 10 * Self.second]
+        #expect(Self.recording(Self.request(continues: true, crashes: longAgo, part: 3)).successor("n", at: now) != nil)
+        #expect(Self.recording(Self.request(continues: true, maxDuration: 4000)).successor("n", at: now) == nil)
+    }
+
+    @Test func `its note is read as it was written`() {
+        let note = RunningMovie.Note(isDetached: true, continuesAfterCrash: true, crashes: [1, 2])
+        #expect(RunningMovie.Note(json: note.json) == note)
+        #expect(RunningMovie.Note(json: .null) == RunningMovie.Note())
+    }
+
+    @Test func `its user and administrators may end it`() {
+        let movie = RunningMovie(Self.request())
+        #expect(movie.mayBeEnded(by: 1000, isAdmin: false))
+        #expect(movie.mayBeEnded(by: 1, isAdmin: true))
+        #expect(!movie.mayBeEnded(by: 1, isAdmin: false))
+    }
+}
