@@ -3,7 +3,7 @@ import ArgumentParser
 struct Camerabus: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus",
-        abstract: "Looks at, locks, configures and reads the cameras and microphones of a CameraBus.",
+        abstract: "Looks at, locks, configures, reads and records the cameras and microphones of a CameraBus.",
         discussion: """
             Results go to standard output, everything else to standard error.
 
@@ -19,7 +19,7 @@ struct Camerabus: AsyncParsableCommand {
             EXAMPLES:
               camerabus devices
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
-              camerabus sound mic0 --seconds 10 -o ten.wav
+              camerabus record cam0 --mic mic0 -o take.mp4
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
               camerabus watch state/device --json | jq -c '[.topic, .value.isStreaming]'
               camerabus who cam0
@@ -33,7 +33,7 @@ struct Camerabus: AsyncParsableCommand {
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, ProfilesCommand.self,
             RigsCommand.self, SessionsCommand.self, SessionCommand.self, FramesCommand.self, SoundCommand.self,
-            LevelsCommand.self,
+            LevelsCommand.self, RecordCommand.self, MoviesCommand.self,
             FocusCommand.self, ExposeCommand.self, ResetCommand.self, ZoomCommand.self, NameCommand.self,
             WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self,
             AskCommand.self, AllowCommand.self, DenyCommand.self, PermissionsCommand.self, DoctorCommand.self,

@@ -66,6 +66,7 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
+from .movies import AsyncMovie, Movie, MovieEnding, MovieStart, MovieState
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingConnection, RingFrame
@@ -115,6 +116,7 @@ __all__ = [
     "AsyncLevels",
     "AsyncLock",
     "AsyncMirror",
+    "AsyncMovie",
     "AsyncSource",
     "AsyncSession",
     "AsyncSounds",
@@ -175,6 +177,10 @@ __all__ = [
     "MenuItem",
     "MethodNotFound",
     "Mirror",
+    "Movie",
+    "MovieEnding",
+    "MovieStart",
+    "MovieState",
     "NotKept",
     "NotRecording",
     "ParseError",

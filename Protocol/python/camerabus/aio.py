@@ -18,6 +18,7 @@ from .following import AsyncFollowing
 from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
+from .movies import AsyncMovieCalls
 from .rigs import AsyncRigCalls
 from .session_frames import SessionFeed
 from .sound import AsyncSoundCalls
@@ -30,7 +31,8 @@ from .values import Change, Configuration, Control, Device, Event, Format, Hello
 
 
 class AsyncClient(
-    AsyncCameraMethods, AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSoundCalls, AsyncSourceMethods
+    AsyncCameraMethods, AsyncMovieCalls, AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSoundCalls,
+    AsyncSourceMethods,
 ):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 

@@ -18,6 +18,7 @@ from .following import Following
 from .frame import Frame
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
+from .movies import MovieCalls
 from .rigs import RigCalls
 from .session_frames import SessionFeed
 from .sound import SoundCalls
@@ -29,7 +30,7 @@ from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class Client(Closing, CameraMethods, PermissionCalls, RigCalls, SessionCalls, SoundCalls, SourceMethods):
+class Client(Closing, CameraMethods, MovieCalls, PermissionCalls, RigCalls, SessionCalls, SoundCalls, SourceMethods):
     """A connection to the bus, for use in one thread.
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.

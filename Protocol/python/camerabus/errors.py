@@ -214,9 +214,13 @@ class PhotoFormatUnavailable(CaptureError):
 class RecordingInProgress(CaptureError):
     """A movie is being recorded already."""
 
+    movie = Member()
+
 
 class NotRecording(CaptureError):
-    """No movie is being recorded."""
+    """There is no such movie, or not any more."""
+
+    movie = Member()
 
 
 class DiskFull(CaptureError):

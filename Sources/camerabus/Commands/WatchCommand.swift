@@ -13,7 +13,8 @@ struct WatchCommand: BusCommand {
 
             TOPICS:
               state/bus/, state/device/ID/, state/lock/ID/  what is: the bus, a device, a lock
-              event/device/ID/, event/lock/ID/              what happens to them
+              state/movie/ID/                               how far a movie is
+              event/device/ID/, event/lock/ID/, …           what happens to them
               heartbeat/                                    once a second
 
             With --json: the message per line, with "topic" beside its members: state has "value", an event "event".
@@ -119,7 +120,7 @@ struct WatchCommand: BusCommand {
     /// What a topic is about: `device` and its id, `lock` or `session`; nil for one that is about several.
     private static func id(_ topic: String) -> (kind: String, id: String)? {
         let parts = topic.split(separator: "/")
-        guard parts.count == 3, ["device", "lock", "session"].contains(parts[1]) else { return nil }
+        guard parts.count == 3, ["device", "lock", "session", "movie"].contains(parts[1]) else { return nil }
         return (String(parts[1]), String(parts[2]))
     }
 

@@ -22,6 +22,11 @@ enum Output {
     /// A sentence for a person.
     static func note(_ text: String) { _ = Array((text + "\n").utf8).withUnsafeBytes { writeAll($0, to: 2) } }
 
+    /// Takes the place of the line that stands on the terminal at standard error; nothing: leaves it empty.
+    static func progress(_ line: String) {
+        _ = Array("\r\u{1B}[K\(line)".utf8).withUnsafeBytes { writeAll($0, to: 2) }
+    }
+
     /// - Returns: the error number, if any.
     private static func writeAll(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32? {
         var rest = bytes[...]

@@ -5,7 +5,8 @@ enum Typing {
         "--runtime-dir", "--timeout", "--wait", "--lease", "--note", "--lock", "--pixel", "--fps", "--number", "-n",
         "--output", "-o", "--tolerance",
         "--preset", "--priority", "--name", "--size", "--to", "--orientation", "--mirror", "--input",
-        "--reason", "--reset",
+        "--reason", "--reset", "--mic", "--duration", "--codec", "--bit-rate", "--type", "--fragment", "--max-size",
+        "--min-free",
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
     /// Commands of which the second word is a command too.

@@ -38,6 +38,35 @@ enum WholeFile {
         }
     }
 
+    /// Copies a file so that its copy is on the disk, and is seen whole or not at all.
+    ///
+    /// - Parameter replaces: takes the place of a file of that name; false: `EEXIST` if there is one.
+    static func copy(_ source: String, to path: String, replaces: Bool) throws(SystemError) {
+        let temporary = "\(path).\(CurrentProcess.pid).part"
+        defer { unfinished.withLock { $0 = nil } }
+        do throws(SystemError) {
+            let from = try FileDescriptor(opening: source, O_RDONLY)
+            let to = try open(temporary)
+            // The kernel copies, without the bytes passing through here.
+            while try check("copy", path, { sendfile(to.rawValue, from.rawValue, nil, 1 << 30) }) > 0 {}
+            try check("fsync", path) { fsync(to.rawValue) }
+            // A link, unlike a rename, takes no other's place.
+            try check("link", path) { replaces ? rename(temporary, path) : link(temporary, path) }
+            if !replaces { File.remove(temporary) }
+            try syncFolder(of: path)
+        } catch {
+            File.remove(temporary)
+            throw error
+        }
+    }
+
+    /// Makes what was renamed there outlive a power cut.
+    static func syncFolder(of path: String) throws(SystemError) {
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        let directory = try FileDescriptor(opening: folder, O_RDONLY | O_DIRECTORY)
+        try check("fsync", folder) { fsync(directory.rawValue) }
+    }
+
     private static func writeAll(
         _ bytes: UnsafeRawBufferPointer, to file: consuming FileDescriptor, _ path: String
     ) throws(SystemError) {

@@ -1,0 +1,538 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Movies: cameras and microphones recorded into files by the bus, for both clients.
+
+    with client.record("cam0", microphone="mic0", path="/tmp/take.mp4") as movie:
+        …
+    print(movie.ending.reason, movie.ending.frames)
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, AsyncIterator, Generator, Iterator, Mapping, Self, TypeAlias
+
+from .calls import _object
+from .closing import first_error
+from .core import AsyncOpened, Call, Core, Opened, given
+from .errors import BusGone, BusTimeout, NotRecording, ProtocolError
+from .mirroring import MirrorBase
+from .steps import Runner, Steps, deadline, is_over, run
+from .values import Holder, _map, _of, _raw, _tuple, read, read_list
+
+#: {video: {codec, width, height, bitRate, keyFrameInterval, …} or None, audio: {codec, rate, channels, bitRate} or None}.
+MovieSettings: TypeAlias = Mapping[str, Any]
+
+#: The start and the end of a movie: its camera has to give pictures, and its file has to be on the disk. Seconds.
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovieEnding:
+    """How a movie ended: with `success` if as was asked for, by `stopped`, a limit or the end of its program.
+
+    If not, `error` may say more; what was recorded until then is `kept` and plays, unless nothing was. `duration` is in milliseconds, `size` in bytes; `next`
+    is the movie that goes on in its place.
+    """
+
+    movie: str = ""
+    reason: str = ""
+    success: bool = False
+    error: Mapping[str, Any] = _map()
+    path: str = ""
+    duration: float = 0.0
+    size: int = 0
+    frames: int = 0
+    dropped: int = 0
+    kept: bool = True
+    next: str | None = None
+    raw: Mapping[str, Any] = _raw()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovieState:
+    """How far a movie is. `state` is starting, recording, paused, finishing or finished; durations are in milliseconds, sizes in bytes."""
+
+    id: str = ""
+    path: str = ""
+    name: str = ""
+    state: str = ""
+    device: str | None = None
+    microphone: str | None = None
+    session: str | None = None
+    rig: str | None = None
+    #: What the movies of a rig, and the parts of one that outlived its recorder, have in common.
+    take: str = ""
+    part: int = 1
+    owner: Holder | None = _of(Holder)
+    detached: bool = False
+    fileType: str = ""
+    video: Mapping[str, Any] = _map()
+    audio: Mapping[str, Any] = _map()
+    fragmentInterval: float = 0.0
+    #: With what waits for the end of its fragment; what outlives a power cut is `synced…`.
+    recordedDuration: float = 0.0
+    recordedFileSize: int = 0
+    syncedDuration: float = 0.0
+    syncedFileSize: int = 0
+    frames: int = 0
+    #: Frames that are missing: lost on the way to the recorder, or left out as there was no time for them.
+    dropped: int = 0
+    fragments: int = 0
+    #: From 0 to 1: what part of the time the encoder works.
+    encoderLoad: float = 0.0
+    #: Of a rig: milliseconds from the time that all were to begin at to the first frame.
+    startOffset: float | None = None
+    #: Of one that has ended.
+    end: MovieEnding | None = _of(MovieEnding)
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovieStart:
+    """What was answered when a movie began."""
+
+    movie: str = ""
+    path: str = ""
+    take: str = ""
+    part: int = 1
+    devices: tuple[str, ...] = _tuple()
+    microphone: str | None = None
+    fileType: str = ""
+    video: Mapping[str, Any] = _map()
+    audio: Mapping[str, Any] = _map()
+    raw: Mapping[str, Any] = _raw()
+
+
+def wishes(
+    *,
+    microphone: str | None,
+    path: str | os.PathLike[str] | None,
+    name: str | None,
+    file_type: str | None,
+    codec: str | None,
+    settings: MovieSettings | None,
+    fragment: float | None,
+    fps: float | None,
+    duration: float | None,
+    max_size: int | None,
+    min_free: int | None,
+    resilient: bool,
+    detached: bool,
+    take: str | None,
+    **subject: str | None,
+) -> dict[str, Any]:
+    """The params of `movie.start`."""
+    milliseconds = {
+        name: seconds * 1000 for name, seconds in (("fragmentInterval", fragment), ("maxDuration", duration)) if seconds is not None
+    }
+    return {
+        **given(
+            **subject, microphone=microphone, path=None if path is None else os.path.abspath(path), name=name, fileType=file_type,
+            codec=codec, settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
+            continueAfterCrash=resilient, detached=detached, take=take,
+        ),  # fmt: skip
+        **milliseconds,
+        **({} if min_free is None else {"minFreeDiskSpace": min_free}),
+    }
+
+
+def _state(method: str, id: str) -> Call[MovieState]:
+    def answered(result: Any) -> MovieState:
+        return read(MovieState, _object(result).get("movie"))
+
+    # Once more does no harm.
+    return Call(f"movie.{method}", {"movie": id}, answered, True)
+
+
+def _stop(id: str) -> Call[MovieEnding]:
+    return Call("movie.stop", {"movie": id}, lambda result: read(MovieEnding, result), True)
+
+
+def _listing() -> Call[list[MovieState]]:
+    return Call("movie.list", {}, lambda result: read_list(MovieState, _object(result).get("movies")), True)
+
+
+def _recommended(device: str | None, session: str | None, microphone: str | None, file_type: str) -> Call[dict[str, Any]]:
+    params = {"fileType": file_type, **given(device=device, session=session, microphone=microphone)}
+    return Call("movie.recommendedSettings", params, _object, True)
+
+
+def _started(result: Any) -> list[MovieStart]:
+    movies = _object(result).get("movies")
+    found = [read(MovieStart, result)] if movies is None else read_list(MovieStart, movies)
+    if not found or not all(movie.movie and movie.path for movie in found):
+        raise ProtocolError("The bus answered movie.start without a movie.")
+    return found
+
+
+def _start(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps[list[MovieStart]]:
+    def undo(made: list[MovieStart]) -> Call[Any]:
+        return _stop(made[0].movie)
+
+    call = Call("movie.start", dict(params), _started)
+    return (yield from core.ask_for(call, undo, _patience(core, timeout)))
+
+
+def _patience(core: Core, timeout: float | None) -> float:
+    return max(core.timeout, PATIENCE) if timeout is None else timeout
+
+
+class MovieBase:
+    """What both kinds of movie have."""
+
+    def __init__(self, core: Core, start: MovieStart) -> None:
+        self._core = core
+        #: What was answered when it began.
+        self.start = start
+        #: How far it was when it was last asked about, or told.
+        self.state: MovieState | None = None
+        #: How it ended; None: that is not known to have happened.
+        self.ending: MovieEnding | None = None
+
+    def __repr__(self) -> str:
+        how = self.ending.reason if self.ending else self.state.state if self.state else "recording"
+        return f"<{type(self).__name__} {self.id} {self.path}: {how}>"
+
+    @property
+    def id(self) -> str:
+        return self.start.movie
+
+    @property
+    def path(self) -> str:
+        """The file, as the bus sees it."""
+        return self.start.path
+
+    def _learn(self, state: MovieState) -> MovieState:
+        self.state = state
+        self.ending = state.end or self.ending
+        return state
+
+    def _ask(self, method: str, timeout: float | None) -> Steps[MovieState]:
+        return self._learn((yield from self._core.ask(_state(method, self.id), timeout)))
+
+    def _end(self, timeout: float | None) -> Steps[MovieEnding]:
+        if self.ending is None:
+            self.ending = yield from self._core.ask(_stop(self.id), _patience(self._core, timeout))
+        return self.ending
+
+    def _leave(self) -> Steps[None]:
+        try:
+            yield from self._end(None)
+        except NotRecording:
+            pass  # so long ago that nobody knows how
+
+    def _mirror(self) -> MovieMirror:
+        return MovieMirror(self._core, self)
+
+
+class MovieMirror(MirrorBase):
+    """A movie's state as it changes, to its end."""
+
+    def __init__(self, core: Core, movie: MovieBase) -> None:
+        super().__init__(core, f"state/movie/{movie.id}/")
+        self._movie = movie
+        self._told: Mapping[str, Any] | None = None
+
+    def next(self, until: float) -> Steps[MovieState | None]:
+        """The next state; None: it has ended. Raises `BusTimeout` when nothing changes in time."""
+        if self._events.subscription is None:
+            yield from self._open()
+        while self._movie.ending is None:
+            value = self.get(self.prefix)
+            if value is not None and value != self._told:
+                self._told = value
+                return self._movie._learn(read(MovieState, value))
+            if value is None and (yield from self._has_ended()):
+                break
+            if is_over(until):
+                raise BusTimeout(f"The movie {self._movie.id} has not changed in time.")
+            yield from self._update(until)
+        return None
+
+    def _has_ended(self) -> Steps[bool]:
+        try:
+            return (yield from self._movie._ask("status", None)).end is not None
+        except BusGone:
+            return False  # the next bus will tell
+
+    def close(self) -> None:
+        self._events.close()
+
+
+class Movie(MovieBase):
+    """A movie that the bus records: the end of a `with` block ends it, and waits until its file is on the disk."""
+
+    def stop(self, timeout: float | None = None) -> MovieEnding:
+        """Ends it. Answers when the file is closed and on the disk; if it had ended by itself, how it did."""
+        return run(self._end(timeout))
+
+    def pause(self, timeout: float | None = None) -> MovieState:
+        """Leaves out what comes from now on."""
+        return run(self._ask("pause", timeout))
+
+    def resume(self, timeout: float | None = None) -> MovieState:
+        """Goes on in the same file, without a hole."""
+        return run(self._ask("resume", timeout))
+
+    def status(self, timeout: float | None = None) -> MovieState:
+        """How far it is, or came."""
+        return run(self._ask("status", timeout))
+
+    def states(self, timeout: float = math.inf) -> Iterator[MovieState]:
+        """How far it is, ten times a second, until it has ended: then `ending` says how. `BusTimeout` when nothing changes for `timeout`."""
+        mirror = self._mirror()
+        try:
+            while (state := run(mirror.next(deadline(timeout)))) is not None:
+                yield state
+        finally:
+            mirror.close()
+
+    def wait(self, timeout: float = math.inf) -> MovieEnding:
+        """Until it has ended by itself, or `BusTimeout`."""
+        until, mirror = deadline(timeout), self._mirror()
+        try:
+            while run(mirror.next(until)) is not None:
+                if is_over(until):
+                    raise BusTimeout(f"The movie {self.id} has not ended within {timeout:g} s.")
+        finally:
+            mirror.close()
+        assert self.ending is not None
+        return self.ending
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        with first_error(error):
+            run(self._leave())
+
+
+class AsyncMovie(MovieBase):
+    """The same for asyncio."""
+
+    def __init__(self, core: Core, start: MovieStart, runner: Runner) -> None:
+        super().__init__(core, start)
+        self._run = runner
+
+    async def stop(self, timeout: float | None = None) -> MovieEnding:
+        return await self._run(self._end(timeout))
+
+    async def pause(self, timeout: float | None = None) -> MovieState:
+        return await self._run(self._ask("pause", timeout))
+
+    async def resume(self, timeout: float | None = None) -> MovieState:
+        return await self._run(self._ask("resume", timeout))
+
+    async def status(self, timeout: float | None = None) -> MovieState:
+        return await self._run(self._ask("status", timeout))
+
+    async def states(self, timeout: float = math.inf) -> AsyncIterator[MovieState]:
+        mirror = self._mirror()
+        try:
+            while (state := await self._run(mirror.next(deadline(timeout)))) is not None:
+                yield state
+        finally:
+            mirror.close()
+
+    async def wait(self, timeout: float = math.inf) -> MovieEnding:
+        until, mirror = deadline(timeout), self._mirror()
+        try:
+            while await self._run(mirror.next(until)) is not None:
+                if is_over(until):
+                    raise BusTimeout(f"The movie {self.id} has not ended within {timeout:g} s.")
+        finally:
+            mirror.close()
+        assert self.ending is not None
+        return self.ending
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with first_error(error):
+            await self._run(self._leave())
+
+
+class StartingMovie:
+    """A movie of asyncio's that is to be begun: by `await`, or by `async with`."""
+
+    def __init__(self, core: Core, runner: Runner, params: Mapping[str, Any], timeout: float | None) -> None:
+        self._core = core
+        self._run = runner
+        self._params = params
+        self._timeout = timeout
+        self._movie: AsyncMovie | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncMovie]:
+        return self._started().__await__()
+
+    async def _started(self) -> AsyncMovie:
+        started = await self._run(_start(self._core, self._params, self._timeout))
+        return AsyncMovie(self._core, started[0], self._run)
+
+    async def __aenter__(self) -> AsyncMovie:
+        self._movie = await self._started()
+        return self._movie
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._movie is not None:
+            await self._movie.__aexit__(kind, error, trace)
+
+
+class MovieCalls(Opened):
+    """What `Client` has of movies."""
+
+    def record(
+        self,
+        device: str | None = None,
+        *,
+        microphone: str | None = None,
+        session: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        file_type: str | None = None,
+        codec: str | None = None,
+        settings: MovieSettings | None = None,
+        fragment: float | None = None,
+        fps: float | None = None,
+        duration: float | None = None,
+        max_size: int | None = None,
+        min_free: int | None = None,
+        resilient: bool = False,
+        detached: bool = False,
+        take: str | None = None,
+        timeout: float | None = None,
+    ) -> Movie:
+        """Records a movie of a camera, with a microphone's sound if one is named; answers when the first frame is in the file.
+
+        It goes into the file `path` (`.mp4`, `.mov` or `.mkv`), or without one into the bus's capture library. Nothing is overwritten. It ends with
+        its `with` block, or with this process, unless it is `detached`; and by itself after `duration` seconds, before the file has more than
+        `max_size` bytes, or the disk less than `min_free`. A crash or a power cut costs the last `fragment` seconds at most (10).
+
+        JPEG and H.264 of the camera are stored as they come, other pictures as H.264; `codec` says otherwise: `passThrough`, `h264` or `raw`.
+        `settings` are those of `recommended_settings`, changed. With `fps` frames are equally far apart, else each has its true time. If
+        the process that writes the file dies, a `resilient` movie goes on in a further file with the same `take`.
+
+        Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams` if the file is there.
+        """
+        params = wishes(
+            device=device, session=session, microphone=microphone, path=path, name=name, file_type=file_type, codec=codec,
+            settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
+            resilient=resilient, detached=detached, take=take,
+        )  # fmt: skip
+        return Movie(self._open, run(_start(self._open, params, timeout))[0])
+
+    def record_rig(
+        self,
+        rig: str,
+        *,
+        microphone: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        file_type: str | None = None,
+        codec: str | None = None,
+        settings: MovieSettings | None = None,
+        fragment: float | None = None,
+        fps: float | None = None,
+        duration: float | None = None,
+        max_size: int | None = None,
+        min_free: int | None = None,
+        resilient: bool = False,
+        detached: bool = False,
+        take: str | None = None,
+        timeout: float | None = None,
+    ) -> list[Movie]:
+        """Records a movie of each camera of a rig, begun together, all with the sound of one microphone; `state.startOffset` of each says
+        how far from the common begin its first frame is. All of them begin, or none."""
+        params = wishes(
+            rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
+            fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
+            detached=detached, take=take,
+        )  # fmt: skip
+        return [Movie(self._open, start) for start in run(_start(self._open, params, timeout))]
+
+    def movies(self, *, timeout: float | None = None) -> list[MovieState]:
+        """Those that are being recorded, in the order in which they were begun."""
+        return run(self._open.ask(_listing(), timeout))
+
+    def find_movie(self, id: str, *, timeout: float | None = None) -> Movie:
+        """A movie that is being recorded, perhaps for another process, or one of the 64 that ended last."""
+        state = run(self._open.ask(_state("status", id), timeout))
+        movie = Movie(self._open, _as_started(state))
+        movie._learn(state)
+        return movie
+
+    def recommended_settings(
+        self,
+        device: str | None = None,
+        *,
+        session: str | None = None,
+        microphone: str | None = None,
+        file_type: str = "mp4",
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Complete settings for a kind of file, of the size and the rate that the camera has now: what `record` takes as `settings`."""
+        return run(self._open.ask(_recommended(device, session, microphone, file_type), timeout))
+
+
+def _as_started(state: MovieState) -> MovieStart:
+    devices = tuple(name for name in (state.device, state.microphone) if name)
+    return MovieStart(
+        movie=state.id, path=state.path, take=state.take, part=state.part, devices=devices, microphone=state.microphone,
+        fileType=state.fileType, video=state.video, audio=state.audio, raw=state.raw,
+    )  # fmt: skip
+
+
+class AsyncMovieCalls(AsyncOpened):
+    """What `AsyncClient` has of movies."""
+
+    def record(
+        self,
+        device: str | None = None,
+        *,
+        microphone: str | None = None,
+        session: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        file_type: str | None = None,
+        codec: str | None = None,
+        settings: MovieSettings | None = None,
+        fragment: float | None = None,
+        fps: float | None = None,
+        duration: float | None = None,
+        max_size: int | None = None,
+        min_free: int | None = None,
+        resilient: bool = False,
+        detached: bool = False,
+        take: str | None = None,
+        timeout: float | None = None,
+    ) -> StartingMovie:
+        """To be entered (`async with client.record("cam0") as movie:`) or awaited, which only begins it."""
+        params = wishes(
+            device=device, session=session, microphone=microphone, path=path, name=name, file_type=file_type, codec=codec,
+            settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
+            resilient=resilient, detached=detached, take=take,
+        )  # fmt: skip
+        return StartingMovie(self._open, self._run, params, timeout)
+
+    async def movies(self, *, timeout: float | None = None) -> list[MovieState]:
+        return await self._run(self._open.ask(_listing(), timeout))
+
+    async def find_movie(self, id: str, *, timeout: float | None = None) -> AsyncMovie:
+        state = await self._run(self._open.ask(_state("status", id), timeout))
+        movie = AsyncMovie(self._open, _as_started(state), self._run)
+        movie._learn(state)
+        return movie
+
+    async def recommended_settings(
+        self,
+        device: str | None = None,
+        *,
+        session: str | None = None,
+        microphone: str | None = None,
+        file_type: str = "mp4",
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        return await self._run(self._open.ask(_recommended(device, session, microphone, file_type), timeout))

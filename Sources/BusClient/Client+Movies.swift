@@ -1,0 +1,121 @@
+public import JSON
+
+extension Client {
+    /// Starts a movie, which ends with this process unless `detached` is among the wishes. It answers when the first frame is in the file.
+    ///
+    /// - Parameter wishes: the params of `movie.start` without a rig: device or session, microphone, path or name, fileType, codec,
+    ///   settings, fragmentInterval, maxDuration, maxFileSize, minFreeDiskSpace, detached, continueAfterCrash, take.
+    /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress`, `pathNotAllowed`, `diskFull`, `unauthorized`, `deviceNotFound`,
+    ///   or `invalidParams` when the file can't be made: nothing is overwritten.
+    public func startMovie(
+        _ wishes: [String: JSONValue], timeout: Duration = movieTimeout
+    ) async throws(ClientError) -> ClientMovie {
+        try ClientMovie(try await start(wishes, timeout))
+    }
+
+    /// Starts a movie of each camera of a rig, together: all or none.
+    ///
+    /// - Parameter wishes: the params of `movie.start` beside the rig.
+    public func startMovies(
+        ofRig rig: String, _ wishes: [String: JSONValue] = [:], timeout: Duration = movieTimeout
+    ) async throws(ClientError) -> [ClientMovie] {
+        let answer = try await start(wishes.merging(["rig": .string(rig)]) { $1 }, timeout)
+        guard let listed = answer["movies"]?.array else { return [try ClientMovie(answer)] }
+        var movies: [ClientMovie] = []
+        for movie in listed { movies.append(try ClientMovie(movie)) }
+        return movies
+    }
+
+    private func start(_ wishes: [String: JSONValue], _ timeout: Duration) async throws(ClientError) -> JSONValue {
+        // A movie that nobody knows of would go on until this process ends.
+        try await patientCall("movie.start", .object(wishes), timeout: timeout) { made in
+            guard let movie = made["movie"] ?? made["movies"]?[0]?["movie"] else { return nil }
+            return ("movie.stop", ["movie": movie])
+        }
+    }
+
+    /// How long the start and the end of a movie may take: its camera has to give pictures, and its file has to be on the disk.
+    public static let movieTimeout = Duration.seconds(30)
+
+    /// Ends a movie. It answers when the file is closed and on the disk; of one that has ended by itself, how it did.
+    public func stopMovie(
+        _ id: String, timeout: Duration = movieTimeout
+    ) async throws(ClientError) -> MovieEnding {
+        try MovieEnding(try await repeatedCall("movie.stop", ["movie": .string(id)], timeout: timeout), of: id)
+    }
+
+    /// Leaves out what comes from now on.
+    @discardableResult
+    public func pauseMovie(
+        _ id: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> MovieState {
+        try await movie("pause", id, timeout)
+    }
+
+    /// Goes on in the same file, without a hole.
+    @discardableResult
+    public func resumeMovie(
+        _ id: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> MovieState {
+        try await movie("resume", id, timeout)
+    }
+
+    /// How far a movie is; of one of the 64 that ended last, how far it came, and ``MovieState/ending``.
+    public func movie(_ id: String, timeout: Duration = defaultTimeout) async throws(ClientError) -> MovieState {
+        try await movie("status", id, timeout)
+    }
+
+    private func movie(
+        _ method: String, _ id: String, _ timeout: Duration
+    ) async throws(ClientError) -> MovieState {
+        let answer = try await repeatedCall("movie.\(method)", ["movie": .string(id)], timeout: timeout)
+        guard let movie = answer["movie"] else { throw .unreadable("The bus answered without a movie.") }
+        return MovieState(movie)
+    }
+
+    /// All movies that are being recorded, in the order in which they were begun, as `state/movie/` has them.
+    public func movies(timeout: Duration = defaultTimeout) async throws(ClientError) -> [MovieState] {
+        (try await call("movie.list", timeout: timeout)["movies"]?.array ?? []).map(MovieState.init)
+    }
+
+    /// Settings that go with a camera, or a session, and a kind of file: complete, and taken by `movie.start` as `settings` after any change.
+    ///
+    /// - Parameters:
+    ///   - subject: {device, microphone} or {session, microphone}.
+    ///   - fileType: `mp4`, `mov` or `mkv`.
+    /// - Returns: {video: {codec, width, height, bitRate, keyFrameInterval, …}, audio: {codec, rate, channels, bitRate}}.
+    public func recommendedMovieSettings(
+        _ subject: [String: JSONValue], fileType: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> JSONValue {
+        let params = subject.merging(["fileType": .string(fileType)]) { $1 }
+        return try await call("movie.recommendedSettings", .object(params), timeout: timeout)
+    }
+
+    /// Follows a movie to its end; on return the subscription is in force.
+    ///
+    /// - Parameter timeout: for the subscription, and for each question that follows from it.
+    public func updates(
+        ofMovie id: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> MovieUpdates {
+        MovieUpdates(self, id, try await observe(MovieUpdates.topics(id), timeout: timeout), timeout: timeout)
+    }
+
+    /// Records while the body runs, and finishes the file however that ends.
+    ///
+    /// - Returns: what the body gave, and how the movie ended: by its end, or by itself before.
+    public func withMovie<Result>(
+        _ wishes: [String: JSONValue], timeout: Duration = movieTimeout, _ body: (ClientMovie) async throws -> Result
+    ) async throws -> (result: Result, ending: MovieEnding) {
+        let movie = try await startMovie(wishes, timeout: timeout)
+        let outcome: Swift.Result<Result, any Error>
+        do {
+            outcome = .success(try await body(movie))
+        } catch {
+            outcome = .failure(error)
+        }
+        // A cancelled task must finish its file too: another task does it.
+        let end = Task { try await stopMovie(movie.id, timeout: timeout) }
+        let ending = await end.result
+        return (try outcome.get(), try ending.get())
+    }
+}

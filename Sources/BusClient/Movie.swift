@@ -1,0 +1,105 @@
+public import JSON
+
+/// A movie that the bus records, by its id; what was answered when it began.
+public struct ClientMovie: Hashable, Sendable {
+    public let id: String
+    /// Where it is written, as the bus sees it.
+    public let path: String
+    /// Which file of its take it is, from 1 on: a recorder that died is succeeded by another one's file, where that was asked for.
+    public let part: Int
+    /// The answer: {movie, path, part, take, devices, microphone, fileType, video, audio, …}.
+    public let json: JSONValue
+
+    /// The ids of what it is of, as they were when it began: a camera, a microphone, or both.
+    public var devices: [String] { json["devices"]?.array?.compactMap(\.string) ?? [] }
+    /// The microphone's.
+    public var microphone: String? { json["microphone"]?.string }
+    /// `mp4`, `mov` or `mkv`.
+    public var fileType: String { json["fileType"]?.string ?? "" }
+    /// What the movies of a rig, and the files of a recording that outlived its recorder, have in common.
+    public var take: String? { json["take"]?.string }
+
+    init(_ json: JSONValue) throws(ClientError) {
+        guard let id = json["movie"]?.string, let path = json["path"]?.string else {
+            throw .unreadable("The bus answered without a movie.")
+        }
+        self.id = id
+        self.path = path
+        part = json["part"]?.integer.flatMap { Int(exactly: $0) } ?? 1
+        self.json = json
+    }
+}
+
+/// How far a movie is, as `state/movie/<id>/` has it: ten times a second at most.
+public struct MovieState: Hashable, Sendable {
+    /// The value itself, with all its members.
+    public let json: JSONValue
+
+    public init(_ json: JSONValue) { self.json = json }
+
+    public var id: String { json["id"]?.string ?? "" }
+    public var path: String { json["path"]?.string ?? "" }
+    /// `starting`, `recording`, `paused`, `finishing` or `finished`.
+    public var state: String { json["state"]?.string ?? "" }
+    /// From the beginning to the end of the last frame or sound, without pauses.
+    public var recordedDuration: Duration { Self.duration(json["recordedDuration"]) }
+    /// Bytes, with those that wait for the end of their fragment.
+    public var recordedFileSize: Int64 { json["recordedFileSize"]?.integer ?? 0 }
+    /// What of it outlives a power cut.
+    public var syncedDuration: Duration { Self.duration(json["syncedDuration"]) }
+    /// Frames that are in it.
+    public var frames: Int64 { json["frames"]?.integer ?? 0 }
+    /// Frames that should be: lost before they came to the recorder, or left out since it could not keep up.
+    public var dropped: Int64 { json["dropped"]?.integer ?? 0 }
+    /// What part of the time the encoder works, from 0 to 1: above it frames are left out.
+    public var encoderLoad: Double { json["encoderLoad"]?.double ?? 0 }
+
+    /// How it ended; nil: it has not.
+    public var ending: MovieEnding? { json["end"].flatMap { try? MovieEnding($0, of: id) } }
+
+    static func duration(_ milliseconds: JSONValue?) -> Duration {
+        .milliseconds(Int64(min(max(milliseconds?.double ?? 0, 0), 1e15)))
+    }
+}
+
+/// How a movie ended, and what there is of it.
+public struct MovieEnding: Hashable, Sendable {
+    /// The movie's id.
+    public let id: String
+    /// `stopped`, `maximumDurationReached`, `diskFull`, `deviceLost`, …
+    public let reason: String
+    /// The file is what was asked for. If it is not, what was written until then plays all the same, unless ``isKept`` says otherwise.
+    public let isSuccess: Bool
+    /// A sentence on what went wrong.
+    public let message: String?
+    public let path: String
+    public let duration: Duration
+    /// Bytes.
+    public let size: Int64
+    public let frames: Int64
+    public let dropped: Int64
+    /// There is a file.
+    public let isKept: Bool
+    /// The movie that goes on with the take in a file of its own, where a recorder died and that was asked for.
+    public let next: String?
+    /// As it was told: the answer, or the event.
+    public let json: JSONValue
+
+    init(_ json: JSONValue, of id: String) throws(ClientError) {
+        guard let reason = json["reason"]?.string else {
+            throw .unreadable("The bus did not say how the movie \(id) has ended.")
+        }
+        self.id = id
+        self.reason = reason
+        isSuccess = json["success"]?.bool ?? false
+        message = json["error"]?["message"]?.string
+        path = json["path"]?.string ?? ""
+        duration = MovieState.duration(json["duration"])
+        size = json["size"]?.integer ?? 0
+        frames = json["frames"]?.integer ?? 0
+        dropped = json["dropped"]?.integer ?? 0
+        isKept = json["kept"]?.bool ?? true
+        next = json["next"]?.string
+        self.json = json
+    }
+}

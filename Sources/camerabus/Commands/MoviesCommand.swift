@@ -1,0 +1,138 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct MoviesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "movies", abstract: "Lists the movies that are being recorded, pauses and ends them.",
+        discussion: """
+            'camerabus record' makes them. A movie ends with the program that began it, unless that was told to --detach. Its owner and administrators may \
+            stop, pause and resume it.
+
+            EXAMPLES:
+              camerabus movies
+              id=$(camerabus record cam0 --detach)
+              camerabus movies pause $id
+              camerabus movies resume $id
+              camerabus movies stop $id
+            """,
+        subcommands: [List.self, Show.self, Stop.self, Pause.self, Resume.self], defaultSubcommand: List.self)
+
+    static let completion = CompletionKind.shellCommand("camerabus movies list --ids 2>/dev/null")
+    static let idHelp: ArgumentHelp = "The movie's id, as 'camerabus movies' lists it."
+}
+
+extension MoviesCommand {
+    struct List: BusCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "Lists the movies that are being recorded.",
+            discussion: """
+                STATE is starting, recording, paused or finishing; DROPPED counts frames that are missing in it, LOAD is what part of the time its encoder works.
+
+                With --json: {"movies": […]}, as movie.list answers.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Flag(help: "Print the ids alone.")
+        var ids = false
+
+        func run(_ client: Client) async throws {
+            let movies = try await client.movies(timeout: timeout)
+            if ids {
+                for movie in movies { try Output.line(movie.id) }
+            } else if options.json {
+                try Output.json(["movies": .array(movies.map(\.json))])
+            } else if movies.isEmpty {
+                Output.note("Nothing is being recorded.")
+            } else {
+                try MoviesCommand.table(movies).print()
+            }
+        }
+    }
+
+    static func table(_ movies: [MovieState]) -> Table {
+        var table = Table("ID", "OF", "STATE", ">TIME", ">SIZE", ">FRAMES", ">DROPPED", ">LOAD", "OWNER")
+        for movie in movies {
+            let of = [movie.json["device"]?.string, movie.json["microphone"]?.string].compactMap(\.self)
+            table.add(
+                movie.id, of.joined(separator: ", "), movie.state, MovieWords.time(movie.recordedDuration),
+                ByteCount.text(movie.recordedFileSize), "\(movie.frames)", "\(movie.dropped)",
+                "\(Int((min(max(movie.encoderLoad, 0), 1) * 100).rounded())) %",
+                movie.json["detached"] == true ? "detached" : Describing.holder(movie.json["owner"]))
+            table.note(movie.path)
+        }
+        return table
+    }
+
+    struct Show: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one movie, also one of the 64 that ended last.",
+            discussion: "With --json: the answer of movie.status.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
+
+        func run(_ client: Client) async throws {
+            let state = try await client.movie(movie, timeout: timeout)
+            if options.json { return try Output.json(["movie": state.json]) }
+            guard let ending = state.ending else { return try MoviesCommand.table([state]).print() }
+            try MoviesCommand.tell(ending)
+        }
+    }
+
+    struct Stop: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Ends a movie; its file is on the disk then, and its name is printed.",
+            discussion: """
+                Exit status 0 also when it had ended by itself as wanted, and 1 with 'reason: message' when it had by something else.
+
+                With --json: the answer of movie.stop.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
+
+        func run(_ client: Client) async throws {
+            let ending = try await client.stopMovie(movie, timeout: max(timeout, Client.movieTimeout))
+            if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending) }
+            if !ending.isSuccess { throw ExitCode(ExitStatus.refused) }
+        }
+    }
+
+    struct Pause: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Leaves out of a movie what comes from now on.",
+            discussion: "With --json: the answer of movie.pause.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
+
+        func run(_ client: Client) async throws {
+            let state = try await client.pauseMovie(movie, timeout: timeout)
+            if options.json { try Output.json(["movie": state.json]) }
+        }
+    }
+
+    struct Resume: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Goes on with a movie, in the same file.", discussion: "With --json: the answer of movie.resume.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
+
+        func run(_ client: Client) async throws {
+            let state = try await client.resumeMovie(movie, timeout: timeout)
+            if options.json { try Output.json(["movie": state.json]) }
+        }
+    }
+
+    /// Its file on standard output, all else on standard error.
+    static func tell(_ ending: MovieEnding) throws {
+        if ending.isKept { try Output.line(Table.printable(ending.path)) }
+        let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
+        Output.note(
+            Table.printable(
+                ending.isSuccess ? MovieWords.summary(ending) + "." + remark : MovieWords.failure(ending)))
+    }
+}

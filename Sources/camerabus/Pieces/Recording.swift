@@ -1,0 +1,332 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import Glibc
+import JSON
+import LinuxIO
+import Synchronization
+
+/// The movies of one `camerabus record`, from their start to their end.
+struct Recording {
+    private let command: RecordCommand
+    private let client: Client
+    /// What the wish of each movie, or of the rig's, begins with.
+    private let subject: Subject
+    private let places: MoviePlaces?
+    private(set) var movies: [ClientMovie] = []
+    /// Where a movie is copied to, by its id.
+    private var copies: [String: String] = [:]
+    /// Files that are in the way of new ones, as they are called for the time being.
+    private var aside: [(path: String, name: String)] = []
+
+    private enum Subject {
+        case devices([String])
+        case rig(String, devices: [String])
+
+        var devices: [String] {
+            switch self {
+            case .devices(let devices), .rig(_, let devices): devices
+            }
+        }
+    }
+
+    /// Reads the command, and asks the bus for a rig of that name.
+    ///
+    /// - Throws: ``Failure`` when a file is there already.
+    init(_ command: RecordCommand, _ client: Client) async throws {
+        self.command = command
+        self.client = client
+        let rig =
+            command.devices.count == 1
+            ? try await client.rigs(timeout: command.timeout).first { $0["name"]?.string == command.devices[0] } : nil
+        if let rig {
+            let devices = rig["devices"]?.array?.compactMap { $0["id"]?.string } ?? []
+            subject = .rig(command.devices[0], devices: devices)
+        } else {
+            subject = .devices(command.devices)
+        }
+        let (count, type) = (subject.devices.count, command.making.fileType)
+        let name = rig == nil ? nil : command.devices[0]
+        places = try command.output.map {
+            try MoviePlaces($0, rig: name, fileType: type, count: count, time: MoviePlaces.time)
+        }
+        if !command.force, let path = try targets().first(where: MoviePlaces.exists) {
+            throw Failure(status: ExitStatus.refused, description: "\(path) is there already; --force replaces it.")
+        }
+    }
+
+    /// The files of all cameras, absolute; none without `-o`.
+    private func targets() throws -> [String] {
+        guard let places else { return [] }
+        return try subject.devices.map { try MoviePlaces.resolved(places.path(of: $0)) }
+    }
+
+    // MARK: Its start
+
+    /// Begins all movies, or none.
+    mutating func start() async throws {
+        do {
+            do {
+                try moveAside()
+                try await startAll(intoLibrary: false)
+            } catch ClientError.refused(let refusal) where refusal.reason == .pathNotAllowed && places != nil {
+                guard !command.limits.detach else { throw ClientError.refused(refusal) }
+                await giveUp()
+                Output.note(
+                    "The bus may not write there: the movie goes into its library, and is copied at the end.")
+                try await startAll(intoLibrary: true)
+            }
+        } catch {
+            await giveUp()
+            throw error
+        }
+        for (_, name) in aside { File.remove(name) }
+        aside = []
+    }
+
+    private mutating func startAll(intoLibrary: Bool) async throws {
+        let wishes = try await self.wishes(intoLibrary: intoLibrary)
+        switch subject {
+        case .rig(let rig, _): movies = try await client.startMovies(ofRig: rig, wishes, timeout: patience)
+        case .devices(let devices):
+            let take = hexadecimal(randomBytes(8))
+            let client = client
+            let patience = patience
+            let targets = intoLibrary ? [] : try targets()
+            let requests = devices.enumerated().map { index, device in
+                var wish = wishes.merging(["device": .string(device)]) { $1 }
+                if devices.count > 1 { wish["take"] = .string(take) }
+                if index < targets.count { wish["path"] = .string(targets[index]) }
+                return wish
+            }
+            // At the same time, so that they begin together.
+            let outcomes = await withTaskGroup(of: (Int, Result<ClientMovie, any Error>).self) { group in
+                for (index, wish) in requests.enumerated() {
+                    group.addTask {
+                        do {
+                            return (index, .success(try await client.startMovie(wish, timeout: patience)))
+                        } catch {
+                            return (index, .failure(error))
+                        }
+                    }
+                }
+                return await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.map(\.1)
+            }
+            movies = outcomes.compactMap { try? $0.get() }
+            for outcome in outcomes { _ = try outcome.get() }
+        }
+        guard intoLibrary, let places else { return }
+        for movie in movies {
+            copies[movie.id] = try MoviePlaces.resolved(places.path(of: movie.devices.first ?? ""))
+        }
+    }
+
+    private func wishes(intoLibrary: Bool) async throws -> [String: JSONValue] {
+        let (making, limits) = (command.making, command.limits)
+        var wishes: [String: JSONValue] = [:]
+        if case .rig = subject, !intoLibrary, let path = places?.common {
+            wishes["path"] = .string(try MoviePlaces.resolved(path))
+        }
+        if let microphone = command.microphone { wishes["microphone"] = .string(microphone) }
+        if let type = making.type ?? (intoLibrary ? ending : nil) { wishes["fileType"] = .string(type) }
+        if let codec = making.codec { wishes["codec"] = .string(codec) }
+        if let fps = making.fps { wishes["frameRate"] = .number(fps) }
+        if let fragment = making.fragment { wishes["fragmentInterval"] = .number(fragment.value * 1000) }
+        if let duration = limits.duration { wishes["maxDuration"] = .number(duration.value * 1000) }
+        if let size = limits.maxSize { wishes["maxFileSize"] = .integer(size.value) }
+        if let free = limits.minFree { wishes["minFreeDiskSpace"] = .integer(free.value) }
+        if limits.resilient { wishes["continueAfterCrash"] = true }
+        if limits.detach { wishes["detached"] = true }
+        if let bits = making.bitRate {
+            wishes["codec"] = "h264"
+            wishes["settings"] = try await settings(bits.value)
+        }
+        return wishes
+    }
+
+    // Settings are complete: the rest is as the bus recommends it.
+    private func settings(_ bitRate: Int64) async throws -> JSONValue {
+        guard let device = subject.devices.first else { return .null }
+        let recommended = try await client.recommendedMovieSettings(
+            ["device": .string(device)], fileType: command.making.type ?? ending ?? "mp4", timeout: command.timeout)
+        var video = recommended["video"]?.object ?? [:]
+        video["bitRate"] = .integer(bitRate)
+        return ["video": .object(video)]
+    }
+
+    private var ending: String? {
+        guard let first = subject.devices.first, let path = places?.path(of: first) else { return nil }
+        return ["mp4", "mov", "mkv"].first { path.lowercased().hasSuffix(".\($0)") }
+    }
+
+    // The bus overwrites nothing: what is there keeps another name until the new one has begun.
+    private mutating func moveAside() throws {
+        for path in try targets() where MoviePlaces.exists(path) {
+            let name = "\(path).\(CurrentProcess.pid).old"
+            guard rename(path, name) == 0 else {
+                throw Failure(status: ExitStatus.refused, description: "\(path): \(String(cString: strerror(errno)))")
+            }
+            aside.append((path, name))
+        }
+    }
+
+    // As it was before.
+    private mutating func giveUp() async {
+        let (client, ids) = (client, movies.map(\.id))
+        // Also when this task was cancelled.
+        await Task { for id in ids { _ = try? await client.stopMovie(id) } }.value
+        movies = []
+        for (path, name) in aside where !MoviePlaces.exists(path) { rename(name, path) }
+        aside = []
+    }
+
+    // A camera may take its time to give its first picture.
+    private var patience: Duration { max(command.timeout, Client.movieTimeout) }
+
+    // MARK: Its end
+
+    /// Tells how far the movies are, until all have ended; the first interruption finishes them.
+    ///
+    /// - Throws: `ExitCode` when one did not end as wanted.
+    func followToItsEnd() async throws {
+        let (client, copies) = (client, copies)
+        let board = RecordingBoard(movies, asJSON: command.options.json, copied: Set(copies.keys))
+        let timeout = command.timeout
+        let isInterrupted = OneWaySwitch()
+        if command.options.json { for movie in movies { try Output.json(movie.json) } }
+        defer { board.clear() }
+        let endings = try await Signals.handled { signal, _ in
+            guard !isInterrupted.isSet else { WholeFile.abandon(exiting: 128 + signal) }
+            isInterrupted.set()
+            // Its end is told where all ends are.
+            for id in board.running { Task { _ = try? await client.stopMovie(id) } }
+        } _: {
+            try await withThrowingTaskGroup(of: MovieEnding.self) { group in
+                for movie in movies {
+                    group.addTask { try await Self.follow(movie.id, client, board, timeout, isInterrupted) }
+                }
+                var endings: [MovieEnding] = []
+                for try await ending in group {
+                    if let path = copies[ending.id], ending.isKept {
+                        try WholeFile.copy(ending.path, to: path, replaces: command.force)
+                        board.clear()
+                        if !command.options.json { try Output.line(Table.printable(path)) }
+                    }
+                    endings.append(ending)
+                }
+                return endings
+            }
+        }
+        board.clear()
+        let failures = endings.filter { !$0.isSuccess }
+        for failure in failures { Output.note(Table.printable(MovieWords.failure(failure))) }
+        if !failures.isEmpty { throw ExitCode(ExitStatus.refused) }
+    }
+
+    /// - Returns: how the movie, or the last one that went on in its place, has ended.
+    private static func follow(
+        _ first: String, _ client: Client, _ board: RecordingBoard, _ timeout: Duration,
+        _ isInterrupted: OneWaySwitch
+    ) async throws -> MovieEnding {
+        var id = first
+        while true {
+            let updates = try await client.updates(ofMovie: id, timeout: timeout)
+            // An interruption from now on finds it on the board; one before may have come too early for it.
+            if isInterrupted.isSet, id != first { Task { [id] in _ = try? await client.stopMovie(id) } }
+            var last: MovieEnding?
+            while let update = try await updates.next() {
+                try board.show(update, of: id)
+                if case .ended(let ending) = update { last = ending }
+            }
+            guard let last else { throw ClientError.closed }
+            guard let next = last.next else { return last }
+            Output.note(Table.printable("\(MovieWords.failure(last)) It goes on in a further file."))
+            board.replace(id, by: next)
+            id = next
+        }
+    }
+}
+
+/// How far the movies are, in one line of the terminal, or a line of JSON each time.
+final class RecordingBoard: Sendable {
+    private struct State {
+        /// By the movie's id, in the order of the cameras; nil: it has ended.
+        var lines: [(id: String, device: String, text: String?)]
+        var isShown = false
+    }
+
+    private let state: Mutex<State>
+    private let asJSON: Bool
+    /// Movies of which it is not their own file that is told.
+    private let copied: Set<String>
+    private let isTerminal = isatty(STDERR_FILENO) == 1
+
+    init(_ movies: [ClientMovie], asJSON: Bool, copied: Set<String>) {
+        (self.asJSON, self.copied) = (asJSON, copied)
+        state = Mutex(State(lines: movies.map { ($0.id, $0.devices.first ?? "", "") }))
+    }
+
+    /// The movies that have not ended.
+    var running: [String] { state.withLock { $0.lines.filter { $0.text != nil }.map(\.id) } }
+
+    func replace(_ id: String, by next: String) {
+        state.withLock { state in
+            guard let index = state.lines.firstIndex(where: { $0.id == id }) else { return }
+            state.lines[index].id = next
+            state.lines[index].text = ""
+        }
+    }
+
+    func show(_ update: MovieUpdates.Update, of id: String) throws {
+        if asJSON { try tell(update, of: id) }
+        switch update {
+        case .state(let state): set(MovieWords.progress(state), of: id)
+        case .event: break
+        case .ended(let ending):
+            set(nil, of: id)
+            clear()
+            guard !asJSON else { return }
+            if ending.isKept, !copied.contains(id) { try Output.line(Table.printable(ending.path)) }
+            let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
+            Output.note(Table.printable(MovieWords.summary(ending) + "." + remark))
+        }
+    }
+
+    /// Leaves an empty line where the progress stood.
+    func clear() {
+        state.withLock { state in
+            if state.isShown { Output.progress("") }
+            state.isShown = false
+        }
+    }
+
+    private func tell(_ update: MovieUpdates.Update, of id: String) throws {
+        switch update {
+        case .state(let state): try Output.json(["movie": .string(id), "state": state.json])
+        case .event(let name, let json): try Output.json(Self.line(name, json, id))
+        case .ended(let ending): try Output.json(Self.line("didFinishRecording", ending.json, id))
+        }
+    }
+
+    private static func line(_ event: String, _ json: JSONValue, _ id: String) -> JSONValue {
+        var members = json.object ?? [:]
+        for name in ["epoch", "sequence", "previous"] { members[name] = nil }
+        members["event"] = .string(event)
+        members["movie"] = .string(id)
+        return .object(members)
+    }
+
+    private func set(_ text: String?, of id: String) {
+        state.withLock { state in
+            guard let index = state.lines.firstIndex(where: { $0.id == id }) else { return }
+            state.lines[index].text = text
+            guard isTerminal, !asJSON, text != nil else { return }
+            let several = state.lines.count > 1
+            let line = state.lines.compactMap { line in
+                line.text.map { several ? "\(line.device) \($0)" : $0 }
+            }.joined(separator: " | ")
+            Output.progress(String(Table.printable(line).prefix(HelpText.columns - 1)))
+            state.isShown = true
+        }
+    }
+}

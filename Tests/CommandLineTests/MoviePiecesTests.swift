@@ -1,0 +1,86 @@
+import BusClient
+import CameraBusTesting
+import JSON
+import LinuxIO
+import Testing
+
+@testable import camerabus
+
+/// What the command line makes of movies.
+@Suite struct MoviePiecesTests {
+    private func places(
+        _ output: String, rig: String? = nil, count: Int = 1, folders: Set<String> = []
+    ) throws -> MoviePlaces {
+        try MoviePlaces(
+            output, rig: rig, fileType: "mp4", count: count, time: "20260314-091500",
+            isFolder: { folders.contains($0) })
+    }
+
+    @Test func `several cameras have a file each`() throws {
+        #expect(try places("take.mp4").path(of: "cam0") == "take.mp4")
+        #expect(try places("take.mp4", count: 2).path(of: "cam0") == "take-cam0.mp4")
+        #expect(try places("a.b/take", count: 2).path(of: "cam0") == "a.b/take-cam0")
+        #expect(try places("/v/%s-100%%.mkv", count: 2).path(of: "cam1") == "/v/cam1-100%.mkv")
+        #expect(throws: (any Error).self) { try places("%d.mp4") }
+    }
+
+    @Test func `a folder has names made in it`() throws {
+        #expect(try places("/v/").path(of: "cam0") == "/v/cam0-20260314-091500.mp4")
+        let named = try places("100%", count: 2, folders: ["100%"])
+        #expect(named.path(of: "cam1") == "100%/cam1-20260314-091500.mp4" && named.common == nil)
+    }
+
+    @Test func `those of a rig are called as the bus calls them`() throws {
+        let places = try places("take.mov", rig: "stereo", count: 2)
+        #expect(places.common == "take.mov" && places.path(of: "left") == "take-left.mov")
+        let folder = try self.places("v/", rig: "stereo", count: 2)
+        #expect(folder.common == "v/stereo-20260314-091500.mp4")
+        #expect(folder.path(of: "left") == "v/stereo-20260314-091500-left.mp4")
+        #expect(throws: (any Error).self) { try self.places("%s.mov", rig: "stereo", count: 2) }
+    }
+
+    @Test func `a path is absolute for the bus`() throws {
+        let folder = try TemporaryDirectory()
+        let path = try MoviePlaces.resolved("\(folder.path)/../\(folder.path.dropFirst(5))/a.mp4")
+        #expect(path == "\(folder.path)/a.mp4")
+        #expect(try MoviePlaces.resolved("/a.mp4") == "/a.mp4")
+        #expect(throws: Failure.self) { try MoviePlaces.resolved("\(folder.path)/no/a.mp4") }
+    }
+
+    @Test func `numbers of bytes have letters of a thousand`() throws {
+        #expect(ByteCount(argument: "1500000")?.value == 1_500_000)
+        #expect(ByteCount(argument: "2.5G")?.value == 2_500_000_000)
+        #expect(ByteCount(argument: "700k")?.value == 700_000)
+        for wrong in ["", "G", "-1", "0", "1X", "1e30T", "nan"] {
+            #expect(ByteCount(argument: wrong) == nil, "\(wrong)")
+        }
+        #expect(ByteCount.text(999) == "999 B" && ByteCount.text(740_200) == "740 kB")
+        #expect(ByteCount.text(24_650_000) == "24.6 MB" && ByteCount.text(1_320_000_000) == "1.32 GB")
+    }
+
+    @Test func `how far a movie is stands in a line`() {
+        #expect(MovieWords.time(.milliseconds(12345)) == "0:12.3" && MovieWords.time(.seconds(3725)) == "1:02:05.0")
+        let state = MovieState([
+            "id": "m", "state": "recording", "recordedDuration": 62300, "recordedFileSize": 24_600_000, "frames": 1869,
+            "dropped": 0, "encoderLoad": 0.123,
+        ])
+        #expect(MovieWords.progress(state) == "1:02.3  24.6 MB  1869 frames  load 12 %")
+        let late = MovieState(["state": "paused", "dropped": 3, "encoderLoad": 1])
+        #expect(MovieWords.progress(late) == "0:00.0  0 B  0 frames  3 dropped  load 100 %  paused")
+    }
+
+    @Test func `a copy is whole, and takes no other file's place unless told to`() throws {
+        let folder = try TemporaryDirectory()
+        let (from, to) = ("\(folder.path)/from", "\(folder.path)/to")
+        let bytes = [UInt8](repeating: 7, count: 3_000_000)
+        try File.replace(from, with: bytes, mode: 0o600)
+        try WholeFile.copy(from, to: to, replaces: false)
+        #expect(try File.read(to, limit: 1 << 24) == bytes)
+        try File.replace(from, with: [1], mode: 0o600)
+        #expect(throws: SystemError.self) { try WholeFile.copy(from, to: to, replaces: false) }
+        #expect(try File.read(to, limit: 1 << 24) == bytes)
+        try WholeFile.copy(from, to: to, replaces: true)
+        #expect(try File.read(to, limit: 1 << 24) == [1])
+        #expect(folder.contents() == ["from", "to"])
+    }
+}
