@@ -61,7 +61,7 @@ struct RecorderMessagesTests {
             ("fileType", "avi"), ("fragmentInterval", 0), ("frameRate", 0), ("orientation", 45), ("owner", [:]),
             ("limits", ["maxDuration": 0]), ("video", ["codec": "vp9"]), ("video", ["width": 0]),
             ("audio", ["channels": 9]), ("part", 0),
-        ])
+        ] as [(String, JSONValue)])
     func refused(_ name: String, _ value: JSONValue) throws {
         var members = try #require(Self.small.json.object)
         members[name] = value
@@ -74,13 +74,16 @@ struct RecorderMessagesTests {
         "an order is read as it was written",
         arguments: [
             RecorderOrder(number: 1, action: .pause), RecorderOrder(number: 2, action: .resume, link: 7),
-            RecorderOrder(number: 3, action: .stop(.ownerGone)), RecorderOrder(number: .init(Int64.max), action: .cancel),
+            RecorderOrder(number: 3, action: .stop(.ownerGone)),
+            RecorderOrder(number: .init(Int64.max), action: .cancel),
         ])
     func order(_ order: RecorderOrder) throws {
         #expect(RecorderOrder(json: try Self.overTheWire(order.json)) == order)
     }
 
-    @Test("what is no order is none", arguments: [["do": "stop"], ["order": 1], ["order": 1, "do": "x"], .null])
+    @Test(
+        "what is no order is none",
+        arguments: [["do": "stop"], ["order": 1], ["order": 1, "do": "x"], .null] as [JSONValue])
     func noOrder(_ json: JSONValue) { #expect(RecorderOrder(json: json) == nil) }
 
     @Test("a stop for a reason that isn't known stops")
