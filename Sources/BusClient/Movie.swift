@@ -102,4 +102,20 @@ public struct MovieEnding: Hashable, Sendable {
         next = json["next"]?.string
         self.json = json
     }
+    /// As the capture library tells it.
+    init(entry: JSONValue, of id: String) throws(ClientError) {
+        let state = entry["state"]?.string
+        let reason = entry["reason"]?.string ?? "recorderCrashed"
+        var members: [String: JSONValue] = ["movie": .string(id), "reason": .string(reason)]
+        for name in ["path", "duration", "size", "frames", "dropped"] { members[name] = entry[name] }
+        members["success"] = .bool(state == "finished" && Self.successes.contains(reason))
+        members["kept"] = .bool(state == "finished" || state == "recovered")
+        if let problem = entry["problem"] { members["error"] = ["reason": .string(reason), "message": problem] }
+        try self.init(.object(members), of: id)
+    }
+
+    private static let successes: Set = [
+        "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "ownerGone",
+        "shuttingDown",
+    ]
 }

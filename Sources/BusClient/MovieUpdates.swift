@@ -77,6 +77,11 @@ public final class MovieUpdates: AsyncSequence, Sendable {
         } catch .connectionLost {
             // The next bus will tell.
             return nil
+        } catch .refused(let refusal) where refusal.reason == .notRecording {
+            // It ended while there was no bus: the library alone knows how.
+            guard let entry = try? await client.call("library.get", ["id": .string(id)], timeout: timeout)["entry"]
+            else { throw .refused(refusal) }
+            return try MovieEnding(entry: entry, of: id)
         }
     }
 

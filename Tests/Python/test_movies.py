@@ -123,6 +123,15 @@ class Movies(BusTestCase):
         self.assertEqual((movie.ending.reason, movie.ending.success), ("diskFull", False))
         self.assertEqual(movie.wait(5), movie.ending)
 
+    def test_one_that_ended_while_there_was_no_bus_is_asked_about_in_the_library(self) -> None:
+        movie = self.client.record("cam0")
+        self.bus.refuse("movie.status", "notRecording", movie="m1")
+        entry = {"id": "m1", "path": "/v/a.mp4", "state": "recovered", "duration": 5, "size": 6, "problem": "It died."}
+        self.bus.methods["library.get"] = lambda params: {"entry": entry}
+        ending = movie.wait(5)
+        self.assertEqual((ending.reason, ending.success, ending.kept, ending.duration), ("recorderCrashed", False, True, 5))
+        self.assertEqual(ending.error["message"], "It died.")
+
     def test_waiting_ends_in_time(self) -> None:
         self.bus.set_state(TOPIC, self.movie())
         movie = self.client.record("cam0")

@@ -25,6 +25,10 @@ from .values import Holder, _map, _of, _raw, _tuple, read, read_list
 #: {video: {codec, width, height, bitRate, keyFrameInterval, …} or None, audio: {codec, rate, channels, bitRate} or None}.
 MovieSettings: TypeAlias = Mapping[str, Any]
 
+#: Reasons that mean that a movie ended as was asked for.
+SUCCESSES = frozenset({
+    "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "ownerGone", "shuttingDown",
+})  # fmt: skip
 #: The start and the end of a movie: its camera has to give pictures, and its file has to be on the disk. Seconds.
 PATIENCE = 30.0
 
@@ -150,6 +154,19 @@ def _stop(id: str) -> Call[MovieEnding]:
     return Call("movie.stop", {"movie": id}, lambda result: read(MovieEnding, result), True)
 
 
+def _from_library(id: str) -> Call[MovieEnding]:
+    def answered(result: Any) -> MovieEnding:
+        entry = _object(_object(result).get("entry"))
+        state, reason = entry.get("state"), entry.get("reason") or "recorderCrashed"
+        told = {name: entry[name] for name in ("path", "duration", "size", "frames", "dropped") if name in entry}
+        error = {"reason": reason, "message": entry["problem"]} if entry.get("problem") else {}
+        is_success = state == "finished" and reason in SUCCESSES
+        members = {"movie": id, "reason": reason, "success": is_success, "kept": state in ("finished", "recovered"), "error": error}
+        return read(MovieEnding, {**members, **told})
+
+    return Call("library.get", {"id": id}, answered, True)
+
+
 def _listing() -> Call[list[MovieState]]:
     return Call("movie.list", {}, lambda result: read_list(MovieState, _object(result).get("movies")), True)
 
@@ -256,6 +273,10 @@ class MovieMirror(MirrorBase):
             return (yield from self._movie._ask("status", None)).end is not None
         except BusGone:
             return False  # the next bus will tell
+        except NotRecording:
+            # It ended while there was no bus: the library alone knows how.
+            self._movie.ending = yield from self._core.ask(_from_library(self._movie.id))
+            return True
 
     def close(self) -> None:
         self._events.close()
