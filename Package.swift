@@ -101,8 +101,8 @@ let package = Package(
         swift(
             "Worker",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO",
-                "ZeroMQ", logging,
+                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "FFmpeg", "FrameRing", "Imaging", "JSON",
+                "LinuxIO", "ZeroMQ", logging,
             ]),
 
         // Executables: parse, build, run.
@@ -168,6 +168,6 @@ let package = Package(
                 "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker",
                 logging,
             ]),
-        tests("WrapperTests", ["ALSA", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
+        tests("WrapperTests", ["ALSA", "FFmpeg", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
     ]
 )

@@ -10,7 +10,7 @@ extension Client {
     ///
     /// - Parameters:
     ///   - device: its id.
-    ///   - rendition: `native`: as the microphone is set.
+    ///   - rendition: `native`: as the microphone is set; or `<s16|f32>[:<rate>x<channels>]`, as in `f32:16000x1`: made for all who ask for it.
     ///   - silence: ends with ``ClientError/silent(_:)`` when no sound comes for that long; nil: waits for ever. In any case it ends
     ///     with ``ClientError/ended(directory:)`` with the bus, and when neither bus nor worker gives a sign of life.
     ///   - timeout: for the subscription itself.

@@ -42,6 +42,7 @@ extension ProcessTests {
         @Test func `a microphone comes with virtual cameras, after them, and is offered by its medium`() async throws {
             let bus = try await BusHarness(virtual: 1, microphones: nil)
             #expect(try bus.devices() == ["cam0", "mic0"])
+            try await bus.wait(for: "state/device/mic0/") { $0?["activeFormat"]?.isNull == false }
             let client = try RawClient(path: bus.directory.commandSocket)
             let list = try client.call("device.list", ["media": "audio"])
             #expect(list["count"] == 1 && list["default"] == "mic0")
@@ -225,11 +226,76 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        private func numbers(_ chunk: SoundChunk) -> [Double] {
+            chunk.payload.withUnsafeBytes { bytes in
+                (0..<bytes.count / 4).map {
+                    let bits = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: $0 * 4, as: UInt32.self))
+                    return Double(Float(bitPattern: bits))
+                }
+            }
+        }
+
+        @Test func `sound is made into other rates, samples and channels, once for all who want it`() async throws {
+            let bus = try await bus()
+            let client = try await bus.connect()
+            let sounds = try await client.sound("mic0", "f32:16000x1")
+            let native = try await client.sound("mic0")
+            let pieces = try await pieces(sounds, 60)
+            let first = pieces[0].header
+            #expect(first.rendition == "f32:16000x1" && first.sampleFormat == "f32" && first.rate == 16000)
+            var next = first.firstFrame
+            for (index, piece) in pieces.enumerated() {
+                #expect(piece.header.stream == first.stream && piece.lost == 0 && piece.header.channels == 1)
+                #expect(piece.header.sequence == first.sequence + UInt64(index) && piece.header.firstFrame == next)
+                let expected = first.monotonic + Int64(next - first.firstFrame) * 1_000_000_000 / 16000
+                #expect(abs(piece.header.monotonic - expected) < 2_000_000)
+                next += UInt64(piece.header.frames)
+            }
+            // Two channels became one, as their mean: 440 Hz of the one and 880 Hz of the other.
+            let all = pieces.flatMap(numbers).map { $0 * 32768 }
+            for frequency in [440.0, 880.0] {
+                let tone = share(all, of: frequency, rate: 16000)
+                #expect(tone > 0.04 && tone < 0.065, "\(tone)")
+            }
+            #expect(share(all, of: 600, rate: 16000) < 0.015)
+            // It goes on as it does for whoever came first.
+            let other = try await client.sound("mic0", "f32:16000x1")
+            let joined = try await other.next().header
+            #expect(joined.stream == first.stream && joined.sequence > first.sequence)
+            #expect(try await native.next().header.stream == first.stream)
+            await client.close()
+            try await bus.stop()
+        }
+
+        @Test(arguments: ["f32:16000x1", "f32:44100x1", "f32:96000x1", "f32"])
+        func `a tick stands in resampled sound at its second`(_ rendition: String) async throws {
+            let bus = try await bus()
+            let client = try await bus.connect()
+            let sounds = try await client.sound("mic0", rendition)
+            // A tick is five times as loud as the tone: the first frame beyond that begins it, within a fraction of its wave.
+            var found: (second: Int64, off: Int64)?
+            while found == nil {
+                let piece = try await sounds.next()
+                let (header, values) = (piece.header, numbers(piece))
+                guard let loud = values.firstIndex(where: { abs($0) > 0.22 }) else { continue }
+                let time = header.monotonic + Int64(loud / header.channels) * 1_000_000_000 / Int64(header.rate)
+                let second = (time + 500_000_000) / 1_000_000_000
+                let off = time - second * 1_000_000_000
+                // One that was running when this began has no beginning.
+                if header.sequence > 0 || off < 1_000_000 { found = (second, off) }
+            }
+            let off = try #require(found).off
+            // A wave of a tick takes half a millisecond at most.
+            #expect(off > -100_000 && off < 700_000, "\(rendition): \(off) ns")
+            await client.close()
+            try await bus.stop()
+        }
+
         @Test func `what can't be had is refused on its topic`() async throws {
             let bus = try await bus()
             let client = try await bus.connect()
             for (device, rendition, reason) in [
-                ("mic0", "s16:8000x1", BusError.Reason.formatUnsupported), ("mic0", "jpeg", .invalidParams),
+                ("mic0", "s16:1000x1", BusError.Reason.formatUnsupported), ("mic0", "jpeg", .invalidParams),
                 ("cam0", "native", .formatUnsupported),
             ] {
                 let sounds = try await client.sound(device, rendition)
@@ -296,6 +362,12 @@ extension ProcessTests {
             let cut = try File.read(open, limit: 1 << 24)
             #expect(number(cut, at: 40) == cut.count - 44 && cut.count % 4 == 0)
 
+            let made = "\(bus.scratchPath)/c.wav"
+            let other = try await bus.run(
+                "camerabus", ["sound", "mic0", "f32:16000x1", "--seconds", "0.5", "-o", made])
+            #expect(other.status == 0, "\(other)")
+            let wave = try File.read(made, limit: 1 << 20)
+            #expect(wave.count == 44 + 8000 * 4 && number(wave, at: 24) == 16000 && number(wave, at: 20) & 0xFFFF == 3)
             let raw = try await bus.run("camerabus", ["sound", "mic0", "--seconds", "0.1", "-o", "-"])
             #expect(raw.status == 0 && raw.standardOutputBytes.count == 4800 * 4)
             let levels = try await bus.run("camerabus", ["levels", "mic0", "-n", "2"])

@@ -8,6 +8,7 @@ import os
 import signal
 import struct
 import time
+from typing import Sequence
 
 import camerabus
 from camerabus import AsyncClient
@@ -40,12 +41,27 @@ class Sound(LiveTestCase):
         self.assertGreater(self.share(samples, 440, first.rate), 0.08)
         self.assertLess(self.share(samples, 600, first.rate), 0.03)
 
-    def share(self, samples: list[int], frequency: float, rate: int) -> float:
+    def share(self, samples: Sequence[float], frequency: float, rate: int) -> float:
         """How much of full scale is of that frequency."""
         step = 2 * math.pi * frequency / rate
         real = sum(value * math.cos(step * index) for index, value in enumerate(samples))
         imaginary = sum(value * math.sin(step * index) for index, value in enumerate(samples))
         return 2 * math.hypot(real, imaginary) / len(samples) / 32768
+
+    def test_a_rendition_is_made_of_it(self) -> None:
+        with self.client.sound(self.mic, rendition="f32:16000x1", limit=40, timeout=TIMEOUT) as sounds:
+            pieces = list(sounds)
+        self.assertEqual((len(pieces), sounds.lost), (40, {self.mic: 0}))
+        for before, after in zip(pieces, pieces[1:]):
+            self.assertEqual((after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1))
+            taken = after.timestamp.monotonic - before.timestamp.monotonic
+            self.assertLess(abs(taken - before.frames * 1_000_000_000 // before.rate), 2_000_000)
+        first = pieces[0]
+        self.assertEqual((first.rendition, first.sampleFormat, first.rate, first.channels), ("f32:16000x1", "f32", 16000, 1))
+        samples = [value * 32768 for piece in pieces for (value,) in struct.iter_unpack("<f", piece.payload)]
+        for frequency in (440, 880):  # two channels, mixed
+            self.assertGreater(self.share(samples, frequency, first.rate), 0.04)
+        self.assertLess(self.share(samples, 600, first.rate), 0.02)
 
     def test_arrays(self) -> None:
         try:
@@ -78,7 +94,7 @@ class Sound(LiveTestCase):
 
     def test_what_a_microphone_is_not(self) -> None:
         with self.assertRaises(camerabus.FormatUnsupported):
-            next(self.client.sound(self.mic, rendition="s16:8000x1", timeout=TIMEOUT))
+            next(self.client.sound(self.mic, rendition="s16:1000x1", timeout=TIMEOUT))
         with self.assertRaises(camerabus.FormatUnsupported):
             next(self.client.sound(self.first, timeout=TIMEOUT))
         with self.assertRaises(camerabus.ControlUnsupported):

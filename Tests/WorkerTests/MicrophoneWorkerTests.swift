@@ -57,10 +57,57 @@ import Worker
         try worker.stop()
     }
 
+    @Test("renditions are made beside one another, each with its numbers, and anew when somebody comes again")
+    func renditions() throws {
+        let worker = try fixture()
+        let (other, bare) = ("audio/mic0/f32:16000x1/", "audio/mic0/s16:48000x2/")
+        let subscriber = try worker.subscriber(other, bare, Self.sound)
+        let made = try SoundHeader(try subscriber.next { $0.topic == other }.header)
+        #expect(made.rendition == "f32:16000x1" && made.sampleFormat == "f32" && made.rate == 16000)
+        var last = made
+        for _ in 0..<20 {
+            let message = try subscriber.next { $0.topic == other }
+            let header = try SoundHeader(message.header)
+            #expect(header.sequence == last.sequence + 1 && header.stream == made.stream && header.channels == 1)
+            #expect(header.firstFrame == last.firstFrame + UInt64(last.frames))
+            #expect(header.framesFit(in: message.payload.count) && header.frames > 0)
+            let expected = made.monotonic + Int64(header.firstFrame - made.firstFrame) * 1_000_000_000 / 16000
+            #expect(abs(header.monotonic - expected) < 1_000_000)
+            last = header
+        }
+        // One that is the sound as it comes is the microphone's own bytes.
+        let same = try subscriber.next { $0.topic == bare }
+        let native = try subscriber.next {
+            $0.topic == Self.sound && $0.header["firstFrame"] == same.header["firstFrame"]
+        }
+        #expect(same.payload == native.payload && same.header["sampleFormat"] == "s16")
+        try subscriber.unsubscribe(other)
+        let again = try worker.subscriber(other)
+        let header = try SoundHeader(try again.next { $0.topic == other }.header)
+        #expect(header.stream == made.stream && header.sequence > last.sequence && header.firstFrame > last.firstFrame)
+        try worker.stop()
+    }
+
+    @Test("a ninth rendition is refused, and made when another has gone")
+    func ninth() throws {
+        let worker = try fixture()
+        let topics = (1...8).map { "audio/mic0/f32:\($0 * 4000)x1/" }
+        let eight = try worker.subscriber(
+            topics[0], topics[1], topics[2], topics[3], topics[4], topics[5], topics[6], topics[7])
+        for topic in topics { _ = try eight.next { $0.topic == topic } }
+        let ninth = try worker.subscriber(Self.sound)
+        let refusal = try ninth.next { $0.topic == Self.sound }
+        #expect(refusal.header["error"]?["reason"] == "limitExceeded")
+        try eight.unsubscribe(topics[3])
+        _ = try ninth.next { $0.topic == Self.sound && $0.header["error"] == nil }
+        try worker.stop()
+    }
+
     @Test(
         "what can't be had is refused on its topic",
         arguments: [
-            ("audio/mic0/s16:8000x1/", "formatUnsupported"), ("audio/mic0/nonsense/", "invalidParams"),
+            ("audio/mic0/s16:1000x1/", "formatUnsupported"), ("audio/mic0/f32:48000x9/", "formatUnsupported"),
+            ("audio/mic0/nonsense/", "invalidParams"),
             ("frame/mic0/native/", "formatUnsupported"),
         ])
     func refusal(_ topic: String, _ reason: String) throws {

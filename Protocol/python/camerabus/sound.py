@@ -401,6 +401,7 @@ class SoundCalls(Opened):
     ) -> Sounds:
         """Sound of microphones, piece by piece in its order. When this returns, the subscription is in force.
 
+        `rendition` is `native`, as the microphone is set, or `<s16|f32>[:<rate>x<channels>]`: `f32:16000x1` is what most recognisers of speech want.
         Pieces are kept for some seconds: who is slower than that misses sound, and `sound.lost` counts. `limit` ends the loop after so
         many pieces. A microphone that stops giving sound does not end the loop: when it is back, its sound comes again, and meanwhile
         `last_error` says why there is none. What does not pass by itself raises, and so does whatever keeps one from giving its first.

@@ -67,7 +67,7 @@ final class MicrophoneDirector {
         self.logger = logger
         silenceLimit = Int64(options.silenceLimitMilliseconds) * 1_000_000
         life = DeviceLife(idleTime: Int64(options.idleCloseMilliseconds) * 1_000_000)
-        wanted = SoundSubscriptions(device: options.device)
+        wanted = SoundSubscriptions(device: options.device, maximumRenditions: options.renditions)
     }
 
     var isOpen: Bool {
@@ -212,6 +212,7 @@ final class MicrophoneDirector {
         run.generation = generation
         run.onFirst = { [weak self] in self?.life.firstFrame(at: MonotonicClock.now()) }
         run.onOverrun = { [weak self] in self?.onOverrun?($0, $1) }
+        run.onImpossible = { [weak self] in self?.onChange?() }
         run.onLost = { [weak self] failure in self?.lost("sound was lost", failure, isOfStream: true) }
         run.onFailure = { [weak self] in self?.onFailure?("sound can't be sent: \($0)") }
         run.setWanted(wanted)

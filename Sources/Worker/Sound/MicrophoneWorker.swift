@@ -55,7 +55,7 @@ public final class MicrophoneWorker {
         self.loop = loop
         socket = premises.socket
         errors = premises.errors
-        table = SoundSubscriptions(device: device)
+        table = SoundSubscriptions(device: device, maximumRenditions: options.renditions)
         let committed = Self.committed(options, logger)
         let identity = source.identity
         node = identity.node
@@ -240,7 +240,7 @@ public final class MicrophoneWorker {
         status?.touch()
     }
 
-    // Why there is no sound at all, if so.
+    // Why there is no sound at all, or not in the form in which it is wanted, if so.
     private var failures: [ErrorTeller.Refusal] {
         let halt = BusError(
             .interrupted,
@@ -249,7 +249,9 @@ public final class MicrophoneWorker {
                 "device": .string(options.device),
                 "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),
             ])
-        guard let obstacle = desk.isHalted ? halt : director.stream == nil ? director.error : nil else { return [] }
+        guard let obstacle = desk.isHalted ? halt : director.stream == nil ? director.error : nil else {
+            return director.stream?.failures ?? []
+        }
         return table.wanted.map { ($0, obstacle) }
     }
 

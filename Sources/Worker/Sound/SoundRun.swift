@@ -28,26 +28,23 @@ final class SoundRun {
     /// Of the next period; not sent yet.
     private let payload = Message()
     @exclusivity(unchecked) private var isRoomReady = false
-    @exclusivity(unchecked) private var sound: Output?
+    @exclusivity(unchecked) private var outputs: [SoundOutput] = []
     @exclusivity(unchecked) private var level: LevelOutput?
-    /// Messages of each topic so far; they go on when somebody comes again.
-    @exclusivity(unchecked) private var sequence: UInt64 = 0
+    /// Messages so far; they go on when somebody comes again, as those of a topic without subscribers do.
     @exclusivity(unchecked) private var levelSequence: UInt64 = 0
+    private var departed: [[UInt8]: UInt64] = [:]
     @exclusivity(unchecked) private var toldOverruns: UInt64 = 0
 
     /// Sound has been lost: how often by now, and how many frames in all.
     var onOverrun: ((_ overruns: UInt64, _ lostFrames: UInt64) -> Void)?
+    /// One of ``failures`` is new.
+    var onImpossible: (() -> Void)?
     /// The first period has come.
     var onFirst: (() -> Void)?
     /// The microphone has no more to give.
     var onLost: ((SourceError) -> Void)?
     /// Nothing can be published any more.
     var onFailure: ((ZeroMQError) -> Void)?
-
-    private struct Output {
-        let topic: [UInt8]
-        var writer: SoundHeaderWriter
-    }
 
     private struct LevelOutput {
         let topic: [UInt8]
@@ -61,6 +58,8 @@ final class SoundRun {
     private static let periodsPerTurn = 32
     /// Levels of a second.
     private static let levelRate = 10
+    /// Topics without subscribers whose numbers are remembered.
+    private static let maximumDeparted = 4096
 
     /// - Parameter silenceLimit: nanoseconds that it may go without a period; 0: for ever.
     init(
@@ -79,16 +78,17 @@ final class SoundRun {
 
     /// Publishes on these topics from now on.
     func setWanted(_ wanted: SoundSubscriptions) {
-        if sound?.topic != wanted.sound?.topic {
-            sound = wanted.sound.map { subscribed in
-                Output(
-                    topic: subscribed.topic,
-                    writer: SoundHeaderWriter(
-                        SoundHeaderWriter.Sound(
-                            device: device, rendition: subscribed.text, stream: id,
-                            sampleFormat: format.sampleFormat.rawValue, rate: format.rate, channels: format.channels,
-                            timestampSource: stream.timestampSource.rawValue)))
-            }
+        let topics = wanted.sound.flatMap { each in each.topics.map { ($0, each.rendition) } }
+        for gone in outputs where !topics.contains(where: { $0.0 == gone.subscribed }) {
+            guard gone.sequence > 0, departed.count < Self.maximumDeparted else { continue }
+            departed[gone.subscribed.topic] = gone.sequence
+        }
+        outputs.removeAll { output in !topics.contains { $0.0 == output.subscribed } }
+        for (topic, rendition) in topics where !outputs.contains(where: { $0.subscribed == topic }) {
+            outputs.append(
+                SoundOutput(
+                    topic, rendition, sequence: departed.removeValue(forKey: topic.topic) ?? 0, device: device,
+                    stream: id, format, stream.timestampSource))
         }
         if level?.topic != wanted.level?.topic {
             level = wanted.level.map { subscribed in
@@ -98,6 +98,9 @@ final class SoundRun {
             }
         }
     }
+
+    /// Topics whose rendition can't be made of this stream, and why.
+    var failures: [ErrorTeller.Refusal] { outputs.compactMap { each in each.error.map { (each.subscribed, $0) } } }
 
     /// Takes no more: the stream can be stopped.
     func end() {
@@ -148,21 +151,21 @@ final class SoundRun {
     private func publish(_ period: SoundPeriod) {
         let now = MonotonicClock.now()
         // Between the clocks lies what does now: a period is milliseconds old.
-        let realtime = MonotonicClock.realtime() - now + period.monotonicTime
+        let realtimeOffset = MonotonicClock.realtime() - now
         silence?.heard(at: now)
         if lastPeriod == nil { onFirst?() }
         lastPeriod = period.monotonicTime
         frames += UInt64(clamping: period.frames)
         measure(period)
         do throws(ZeroMQError) {
-            if sound != nil {
-                sound?.writer.write(
-                    sequence: sequence, firstFrame: period.firstFrame, frames: period.frames, overruns: overruns,
-                    generation: generation, monotonic: period.monotonicTime, realtime: realtime)
-                sequence += 1
-                if let sound { try socket.publish(topic: sound.topic, sound.writer.bytes, payload: payload) }
+            for output in outputs {
+                let couldBeMade = output.error == nil
+                let isShared = try output.publish(
+                    period, payload, bytes: period.frames * format.frameBytes, overruns: overruns,
+                    generation: generation, realtimeOffset: realtimeOffset, socket)
                 // Its bytes are libzmq's now.
-                isRoomReady = false
+                if isShared { isRoomReady = false }
+                if couldBeMade, output.error != nil { onImpossible?() }
             }
         } catch {
             onFailure?(error)

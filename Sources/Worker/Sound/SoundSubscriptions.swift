@@ -1,41 +1,46 @@
 import BusProtocol
 import JSON
 
-/// What the subscribers of a microphone's media socket ask for: its sound, its level, and what is refused.
+/// What the subscribers of a microphone's media socket ask for: which renditions of its sound, its level, and what is refused.
 struct SoundSubscriptions {
     typealias Subscribed = SubscriptionTable.Subscribed
     typealias Change = SubscriptionTable.Change
+    typealias Wanted = WantedRenditions<SoundRendition>.Wanted
 
     private let device: String
-    private let maximumTopics: Int
-    private var refusals: [Subscribed: BusError] = [:]
-    /// The topic of its own sound, while somebody wants it.
-    private(set) var sound: Subscribed?
-    /// The topic of its level, likewise.
+    private var renditions: WantedRenditions<SoundRendition>
+    /// The topic of its level, while somebody wants it.
     private(set) var level: Subscribed?
-    /// Subscriptions that were ignored because there are too many.
-    private(set) var ignored: UInt64 = 0
 
-    /// - Parameter maximumTopics: distinct topics that are remembered.
-    init(device: String, maximumTopics: Int = 4096) {
+    /// - Parameters:
+    ///   - maximumRenditions: distinct renditions that are made at the same time.
+    ///   - maximumTopics: distinct topics that are remembered.
+    init(device: String, maximumRenditions: Int = BusLimits.maxRenditions, maximumTopics: Int = 4096) {
         self.device = device
-        self.maximumTopics = maximumTopics
+        renditions = WantedRenditions(maximumRenditions: maximumRenditions, maximumTopics: maximumTopics)
     }
 
-    var isEmpty: Bool { sound == nil && level == nil }
+    /// What sound is to be made, in the order in which it was asked for.
+    var sound: [Wanted] { renditions.wanted }
+
+    var isEmpty: Bool { sound.isEmpty && level == nil }
 
     /// All topics that somebody gets sound or levels on.
-    var wanted: [Subscribed] { [sound, level].compactMap(\.self) }
+    var wanted: [Subscribed] { sound.flatMap(\.topics) + [level].compactMap(\.self) }
 
     /// Topics that are remembered.
-    var count: Int { wanted.count + refusals.count }
+    var count: Int { renditions.count + (level == nil ? 0 : 1) }
+
+    /// Subscriptions that were ignored because there are too many.
+    var ignored: UInt64 { renditions.ignored }
 
     /// Topics that get an error instead.
-    var refused: [ErrorTeller.Refusal] { refusals.map { ($0.key, $0.value) } }
+    var refused: [ErrorTeller.Refusal] { renditions.refused }
 
     /// Why the topic gets an error, if so.
     func refusal(of bytes: [UInt8]) -> ErrorTeller.Refusal? {
-        refusals.first { $0.key.topic == bytes }.map { ($0.key, $0.value) }
+        guard case .media(let topic) = Topic.parse(bytes) else { return nil }
+        return renditions.refusal(of: Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
 
     /// Somebody has subscribed, perhaps not as the first one.
@@ -47,7 +52,8 @@ struct SoundSubscriptions {
             level = Subscribed(topic: bytes, text: "", kind: .audio)
             return .wanted
         case .media(let topic) where topic.device == device:
-            return add(Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind), topic)
+            let rendition = Result { () throws(BusError) in try parsed(topic) }
+            return renditions.add(Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind), rendition)
         default: return .none
         }
     }
@@ -58,44 +64,17 @@ struct SoundSubscriptions {
             level = nil
             return .wanted
         }
-        if sound?.topic == bytes {
-            sound = nil
-            return .wanted
-        }
-        guard let refused = refusals.keys.first(where: { $0.topic == bytes }) else { return .none }
-        refusals[refused] = nil
-        return .forgotten
+        guard case .media(let topic) = Topic.parse(bytes), topic.device == device else { return .none }
+        return renditions.remove(Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
 
-    private mutating func add(_ subscribed: Subscribed, _ topic: MediaTopic) -> Change {
-        guard refusals[subscribed] == nil, sound != subscribed else { return .none }
-        guard count < maximumTopics else {
-            ignored += 1
-            return .none
-        }
-        do throws(BusError) {
-            try check(topic)
-            sound = subscribed
-            return .wanted
-        } catch {
-            refusals[subscribed] = error
-            return .refused(subscribed, error)
-        }
-    }
-
-    private func check(_ topic: MediaTopic) throws(BusError) {
+    private func parsed(_ topic: MediaTopic) throws(BusError) -> SoundRendition {
         guard topic.kind == .audio else {
             throw BusError(
                 .formatUnsupported,
                 "\(device) is a microphone and has no pictures; subscribe to audio/\(device)/native/.",
                 ["nearest": .null])
         }
-        let rendition = try topic.soundRendition()
-        guard rendition.encoding == .native else {
-            throw BusError(
-                .formatUnsupported,
-                "Sound comes as the microphone is set, and in no other form yet: subscribe to audio/\(device)/native/, "
-                    + "and set its activeFormat with device.configure.", ["nearest": "native"])
-        }
+        return try topic.soundRendition()
     }
 }

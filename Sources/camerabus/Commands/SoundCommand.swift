@@ -7,8 +7,11 @@ struct SoundCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "sound", abstract: "Receives sound: into a WAV file, as bare samples, or a line for each piece.",
         discussion: """
+            RENDITION is 'native', the sound as the microphone is set, or s16 or f32 (whole numbers of 16 bits; numbers from -1 to 1) with :RATExCHANNELS where \
+            these are to be others than the microphone's: resampled and mixed, once for all who ask for it.
+
             With -o FILE the sound goes into a WAV file, whose header is right also when Ctrl-C ends it. With '-o -' the bare samples go \
-            to standard output, interleaved, in the format that 'camerabus format DEVICE' shows. Sound that was lost, by the microphone or on the way \
+            to standard output, interleaved, in the format that the rendition names or, of 'native', 'camerabus format DEVICE' shows. Sound that was lost, by the microphone or on the way \
             here, is counted, and is silence in a WAV file, so that what follows keeps its time. Without -o a line tells of each piece: its number, the seconds \
             since the first one, format, frames (samples of each channel), and how many frames are missing before it. With --json the line is \
             the header with "lost".
@@ -18,7 +21,8 @@ struct SoundCommand: BusCommand {
 
             EXAMPLES:
               camerabus sound mic0 --seconds 10 -o ten.wav
-              camerabus sound mic0 -o - | aplay -f S16_LE -r 48000 -c 2
+              camerabus sound mic0 s16:48000x2 -o - | aplay -f S16_LE -r 48000 -c 2
+              camerabus sound mic0 f32:16000x1 -o - | recogniser
               camerabus sound mic0 --json --seconds 1 | jq .lost
             """)
 
@@ -26,6 +30,10 @@ struct SoundCommand: BusCommand {
 
     @Argument(help: deviceHelp, completion: microphoneCompletion)
     var device: String
+
+    @Argument(
+        help: "The sound that is wanted.", completion: .list(SoundRendition.Encoding.allCases.map(\.rawValue)))
+    var rendition = "native"
 
     @Option(
         parsing: .unconditional,
@@ -46,7 +54,7 @@ struct SoundCommand: BusCommand {
     func run(_ client: Client) async throws {
         try await Listening.noteWhoIsAsked(client, timeout: timeout)
         try await Naming.check(device, client, timeout: timeout)
-        let sounds = try await client.sound(device, silence: timeout, timeout: timeout)
+        let sounds = try await client.sound(device, rendition, silence: timeout, timeout: timeout)
         var recording = SoundRecording(output: output, asJSON: options.json, seconds: seconds?.value)
         var waiting = Waiting(device)
         do {
