@@ -34,7 +34,17 @@ public struct ClientSession: Hashable, Sendable {
 
     /// What to read frames of: the device and the rendition of an output, by its id; nil: of the first that has any.
     public func frames(of output: String? = nil) -> (device: String, rendition: String)? {
+        delivery(of: output, "video")
+    }
+
+    /// What to listen to, likewise: for ``Client/sound(_:_:silence:timeout:)``.
+    public func sound(of output: String? = nil) -> (device: String, rendition: String)? {
+        delivery(of: output, "audio")
+    }
+
+    private func delivery(of output: String?, _ media: String) -> (device: String, rendition: String)? {
         for delivery in resolved where output == nil || delivery["output"]?.string == output {
+            guard delivery["mediaType"]?.string ?? "video" == media else { continue }
             if let device = delivery["device"]?.string, let rendition = delivery["rendition"]?.string {
                 return (device, rendition)
             }

@@ -18,9 +18,10 @@ extension Schema {
                 .required("device", .reference("DeviceID")),
                 .optional("activeFormat", Schema.reference("FormatWish").orNull),
                 .optional("frameRate", Schema.reference("FrameRateWish").orNull),
+                .optional("preferredDataSource", preferredDataSource),
             ]),
         ]).described(
-            "A device, or each of a rig's; a bare string is its id or the rig's name. With an activeFormat the session's preset is inputPriority."
+            "A device, or each of a rig's; a bare string is its id or the rig's name. With an activeFormat of a camera the session's preset is inputPriority."
         ),
         "SessionOutputWish": .anyOf([
             .reference("SessionOutputType"),
@@ -41,6 +42,7 @@ extension Schema {
                         .required("device", .reference("DeviceID")),
                         .optional("activeFormat", Schema.reference("FormatWish").orNull),
                         .optional("frameRate", Schema.reference("FrameRateWish").orNull),
+                        .optional("preferredDataSource", preferredDataSource),
                     ]))
             ]),
             .object([.required("addOutput", .reference("SessionOutputWish"))]),
@@ -88,8 +90,14 @@ extension Schema {
             [
                 .required("output", .string()), .required("type", .string()), .required("device", .string()),
                 .required("topic", Schema.string().orNull.described("What to subscribe to; null: nothing.")),
-                .required("rendition", Schema.string().orNull), .required("width", .integer(min: 1)),
-                .required("height", .integer(min: 1)), .required("frameRate", Schema.number(min: 0).orNull),
+                .optional("mediaType", Schema.choice(["video", "audio"]).described("Of the device.")),
+                .required("rendition", Schema.string().orNull),
+                .required("width", Schema.integer(min: 1).orNull.described("null: it is sound.")),
+                .required("height", Schema.integer(min: 1).orNull),
+                .required("frameRate", Schema.number(min: 0).orNull),
+                .optional("sampleFormat", Schema.reference("SampleFormat").orNull.described("null: it is pictures.")),
+                .optional("rate", Schema.integer(min: 1).orNull.described("Frames of sound a second.")),
+                .optional("channels", Schema.integer(min: 1).orNull),
                 .required("mirrored", .boolean),
                 .required(
                     "activeVideoStabilizationMode",
@@ -118,8 +126,12 @@ extension Schema {
                     .array(
                         of: .object(
                             [
-                                .required("device", .string()), .required("activeFormat", .any),
-                                .required("frameRate", .any),
+                                .required("device", .string()),
+                                .optional("mediaType", .choice(["video", "audio"])),
+                                .required("activeFormat", .any), .required("frameRate", .any),
+                                .optional(
+                                    "preferredDataSource",
+                                    Schema.string().orNull.described("auto, or the id of one; null: it is a camera.")),
                             ], additional: true)
                     ).described("Formats and rates as they were asked; null: as the preset has it.")),
                 .required(
@@ -133,6 +145,8 @@ extension Schema {
                                 .required("height", Schema.integer().orNull),
                                 .required("frameRate", Schema.number().orNull),
                                 .required("quality", Schema.integer().orNull),
+                                .optional("rate", Schema.integer().orNull),
+                                .optional("channels", Schema.integer().orNull),
                             ], additional: true))),
                 .required(
                     "connections",
@@ -160,6 +174,10 @@ extension Schema {
         ).described("A session as it is now: state/session/<id>/."),
     ]
 
+    private static let preferredDataSource = Schema.string(minLength: 1, maxLength: 64).orNull.described(
+        "Of a microphone: the id of one of its dataSources, or auto: the one on the side to which the session's camera looks. Absent: auto."
+    )
+
     private static let hardwareCost = Schema.number(min: 0)
 
     private static let outputID = Schema.string(minLength: 1, maxLength: 32)
@@ -167,11 +185,15 @@ extension Schema {
     private static let outputOptions: [Schema.Property] = [
         .optional(
             "format",
-            Schema.choice(["native", "jpeg", "bgr", "rgb", "gray", "yuyv", "nv12", "i420"]).orNull.described(
-                "Absent: bgr for videoData, jpeg for preview.")),
+            Schema.choice(["native", "jpeg", "bgr", "rgb", "gray", "yuyv", "nv12", "i420", "s16", "f32"]).orNull
+                .described(
+                    "Absent: bgr for videoData, jpeg for preview; for audioData, which takes native, s16 and f32, what holds all of the microphone's."
+                )),
         .optional("width", Schema.integer(min: 0, max: 16384).orNull),
         .optional("height", Schema.integer(min: 0, max: 16384).orNull),
         .optional("frameRate", Schema.number(min: 0.000001, max: 100_000).orNull),
         .optional("quality", Schema.integer(min: 1, max: 100).orNull),
+        .optional("rate", Schema.integer(min: 4000, max: 384_000).orNull.described("Of audioData: frames a second.")),
+        .optional("channels", Schema.integer(min: 1, max: 8).orNull.described("Of audioData.")),
     ]
 }

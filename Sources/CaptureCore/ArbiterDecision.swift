@@ -11,6 +11,8 @@ public enum InterruptionReason: String, Hashable, Sendable, CaseIterable {
     case deviceDisconnected
     /// A program's beside the bus.
     case deviceInUseByForeignProcess
+    /// The same of a microphone.
+    case audioDeviceInUseByAnotherClient
 }
 
 /// How a device streams, or is to.

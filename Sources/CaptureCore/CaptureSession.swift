@@ -21,7 +21,7 @@ public struct CaptureSession: Hashable, Sendable {
     public internal(set) var priority: Int
     public internal(set) var inputs: [SessionInput]
     public internal(set) var outputs: [SessionOutput]
-    /// One for each input and output, in the order of the outputs.
+    /// One for each input and output that go together, in the order of the outputs.
     public internal(set) var connections: [SessionConnection]
     public var run = SessionRun()
     /// The public id of the lock under which its client lets it set devices.
@@ -44,6 +44,12 @@ public struct CaptureSession: Hashable, Sendable {
         connections = []
     }
 
+    /// The one that is a camera, where there is just one.
+    public var camera: SessionInput? {
+        let cameras = inputs.filter { $0.mediaType == .video }
+        return cameras.count == 1 ? cameras.first : nil
+    }
+
     public func input(_ device: String) -> SessionInput? { inputs.first { $0.device == device } }
     public func output(_ id: String) -> SessionOutput? { outputs.first { $0.id == id } }
 
@@ -63,7 +69,7 @@ public struct CaptureSession: Hashable, Sendable {
     mutating func join() {
         let before = connections
         connections = outputs.flatMap { output in
-            inputs.map { input in
+            inputs.filter { output.kind.mediaTypes.contains($0.mediaType) }.map { input in
                 before.first { $0.input == input.device && $0.output == output.id }
                     ?? SessionConnection(
                         input: input.device, output: output.id, videoMirrored: output.kind == .preview ? .auto : .off)

@@ -23,13 +23,18 @@ public enum SessionAction: Hashable, Sendable {
         public var dimensions: Setting<Dimensions> = .keep
         public var frameRate: Setting<Double> = .keep
         public var quality: Setting<Int> = .keep
+        public var soundFormat: Setting<SoundRendition.Encoding> = .keep
+        public var rate: Setting<Int> = .keep
+        public var channels: Setting<Int> = .keep
 
         public init() {}
     }
 
     case addInput(SessionInput)
     case removeInput(device: String)
-    case setInput(device: String, activeFormat: Setting<FormatRequest>, frameRate: Setting<FrameRateRequest>)
+    case setInput(
+        device: String, activeFormat: Setting<FormatRequest>, frameRate: Setting<FrameRateRequest>,
+        preferredDataSource: Setting<DataSourcePreference> = .keep)
     /// Without an id it gets its kind's name, with a number where that is taken.
     case addOutput(id: String?, SessionOutput.Kind, OutputOptions)
     case removeOutput(id: String)
@@ -57,7 +62,8 @@ public enum SessionAction: Hashable, Sendable {
             let action = SessionAction.setInput(
                 device: try reader.string("device"),
                 activeFormat: try setting(&reader, "activeFormat", FormatRequest.parse),
-                frameRate: try setting(&reader, "frameRate", FrameRateRequest.parse))
+                frameRate: try setting(&reader, "frameRate", FrameRateRequest.parse),
+                preferredDataSource: try setting(&reader, "preferredDataSource", DataSourcePreference.parse))
             try reader.refuseOthers()
             return action
         case "addOutput":
@@ -82,7 +88,7 @@ public enum SessionAction: Hashable, Sendable {
         }
     }
 
-    /// Reads a device's id, or {device, activeFormat?, frameRate?}.
+    /// Reads a device's id, or {device, activeFormat?, frameRate?, preferredDataSource?}.
     public static func input(_ json: JSONValue, _ path: String) throws(BusError) -> SessionInput {
         if let device = json.string { return SessionInput(device: device) }
         var reader = try MemberReader(json, path: path)
@@ -92,6 +98,9 @@ public enum SessionAction: Hashable, Sendable {
         }
         if let rate = reader.known("frameRate") {
             input.frameRate = try .parse(rate, path: reader.path(of: "frameRate"))
+        }
+        if let source = reader.known("preferredDataSource") {
+            input.preferredDataSource = try .parse(source, path: reader.path(of: "preferredDataSource"))
         }
         try reader.refuseOthers()
         return input
@@ -148,13 +157,7 @@ public enum SessionAction: Hashable, Sendable {
 
     private static func options(_ reader: inout MemberReader) throws(BusError) -> OutputOptions {
         var options = OutputOptions()
-        options.format = try setting(&reader, "format") { json, path throws(BusError) in
-            guard let encoding = json.string.flatMap(Rendition.Encoding.init) else {
-                let words = Rendition.Encoding.allCases.map(\.rawValue).joined(separator: ", ")
-                throw .invalidParams(path, "must be one of \(words)")
-            }
-            return encoding
-        }
+        try readFormat(&reader, &options)
         let (width, height) = (reader.value("width"), reader.value("height"))
         switch (width, height) {
         case (nil, nil): break
@@ -182,8 +185,41 @@ public enum SessionAction: Hashable, Sendable {
             }
             return Int(quality)
         }
+        options.rate = try setting(&reader, "rate") { json, path throws(BusError) in
+            guard let rate = json.integer, SessionOutput.rates.contains(Int(clamping: rate)) else {
+                let range = SessionOutput.rates
+                throw .invalidParams(path, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return Int(rate)
+        }
+        options.channels = try setting(&reader, "channels") { json, path throws(BusError) in
+            guard let channels = json.integer, SessionOutput.channelCounts.contains(Int(clamping: channels)) else {
+                let range = SessionOutput.channelCounts
+                throw .invalidParams(path, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
+            }
+            return Int(channels)
+        }
         try reader.refuseOthers()
         return options
+    }
+
+    // A word is of pictures, of sound, or, as native, of both.
+    private static func readFormat(_ reader: inout MemberReader, _ options: inout OutputOptions) throws(BusError) {
+        guard let json = reader.value("format") else { return }
+        if json.isNull {
+            options.format = .reset
+            options.soundFormat = .reset
+            return
+        }
+        let (picture, sound) = (
+            json.string.flatMap(Rendition.Encoding.init), json.string.flatMap(SoundRendition.Encoding.init)
+        )
+        guard picture != nil || sound != nil else {
+            let words = Rendition.Encoding.allCases.map(\.rawValue) + ["s16", "f32"]
+            throw .invalidParams(reader.path(of: "format"), "must be one of \(words.joined(separator: ", "))")
+        }
+        if let picture { options.format = .set(picture) }
+        if let sound { options.soundFormat = .set(sound) }
     }
 
     private static func connection(_ json: JSONValue, _ path: String) throws(BusError) -> SessionAction {
@@ -232,5 +268,22 @@ extension VideoMirroring {
         case (_, "auto"?): self = .auto
         default: throw .invalidParams(path, "must be true, false or \"auto\"")
         }
+    }
+}
+
+extension DataSourcePreference {
+    /// `auto`, or a source's id.
+    public var json: JSONValue {
+        switch self {
+        case .auto: "auto"
+        case .source(let id): .string(id)
+        }
+    }
+
+    static func parse(_ json: JSONValue, path: String) throws(BusError) -> Self {
+        guard let text = json.string, (1...64).contains(text.utf8.count) else {
+            throw .invalidParams(path, "must be \"auto\" or the id of one of the device's dataSources")
+        }
+        return text == "auto" ? .auto : .source(text)
     }
 }

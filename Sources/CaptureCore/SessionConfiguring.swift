@@ -32,21 +32,22 @@ extension CaptureSession {
         _ action: SessionAction, _ path: String, _ surroundings: Surroundings
     ) throws(BusError) {
         switch action {
-        case .addInput(let input): try add(input, surroundings)
+        case .addInput(let input): try add(input, surroundings, path)
         case .removeInput(let device):
             guard input(device) != nil else { throw Self.isNoInput(device, "\(path).removeInput") }
             inputs.removeAll { $0.device == device }
             join()
-        case .setInput(let device, let format, let rate):
+        case .setInput(let device, let format, let rate, let source):
             guard let index = inputs.firstIndex(where: { $0.device == device }) else {
                 throw Self.isNoInput(device, "\(path).setInput.device")
             }
             var input = inputs[index]
             input.activeFormat = format.applied(to: input.activeFormat)
             input.frameRate = rate.applied(to: input.frameRate)
-            try check(input, surroundings)
+            input.preferredDataSource = source.applied(to: input.preferredDataSource) ?? .auto
+            try check(input, surroundings, path)
             inputs[index] = input
-            if case .set = format { preset = .inputPriority }
+            if case .set = format, input.mediaType == .video { preset = .inputPriority }
         case .addOutput(let id, let kind, let options): try add(id, kind, options, path)
         case .removeOutput(let id):
             guard output(id) != nil else { throw Self.isNoOutput(id, "\(path).removeOutput") }
@@ -67,7 +68,9 @@ extension CaptureSession {
 
     // MARK: Inputs
 
-    private mutating func add(_ input: SessionInput, _ surroundings: Surroundings) throws(BusError) {
+    private mutating func add(
+        _ input: SessionInput, _ surroundings: Surroundings, _ path: String
+    ) throws(BusError) {
         guard let device = surroundings.device(input.device) else {
             throw .deviceNotFound(input.device, known: surroundings.known)
         }
@@ -77,24 +80,31 @@ extension CaptureSession {
         guard inputs.count < Self.maximumInputs else {
             throw Self.cannotAddInput(input.device, "a session has at most \(Self.maximumInputs) inputs")
         }
-        guard device.mediaType == .video else {
-            throw Self.cannotAddInput(input.device, "sessions have no sound yet")
-        }
-        if let formats = device.formats {
+        var input = input
+        input.mediaType = device.mediaType
+        if device.mediaType == .audio {
+            if let sound = device.sound, sound.formats.isEmpty {
+                throw Self.cannotAddInput(input.device, "it has no format")
+            }
+        } else if let formats = device.formats {
             guard !formats.isEmpty else { throw Self.cannotAddInput(input.device, "it has no format") }
             let takesPreset = input.activeFormat != nil || preset.isSupported(by: formats)
             guard takesPreset else {
                 throw Self.cannotAddInput(input.device, "it has no format for the preset \(preset.rawValue)")
             }
         }
-        try check(input, surroundings)
+        try check(input, surroundings, path)
         inputs.append(input)
-        if input.activeFormat != nil { preset = .inputPriority }
+        if input.activeFormat != nil, input.mediaType == .video { preset = .inputPriority }
         join()
     }
 
     // What can be known of a wish without the device.
-    private func check(_ input: SessionInput, _ surroundings: Surroundings) throws(BusError) {
+    private func check(_ input: SessionInput, _ surroundings: Surroundings, _ path: String) throws(BusError) {
+        guard input.mediaType == .video else { return try checkSound(input, surroundings, path) }
+        guard input.preferredDataSource == .auto else {
+            throw .invalidParams(path, "preferredDataSource: \(input.device) is a camera and has no data sources")
+        }
         guard let formats = surroundings.device(input.device)?.formats, let first = formats.first,
             input.activeFormat != nil || input.frameRate != nil
         else { return }
@@ -109,8 +119,26 @@ extension CaptureSession {
         _ = try ConfigurationPlanner(description: description).plan(change, path: "", current: current, mode: .exact)
     }
 
+    private func checkSound(_ input: SessionInput, _ surroundings: Surroundings, _ path: String) throws(BusError) {
+        guard input.frameRate == nil else {
+            throw .invalidParams(
+                path,
+                "frameRate: \(input.device) is a microphone and has none; activeFormat takes a rate, as in {\"rate\": 48000}"
+            )
+        }
+        guard let sound = surroundings.device(input.device)?.sound else { return }
+        if case .source(let id) = input.preferredDataSource, !sound.dataSources.contains(where: { $0.id == id }) {
+            let known = sound.dataSources.map(\.id)
+            throw .invalidParams(
+                path,
+                "preferredDataSource: \(input.device) has no data source '\(id)'; it has \(known.isEmpty ? "none" : known.joined(separator: ", "))"
+            )
+        }
+        if let request = input.activeFormat { _ = try sound.format(of: request, device: input.device, mode: .exact) }
+    }
+
     private mutating func set(_ preset: SessionPreset, _ surroundings: Surroundings) throws(BusError) {
-        for input in inputs {
+        for input in inputs where input.mediaType == .video {
             guard let formats = surroundings.device(input.device)?.formats else { continue }
             guard preset.isSupported(by: formats) else {
                 let words = SessionPreset.supported(by: formats).map(\.rawValue)
@@ -123,7 +151,9 @@ extension CaptureSession {
         self.preset = preset
         guard preset != .inputPriority else { return }
         // The preset decides again, and the rate is the format's.
-        for index in inputs.indices { (inputs[index].activeFormat, inputs[index].frameRate) = (nil, nil) }
+        for index in inputs.indices where inputs[index].mediaType == .video {
+            (inputs[index].activeFormat, inputs[index].frameRate) = (nil, nil)
+        }
     }
 
     // MARK: Outputs
@@ -139,9 +169,8 @@ extension CaptureSession {
             guard !outputs.contains(where: { $0.kind == kind }) else {
                 throw Self.cannotAddOutput(kind, "a session has at most one \(kind.rawValue) output")
             }
-        case .audioData: throw Self.cannotAddOutput(kind, "sessions have no sound yet")
         case .metadata: throw Self.cannotAddOutput(kind, "this bus looks for nothing in the pictures")
-        case .videoData, .preview: break
+        case .videoData, .audioData, .preview: break
         }
         if let id, output(id) != nil {
             throw Self.cannotAddOutput(kind, "this session has an output '\(id)' already")
@@ -170,6 +199,15 @@ extension CaptureSession {
             guard input == nil || connections[index].input == input,
                 output == nil || connections[index].output == output
             else { continue }
+            if self.input(connections[index].input)?.mediaType == .audio {
+                // Of a movie's connections some are of sound: what is said of pictures is not about them.
+                guard input == nil || orientation == nil && mirrored == nil else {
+                    throw .invalidParams(
+                        path, "the connection of a microphone has no pictures to be turned or mirrored")
+                }
+                connections[index].isEnabled = isEnabled ?? connections[index].isEnabled
+                continue
+            }
             connections[index].videoOrientation = orientation ?? connections[index].videoOrientation
             connections[index].videoMirrored = mirrored ?? connections[index].videoMirrored
             connections[index].isEnabled = isEnabled ?? connections[index].isEnabled
@@ -181,7 +219,8 @@ extension CaptureSession {
     ) throws(BusError) {
         for index in connections.indices {
             guard input == nil || connections[index].input == input,
-                output == nil || connections[index].output == output
+                output == nil || connections[index].output == output,
+                self.input(connections[index].input)?.mediaType != .audio
             else { continue }
             try check(stabilization, of: connections[index].input, in: surroundings)
             connections[index].preferredVideoStabilizationMode = stabilization
@@ -213,8 +252,15 @@ extension CaptureSession {
 extension SessionOutput {
     fileprivate func with(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
         guard options != SessionAction.OutputOptions() else { return self }
+        if kind == .audioData { return try withSound(options, path: path) }
         guard kind.isTopic else {
             throw .invalidParams(path, "a \(kind.rawValue) output has no options of its own")
+        }
+        guard options.rate == .keep, options.channels == .keep else {
+            throw .invalidParams(path, "rate and channels are of sound; pictures have a frameRate")
+        }
+        if case .set(let sound) = options.soundFormat, sound != .native {
+            throw .invalidParams(path, "\(sound.rawValue) is a format of sound")
         }
         var output = self
         output.format = options.format.applied(to: format)
@@ -229,6 +275,31 @@ extension SessionOutput {
         if let size = output.dimensions, [.yuyv, .nv12, .i420].contains(encoding), size.width % 2 + size.height % 2 > 0
         {
             throw .invalidParams(path, "\(encoding.rawValue) needs an even width and height")
+        }
+        return output
+    }
+}
+
+extension SessionOutput {
+    /// What an `audioData` output can be asked for.
+    public static let rates = 4000...384_000
+    public static let channelCounts = 1...8
+
+    fileprivate func withSound(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
+        guard options.dimensions == .keep, options.frameRate == .keep, options.quality == .keep else {
+            throw .invalidParams(
+                path, "an audioData output has a format, a rate and channels, and nothing of a picture")
+        }
+        if case .set(let picture) = options.format, picture != .native {
+            throw .invalidParams(
+                path, "\(picture.rawValue) is a format of pictures; of sound there are native, s16 and f32")
+        }
+        var output = self
+        output.soundFormat = options.soundFormat.applied(to: soundFormat)
+        output.rate = options.rate.applied(to: rate)
+        output.channels = options.channels.applied(to: channels)
+        if output.soundFormat == .native, output.rate != nil || output.channels != nil {
+            throw .invalidParams(path, "native is the sound as it is; it has no rate and channels of its own")
         }
         return output
     }

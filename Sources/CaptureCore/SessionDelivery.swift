@@ -17,17 +17,18 @@ public struct SessionDelivery: Hashable, Sendable {
     /// What is on at the device: off or standard.
     public var activeVideoStabilizationMode = VideoStabilizationMode.off
 
-    /// {output, type, device, topic, rendition, width, height, frameRate, mirrored, activeVideoStabilizationMode, why}
+    /// {output, type, device, mediaType, topic, rendition, width, height, frameRate, mirrored, activeVideoStabilizationMode, sampleFormat,
+    /// rate, channels, why}; what is of sound only is null.
     public var json: JSONValue {
         let topic = rendition.map { Topic.frame(connection.input, $0.description).text }
         return [
             "output": .string(connection.output), "type": .string(kind.rawValue), "device": .string(connection.input),
-            "topic": topic.map(JSONValue.string) ?? .null,
+            "mediaType": "video", "topic": topic.map(JSONValue.string) ?? .null,
             "rendition": (rendition?.description).map(JSONValue.string) ?? .null,
             "width": JSONValue(dimensions.width), "height": JSONValue(dimensions.height),
             "frameRate": frameRate.map(Self.rate) ?? .null, "mirrored": .bool(isMirrored),
             "activeVideoStabilizationMode": .string(activeVideoStabilizationMode.rawValue),
-            "why": why.map(JSONValue.string) ?? .null,
+            "sampleFormat": .null, "rate": .null, "channels": .null, "why": why.map(JSONValue.string) ?? .null,
         ]
     }
 

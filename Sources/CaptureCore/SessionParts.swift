@@ -8,11 +8,43 @@ public struct SessionInput: Hashable, Sendable {
     public var activeFormat: FormatRequest?
     /// nil: what the format, or the preset, gives.
     public var frameRate: FrameRateRequest?
+    /// The device's.
+    public var mediaType: MediaType
+    /// Where a microphone is to listen.
+    public var preferredDataSource: DataSourcePreference
 
-    public init(device: String, activeFormat: FormatRequest? = nil, frameRate: FrameRateRequest? = nil) {
+    public init(
+        device: String, activeFormat: FormatRequest? = nil, frameRate: FrameRateRequest? = nil,
+        mediaType: MediaType = .video, preferredDataSource: DataSourcePreference = .auto
+    ) {
         self.device = device
         self.activeFormat = activeFormat
         self.frameRate = frameRate
+        self.mediaType = mediaType
+        self.preferredDataSource = preferredDataSource
+    }
+}
+
+/// At which of a microphone's data sources a session listens.
+public enum DataSourcePreference: Hashable, Sendable {
+    /// The one on the side to which the session's camera looks; where there is none, whichever is set.
+    case auto
+    /// Its id.
+    case source(String)
+
+    /// The source that is meant; nil: whichever is set.
+    ///
+    /// - Parameter position: where the session's camera looks; nil: it has none.
+    public func source(of sources: [SoundDataSource], camera position: DevicePosition?) -> SoundDataSource? {
+        switch self {
+        case .source(let id): sources.first { $0.id == id }
+        case .auto:
+            switch position {
+            case .front: sources.first { $0.orientation == .front }
+            case .back: sources.first { $0.orientation == .back }
+            case .external, .unspecified, nil: nil
+            }
+        }
     }
 }
 
@@ -23,6 +55,16 @@ public struct SessionOutput: Hashable, Sendable {
 
         /// Its pictures are a topic that anybody may subscribe to.
         public var isTopic: Bool { self == .videoData || self == .preview }
+
+        /// What it takes of inputs.
+        public var mediaTypes: Set<MediaType> {
+            switch self {
+            case .photo, .videoData, .preview: [.video]
+            case .movie: [.video, .audio]
+            case .audioData: [.audio]
+            case .metadata: []
+            }
+        }
 
         /// What it has where nothing else was asked: pixels that programs can use as they are, or what a page can show.
         var encoding: Rendition.Encoding { self == .preview ? .jpeg : .bgr }
@@ -39,6 +81,11 @@ public struct SessionOutput: Hashable, Sendable {
     public var frameRate: Double?
     /// JPEG quality, 1–100.
     public var quality: Int?
+    /// Of sound; nil: what holds all of the microphone's.
+    public var soundFormat: SoundRendition.Encoding?
+    /// Frames of sound a second, and its channels; nil: as the session wants them of the device, else as that is set.
+    public var rate: Int?
+    public var channels: Int?
 
     public init(
         id: String, kind: Kind, format: Rendition.Encoding? = nil, dimensions: Dimensions? = nil,
@@ -83,7 +130,8 @@ public enum VideoMirroring: Hashable, Sendable {
     }
 }
 
-/// What joins an input to an output: AVFoundation's `AVCaptureConnection`. There is one for each pair.
+/// What joins an input to an output: AVFoundation's `AVCaptureConnection`. There is one for each pair of which the one has what the other
+/// takes.
 public struct SessionConnection: Hashable, Sendable {
     /// The device's id.
     public var input: String
@@ -119,12 +167,15 @@ public struct SessionDevice: Hashable, Sendable {
     public var formats: [CaptureFormat]?
     /// The words that its control `videoStabilizationMode` takes; empty: it has none.
     public var stabilizationWords: [String]
+    /// What a microphone can do, and how it is set; nil: it is none, or has not been looked at yet.
+    public var sound: SessionMicrophone?
 
     public init(
         id: String, mediaType: MediaType = .video, position: DevicePosition, formats: [CaptureFormat]?,
-        stabilizationWords: [String] = []
+        stabilizationWords: [String] = [], sound: SessionMicrophone? = nil
     ) {
         self.stabilizationWords = stabilizationWords
+        self.sound = sound
         self.id = id
         self.mediaType = mediaType
         self.position = position

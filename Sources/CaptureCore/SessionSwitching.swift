@@ -2,14 +2,17 @@ public import BusProtocol
 public import JSON
 
 extension CaptureSession {
-    /// The session with another camera in place of its only one; its options are kept where the new one has them, else off.
+    /// The session with another camera in place of its only one, its microphones as they are; its options are kept where the new one has them, else off.
     ///
     /// - Returns: and what was dropped: {path, value, why} each.
     /// - Throws: `deviceNotFound` or `cannotAddInput` {why}.
     public func switched(
         to device: String, in surroundings: Surroundings
     ) throws(BusError) -> (session: CaptureSession, dropped: [JSONValue]) {
-        guard let old = inputs.first, old.device != device else { return (self, []) }
+        guard let old = camera, let place = inputs.firstIndex(of: old), old.device != device else { return (self, []) }
+        guard surroundings.device(device)?.mediaType != .audio else {
+            throw Self.cannotAddInput(device, "it is a microphone and no camera")
+        }
         var session = self
         var dropped: [JSONValue] = []
         let connections = connections
@@ -48,9 +51,15 @@ extension CaptureSession {
             actions[actions.count - 1].action = .addInput(input)
             try session.configure(actions, in: surroundings)
         }
-        for index in session.connections.indices {
+        if let added = session.inputs.indices.last {
+            session.inputs.insert(session.inputs.remove(at: added), at: place)
+        }
+        session.join()
+        for index in session.connections.indices where session.connections[index].input == device {
             let output = session.connections[index].output
-            guard var connection = connections.first(where: { $0.output == output }) else { continue }
+            guard var connection = connections.first(where: { $0.output == output && $0.input == old.device }) else {
+                continue
+            }
             connection.input = device
             let stabilization = connection.preferredVideoStabilizationMode
             do throws(BusError) { try session.check(stabilization, of: device, in: surroundings) } catch {

@@ -4,25 +4,35 @@ public import JSON
 // How a session is written as JSON: in its state, and for the next coordinator, which reads it back.
 
 extension SessionInput {
-    /// {device, activeFormat, frameRate}, as they were asked.
+    /// {device, mediaType, activeFormat, frameRate, preferredDataSource}, as they were asked.
     var json: JSONValue {
         [
-            "device": .string(device), "activeFormat": activeFormat?.json ?? .null,
-            "frameRate": frameRate?.json ?? .null,
+            "device": .string(device), "mediaType": .string(mediaType.rawValue),
+            "activeFormat": activeFormat?.json ?? .null, "frameRate": frameRate?.json ?? .null,
+            "preferredDataSource": mediaType == .audio ? preferredDataSource.json : .null,
         ]
+    }
+
+    fileprivate init(keptJSON json: JSONValue) throws(BusError) {
+        var members = json.object ?? [:]
+        // Those before this version had cameras only.
+        let mediaType = members.removeValue(forKey: "mediaType")?.string.flatMap(MediaType.init(rawValue:))
+        self = try SessionAction.input(.object(members), "")
+        self.mediaType = mediaType ?? .video
     }
 }
 
 extension SessionOutput {
-    /// {id, type, format, width, height, frameRate, quality}; null: as the session has it.
+    /// {id, type, format, width, height, frameRate, quality, rate, channels}; null: as the session has it.
     var json: JSONValue {
         [
             "id": .string(id), "type": .string(kind.rawValue),
-            "format": (format?.rawValue).map(JSONValue.string) ?? .null,
+            "format": (format?.rawValue ?? soundFormat?.rawValue).map(JSONValue.string) ?? .null,
             "width": dimensions.map { JSONValue($0.width) } ?? .null,
             "height": dimensions.map { JSONValue($0.height) } ?? .null,
             "frameRate": frameRate.map { Int64(exactly: $0).map(JSONValue.integer) ?? .number($0) } ?? .null,
-            "quality": quality.map { JSONValue($0) } ?? .null,
+            "quality": quality.map { JSONValue($0) } ?? .null, "rate": rate.map { JSONValue($0) } ?? .null,
+            "channels": channels.map { JSONValue($0) } ?? .null,
         ]
     }
 }
@@ -79,7 +89,7 @@ extension CaptureSession {
         run = SessionRun(isWanted: isWanted, hasStarted: hasStarted)
         lockID = json["lock"]?.string
         do throws(BusError) {
-            for input in inputs { self.inputs.append(try SessionAction.input(input, "")) }
+            for input in inputs { self.inputs.append(try SessionInput(keptJSON: input)) }
             for output in outputs { self.outputs.append(try SessionOutput(keptJSON: output)) }
             for connection in connections { self.connections.append(try SessionConnection(keptJSON: connection)) }
         } catch {
@@ -92,6 +102,12 @@ extension SessionOutput {
     fileprivate init(keptJSON json: JSONValue) throws(BusError) {
         var reader = try MemberReader(json, path: "")
         self.init(id: try reader.string("id"), kind: try reader.word("type"))
+        if kind == .audioData {
+            if reader.known("format") != nil { soundFormat = try reader.word("format") }
+            if reader.known("rate") != nil { rate = Int(try reader.integer("rate", in: 1...768_000)) }
+            if reader.known("channels") != nil { channels = Int(try reader.integer("channels", in: 1...64)) }
+            return
+        }
         if reader.known("format") != nil { format = try reader.word("format") }
         if reader.known("width") != nil {
             dimensions = Dimensions(

@@ -52,7 +52,7 @@ extension SessionDesk {
         locks.table.lock(on: device).flatMap { $0.isTransient ? nil : $0 }
     }
 
-    private func tell(_ device: String, isRunning: Bool) {
+    func tell(_ device: String, isRunning: Bool) {
         // What another coordinator told it isn't known here.
         guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] != isRunning else { return }
         toldRunning[device] = isRunning
@@ -82,7 +82,7 @@ extension SessionDesk {
     }
 
     /// - Returns: the sessions that are to be looked at again, as this changed something.
-    private func put(_ claim: Claim, _ device: String, _ place: Place) {
+    func put(_ claim: Claim, _ device: String, _ place: Place) {
         if claim.isTrial {
             claim.entry.trial?.place = place
             judgeTrial(claim.entry)
@@ -99,7 +99,7 @@ extension SessionDesk {
             switch entry.places[input.device] ?? .pending {
             case .denied(let interruption): return update(entry, entry.session.run.interrupt(interruption))
             case .pending: isServed = false
-            case .served: break
+            case .served, .heard: break
             }
         }
         guard isServed else { return publish(entry.session.id) }
@@ -110,7 +110,7 @@ extension SessionDesk {
         if entry.session.run.hasStarted != before.hasStarted { save() }
     }
 
-    private func fail(_ claim: Claim, _ device: String, _ error: BusError, stops: Bool) {
+    func fail(_ claim: Claim, _ device: String, _ error: BusError, stops: Bool) {
         let entry = claim.entry
         if claim.isTrial { return endTrial(entry, error) }
         entry.places[device] = .pending
@@ -190,6 +190,7 @@ extension SessionDesk {
         }
         // It is tried again in a while; those whom it serves as it is go on.
         guard stage.obstacle == nil else { return }
+        if worker.device.identity.mediaType == .audio { return arbitrateSound(stage, worker, claims) }
         arbitrate(stage, worker, formats, claims)
     }
 
@@ -199,7 +200,9 @@ extension SessionDesk {
 
     private func inUse(_ device: String, _ error: BusError) -> SessionInterruption {
         SessionInterruption(
-            .deviceInUseByForeignProcess, device: device, by: error.data["by"] ?? .null,
+            fleet.workers[device]?.device.identity.mediaType == .audio
+                ? .audioDeviceInUseByAnotherClient : .deviceInUseByForeignProcess, device: device,
+            by: error.data["by"] ?? .null,
             message: "Another program has \(device); the session goes on by itself when it lets go.")
     }
 
@@ -414,7 +417,7 @@ extension SessionDesk {
     }
 
     // What a driver refuses now it may take in a while; nobody tells when.
-    private func retry(_ stage: SessionStage, _ obstacle: BusError) {
+    func retry(_ stage: SessionStage, _ obstacle: BusError) {
         stage.obstacle = obstacle
         loop.cancel(stage.retry)
         stage.retry = loop.schedule(afterMilliseconds: stage.backOff()) { [weak self, weak stage] in

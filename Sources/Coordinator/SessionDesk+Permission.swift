@@ -20,8 +20,8 @@ extension SessionDesk {
                 end(
                     entry,
                     BusError(
-                        .unauthorized, "The permission to use the session's cameras was taken back; ask for it again.",
-                        ["status": "denied", "needed": "video"]))
+                        .unauthorized, "The permission to use the session's devices was taken back; ask for it again.",
+                        ["status": "denied", "needed": error.data["needed"] ?? "video"]))
             }
         }
     }
@@ -70,7 +70,7 @@ extension SessionDesk {
 extension Coordinator {
     /// Why a session's user may not have its devices; nil: it may. A session without any has nothing that it may not.
     func refusal(_ session: CaptureSession) -> BusError? {
-        let media = Set(session.inputs.map { fleet.workers[$0.device]?.device.identity.authorizationMedia ?? .video })
+        let media = session.media
         let owner = session.owner
         for medium in AuthorizationMedia.allCases
         where media.contains(medium) && !permission.mayChange(uid: owner.uid, gid: owner.gid, medium) {
@@ -79,24 +79,40 @@ extension Coordinator {
         return nil
     }
 
-    /// Lets the caller have sessions: who may change cameras, and who may still ask for it. Others are refused.
+    /// Lets the caller have sessions: who may change cameras, or microphones, and who may still ask for it. Others are refused.
     ///
     /// - Throws: `unauthorized` {status, needed}.
     func checkMaySession(_ caller: Caller) throws(BusError) {
-        let peer = caller.peer
-        let status = permission.authorization(of: caller, .video)
-        guard status == .notDetermined || permission.mayChange(uid: peer.uid, gid: peer.gid, .video) else {
-            throw permission.refusal(caller, .video)
+        guard may(caller, .video) || may(caller, .audio) else { throw permission.refusal(caller, .video) }
+    }
+
+    /// Lets the caller have this session, with all of its inputs; of one without any he has to have cameras.
+    ///
+    /// - Throws: `unauthorized` {status, needed}.
+    func checkMaySession(_ caller: Caller, _ session: CaptureSession) throws(BusError) {
+        let media = session.media.isEmpty ? [.video] : session.media
+        for medium in AuthorizationMedia.allCases where media.contains(medium) && !may(caller, medium) {
+            throw permission.refusal(caller, medium)
         }
+    }
+
+    private func may(_ caller: Caller, _ medium: AuthorizationMedia) -> Bool {
+        permission.authorization(of: caller, medium) == .notDetermined
+            || permission.mayChange(uid: caller.peer.uid, gid: caller.peer.gid, medium)
     }
 
     /// The bus asks for a caller who wants devices that nobody has allowed it yet.
     func askFor(_ caller: Caller, _ session: CaptureSession) {
         let peer = caller.peer
-        let media = Set(session.inputs.map { fleet.workers[$0.device]?.device.identity.authorizationMedia ?? .video })
+        let media = session.media
         for medium in AuthorizationMedia.allCases
         where media.contains(medium) && permission.authorization(of: caller, medium) == .notDetermined {
             permission.tried(uid: peer.uid, gid: peer.gid, pid: peer.pid, medium, program: programName(caller))
         }
     }
+}
+
+extension CaptureSession {
+    /// What its inputs need permission for.
+    fileprivate var media: Set<AuthorizationMedia> { Set(inputs.map { $0.mediaType == .audio ? .audio : .video }) }
 }

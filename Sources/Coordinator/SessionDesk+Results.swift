@@ -5,13 +5,19 @@ import JSON
 /// What comes of sessions, and why: for their state, and for replies.
 extension SessionDesk {
     /// What each output gets, of devices that serve the session.
-    func resolved(_ entry: Entry) -> [SessionDelivery] {
+    func resolved(_ entry: Entry) -> [JSONValue] {
         guard entry.session.run.isWanted else { return [] }
-        return entry.session.inputs.flatMap { input -> [SessionDelivery] in
-            guard case .served(let delivery)? = entry.places[input.device] else { return [] }
-            return entry.session.deliveries(
-                of: input.device, delivery, position: position(input.device), stabilization: stabilization(input.device)
-            )
+        return entry.session.inputs.flatMap { input -> [JSONValue] in
+            switch entry.places[input.device] {
+            case .served(let delivery)?:
+                entry.session.deliveries(
+                    of: input.device, delivery, position: position(input.device),
+                    stabilization: stabilization(input.device)
+                ).map(\.json)
+            case .heard(let microphone)?:
+                entry.session.soundDeliveries(of: input.device, microphone).map(\.json)
+            case .pending?, .denied?, nil: []
+            }
         }
     }
 
@@ -30,15 +36,22 @@ extension SessionDesk {
     }
 
     /// What a session that is not started would get if it were.
-    func forecast(_ session: CaptureSession) -> (resolved: [SessionDelivery], explanation: [String]) {
-        var (resolved, explanation): ([SessionDelivery], [String]) = ([], [])
+    func forecast(_ session: CaptureSession) -> (resolved: [JSONValue], explanation: [String]) {
+        var (resolved, explanation): ([JSONValue], [String]) = ([], [])
         for input in session.inputs {
+            if input.mediaType == .audio {
+                let (sound, why) = soundForecast(session, input.device)
+                resolved += sound.map(\.json)
+                explanation += why
+                continue
+            }
             guard let decision = forecast(session, input.device) else { continue }
             explanation += decision.forecast
             if case .satisfied(let delivery)? = decision.outcome(of: CaptureParty(.session, id: session.id)) {
                 resolved += session.deliveries(
                     of: input.device, delivery, position: position(input.device),
-                    stabilization: stabilization(input.device))
+                    stabilization: stabilization(input.device)
+                ).map(\.json)
             }
         }
         return (resolved, explanation + bandwidthSentences(session))
@@ -46,7 +59,8 @@ extension SessionDesk {
 
     /// What would be decided for one of its devices if it were started, or changed so.
     func forecast(_ session: CaptureSession, _ device: String) -> ArbiterDecision? {
-        guard let worker = fleet.workers[device], let formats = worker.formats, session.input(device) != nil,
+        guard let worker = fleet.workers[device], let formats = worker.formats,
+            session.input(device)?.mediaType == .video,
             let entry = entries[session.id]
         else { return nil }
         let others = claims(on: device).filter { $0.entry !== entry }

@@ -27,7 +27,7 @@ extension SessionDesk {
     func judgeTrial(_ entry: Entry) {
         guard let trial = entry.trial else { return }
         switch trial.place {
-        case .pending: break
+        case .pending, .heard: break
         case .denied(let interruption): endTrial(entry, refusal(interruption, trial.device))
         case .served(let delivery):
             let before = entry.session
@@ -43,7 +43,9 @@ extension SessionDesk {
                     BusError(.internalError, "The session could not be written to the disk; see the coordinator's log.")
                 )
             }
-            entry.places = [trial.device: .served(delivery)]
+            // Its microphones are what they were.
+            entry.places = entry.places.filter { session.input($0.key) != nil }
+            entry.places[trial.device] = .served(delivery)
             judge(entry)
             for input in before.inputs { review(input.device) }
             trial.completion(nil)
@@ -64,7 +66,8 @@ extension SessionDesk {
         let data: [String: JSONValue] = ["device": .string(device), "by": interruption.by]
         switch interruption.reason {
         case .deviceDisconnected: return BusError(.deviceDisconnected, interruption.message, data)
-        case .deviceInUseByForeignProcess: return BusError(.deviceInUse, interruption.message, data)
+        case .deviceInUseByForeignProcess, .audioDeviceInUseByAnotherClient:
+            return BusError(.deviceInUse, interruption.message, data)
         case .videoDeviceNotAvailableDueToSystemPressure:
             return BusError(
                 .interrupted, interruption.message,

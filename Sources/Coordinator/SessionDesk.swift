@@ -14,6 +14,8 @@ final class SessionDesk {
     enum Place {
         case pending
         case served(Delivery)
+        /// It is a microphone, which gives sound as it is set.
+        case heard(SessionMicrophone)
         case denied(SessionInterruption)
     }
 
@@ -425,7 +427,7 @@ final class SessionDesk {
     /// The value of `state/session/<id>/`.
     func value(_ entry: Entry) -> JSONValue {
         var members = entry.session.members
-        members["resolved"] = .array(resolved(entry).map(\.json))
+        members["resolved"] = .array(resolved(entry))
         members["hardwareCost"] =
             entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
         members["explanation"] = JSONValue(explanation(entry))

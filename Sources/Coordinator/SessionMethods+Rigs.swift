@@ -18,9 +18,10 @@ extension Coordinator {
             }
         case .removeInput(let name):
             try devices(ofRig: name)?.map { (.removeInput(device: $0), path) } ?? [(action, path)]
-        case .setInput(let name, let format, let rate):
-            try devices(ofRig: name)?.map { (.setInput(device: $0, activeFormat: format, frameRate: rate), path) }
-                ?? [(action, path)]
+        case .setInput(let name, let format, let rate, let source):
+            try devices(ofRig: name)?.map {
+                (.setInput(device: $0, activeFormat: format, frameRate: rate, preferredDataSource: source), path)
+            } ?? [(action, path)]
         case .connection(let name?, let output, let orientation, let mirrored, let isEnabled, let stabilization):
             try devices(ofRig: name)?.map { device in
                 let connection = SessionAction.connection(

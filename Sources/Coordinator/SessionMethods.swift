@@ -29,19 +29,23 @@ extension Coordinator {
             if let priority = call.params["priority"] {
                 actions.append((.priority(try SessionAction.priority(priority, "priority")), "priority"))
             }
+            let outputs = call.params["outputs"]?.array ?? ["videoData"]
             if let inputs = call.params["inputs"]?.array {
                 for (index, input) in inputs.enumerated() {
                     let path = "inputs[\(index)]"
                     actions += try expanded(.addInput(try SessionAction.input(input, path)), path)
                 }
-            } else if let device = defaultCamera() {
-                actions.append((.addInput(SessionInput(device: device)), "inputs"))
+            } else {
+                for device in defaultInputs(for: outputs) {
+                    actions.append((.addInput(SessionInput(device: device)), "inputs"))
+                }
             }
-            for (index, output) in (call.params["outputs"]?.array ?? ["videoData"]).enumerated() {
+            for (index, output) in outputs.enumerated() {
                 let path = "outputs[\(index)]"
                 actions.append((try SessionAction.parse(["addOutput": output], path: path), path))
             }
             try session.configure(actions, in: surroundings)
+            try checkMaySession(call.caller, session)
             try sessions.add(session)
             askFor(call.caller, session)
             respond(.success(try reply(session.id)))
@@ -65,6 +69,7 @@ extension Coordinator {
             try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
                 session.lockID = lockID ?? session.lockID
                 try session.configure(actions, in: surroundings)
+                try checkMaySession(call.caller, session)
             }
             askFor(call.caller, entry.session)
             if lockID != nil { sessions.reviewAll(entry) }
@@ -112,6 +117,7 @@ extension Coordinator {
         do throws(BusError) {
             try checkMaySession(call.caller)
             let entry = try ownSession(call)
+            try checkMaySession(call.caller, entry.session)
             askFor(call.caller, entry.session)
             let lockID = try lockID(call)
             if !entry.session.run.isActive {
@@ -166,6 +172,7 @@ extension Coordinator {
             guard entry.trial == nil else { throw Self.isSwitching(entry) }
             let session = entry.session
             var (candidate, old, device, dropped) = try switched(session, to: call.string("device"))
+            try checkMaySession(call.caller, candidate)
             // In force with the other camera, and not before: if that can't be had, the session is as it was.
             candidate.lockID = try lockID(call) ?? session.lockID
             let answer = { [weak self] (error: BusError?) in
@@ -175,7 +182,7 @@ extension Coordinator {
                     Result { () throws(BusError) in
                         var members = try reply(session.id).object ?? [:]
                         // It may have another name by now.
-                        let active = try sessions.entry(session.id).session.inputs.first?.device ?? device
+                        let active = try sessions.entry(session.id).session.camera?.device ?? device
                         members["active"] = .string(active)
                         members["switched"] = .bool(device != old)
                         members["dropped"] = .array(dropped)
@@ -197,11 +204,11 @@ extension Coordinator {
     private func switched(
         _ session: CaptureSession, to named: String?
     ) throws(BusError) -> (session: CaptureSession, old: String, device: String, dropped: [JSONValue]) {
-        guard session.inputs.count == 1, let old = session.inputs.first?.device else {
+        guard let old = session.camera?.device else {
+            let count = session.inputs.count { $0.mediaType == .video }
             throw BusError(
-                .cannotAddInput,
-                "Only a session with one input can switch its camera; this one has \(session.inputs.count).",
-                ["why": "the session has not just one input"])
+                .cannotAddInput, "Only a session with one camera can switch it; this one has \(count).",
+                ["why": "the session has not just one camera"])
         }
         let device: String
         if let named { device = named } else { device = try otherCamera(than: old) }
@@ -229,12 +236,22 @@ extension Coordinator {
         return other.device.id
     }
 
-    /// The first in the order in which devices are offered, which begins with those that look back.
-    private func defaultCamera() -> String? {
-        let cameras = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter {
-            $0.device.identity.mediaType == .video
+    /// What a session has that names no inputs: the default camera, unless it is to have sound only, and for an `audioData` output the
+    /// default microphone.
+    private func defaultInputs(for outputs: [JSONValue]) -> [String] {
+        let kinds = Set(outputs.compactMap { $0.string ?? $0["type"]?.string })
+        let sound = SessionOutput.Kind.audioData.rawValue
+        let camera = kinds == [sound] ? nil : defaultDevice(.video)
+        let microphone = kinds.contains(sound) ? defaultDevice(.audio) : nil
+        return [camera, microphone].compactMap { $0 }
+    }
+
+    /// The first in the order in which devices are offered, which of cameras begins with those that look back.
+    private func defaultDevice(_ medium: MediaType) -> String? {
+        let devices = fleet.deviceIDs.compactMap { fleet.workers[$0] }.filter {
+            $0.device.identity.mediaType == medium
         }
-        return (cameras.first { $0.isConnected } ?? cameras.first)?.device.id
+        return (devices.first { $0.isConnected } ?? devices.first)?.device.id
     }
 
     // MARK: The parts
@@ -246,7 +263,7 @@ extension Coordinator {
                 let words = worker.status["supports"]?["videoStabilizationMode"]?.array ?? []
                 return SessionDevice(
                     id: id, mediaType: identity.mediaType, position: identity.position, formats: worker.formats,
-                    stabilizationWords: words.compactMap(\.string))
+                    stabilizationWords: words.compactMap(\.string), sound: worker.microphone)
             }
         }
     }
@@ -287,7 +304,7 @@ extension Coordinator {
         var (resolved, explanation) = (sessions.resolved(entry), sessions.explanation(entry))
         if !entry.session.run.isWanted { (resolved, explanation) = sessions.forecast(entry.session) }
         return [
-            "session": .string(id), "state": sessions.value(entry), "resolved": .array(resolved.map(\.json)),
+            "session": .string(id), "state": sessions.value(entry), "resolved": .array(resolved),
             "hardwareCost": .number(BandwidthBudget.rounded(sessions.hardwareCost(entry.session))),
             "explanation": JSONValue(explanation),
         ]

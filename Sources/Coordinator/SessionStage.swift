@@ -47,6 +47,9 @@ final class SessionStage {
     /// The change is not to wait any longer, as it has to be decided anew.
     var isWithdrawn = false
     var applied: Applied?
+    /// Of a microphone: what was decided, and what was last set of it.
+    var sound: SoundDecision?
+    var soundApplied: SessionDesk.SoundApplied?
     /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
     var given: Less?
     /// Sessions that it serves prefer stabilization, which was seen to: it is not turned on again.
@@ -81,6 +84,7 @@ final class SessionStage {
     var explanation: [String] {
         let less = given.map { BandwidthBudget.explanation(of: device, asked: $0.asked, given: $0.given) }
         let isAway = facts.map { !$0.isConnected || !$0.error.isNull } ?? false
+        if let sound { return isAway ? [] : sound.explanation }
         return ((isAway ? decision?.forecast : decision?.explanation) ?? []) + (less.map { [$0] } ?? [])
     }
 }

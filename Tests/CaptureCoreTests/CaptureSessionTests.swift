@@ -68,7 +68,6 @@ import Testing
             (["addInput": "none"], .deviceNotFound, nil),
             (["addOutput": "photo"], .cannotAddOutput, "a session has at most one photo output"),
             (["addOutput": "movie"], .cannotAddOutput, "a session has at most one movie output"),
-            (["addOutput": "audioData"], .cannotAddOutput, "sessions have no sound yet"),
             (["addOutput": "metadata"], .cannotAddOutput, "this bus looks for nothing in the pictures"),
             (["removeInput": "front"], .invalidParams, "'front' is no input of this session"),
             (

@@ -26,7 +26,7 @@ extension ProcessTests {
                 (["frames", "tri"], "deviceNotFound: tri is a rig: add --set"),
                 (["rigs", "set", "tri", "cam0", "cam9"], "There are: cam0, cam1.\n"),
                 (["session", "create", "cam0", "--priority", "5000"], "invalidParams: priority: must be "),
-                (["session", "create", "cam0", "--output", "audioData"], ": An audioData output can't be added"),
+                (["session", "create", "cam0", "--output", "metadata"], ": A metadata output can't be added"),
                 (["session", "show", "none"], "; 'camerabus sessions' lists"),
                 (["set", "cam0", "nope=1"], "; 'camerabus controls cam0' lists"),
             ] {

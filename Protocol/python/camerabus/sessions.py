@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .aio import AsyncFrames
     from .client import Frames
 
-#: `"cam0"`, or {device, activeFormat?, frameRate?}.
+#: `"cam0"`, or {device, activeFormat?, frameRate?, preferredDataSource?}.
 InputWish: TypeAlias = str | Mapping[str, Any]
-#: `"videoData"`, or {type, id?, format?, width?, height?, frameRate?, quality?}.
+#: `"videoData"`, or {type, id?, format?, width?, height?, frameRate?, quality?}; of `"audioData"` {type, id?, format?, rate?, channels?}.
 OutputWish: TypeAlias = str | Mapping[str, Any]
 #: {addInput: …}, {preset: …}, {connection: {…}}, …: an object with one member.
 SessionAction: TypeAlias = Mapping[str, Any]
@@ -31,16 +31,24 @@ SessionAction: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionDelivery:
-    """What an output gets from one of the session's inputs: `rendition` of `device`; None: it has no topic."""
+    """What an output gets from one of the session's inputs: `rendition` of `device`; None: it has no topic.
+
+    Of sound (`mediaType` `audio`), which `Client.sound` gives, `width`, `height` and `frameRate` are None.
+    """
 
     output: str = ""
     type: str = ""
     device: str = ""
+    mediaType: str = "video"
     topic: str | None = None
     rendition: str | None = None
-    width: int = 0
-    height: int = 0
+    width: int | None = 0
+    height: int | None = 0
     frameRate: float | None = None
+    #: Of sound: `s16` or `f32`, or with the rendition `native` the microphone's; None: it is pictures.
+    sampleFormat: str | None = None
+    rate: int | None = None
+    channels: int | None = None
     mirrored: bool = False
     #: What is on at the device, whoever wanted it: `off` or `standard`.
     activeVideoStabilizationMode: str = "off"
@@ -129,7 +137,8 @@ def _delivery(
     device: str | None,
 ) -> SessionDelivery:
     for delivery in resolved:
-        is_meant = output in (delivery.output, delivery.type) if output else delivery.topic is not None
+        has_pictures = delivery.topic is not None and delivery.mediaType == "video"
+        is_meant = output in (delivery.output, delivery.type) if output else has_pictures
         if is_meant and device in (None, delivery.device):
             return delivery
     if state is not None and state.state == "waitingForAuthorization":
@@ -166,7 +175,10 @@ class SessionBase:
         return self.state is not None and self.state.state == "running"
 
     def delivery(self, output: str | None = None, device: str | None = None) -> SessionDelivery:
-        """What an output gets, by its id or type (else the first that has a topic), of that device, or of the first."""
+        """What an output gets, by its id or type (else the first that has pictures), of that device, or of the first.
+
+        Of sound, `client.sound(got.device, rendition=got.rendition)` gives it.
+        """
         return _delivery(self.id, self.state, self.resolved, self.explanation, output, device)
 
     def _feed(

@@ -53,8 +53,13 @@ extension SessionCommand {
         var fps: FrameRateWish?
 
         @Option(
+            name: .customLong("mic"), help: ArgumentHelp("A microphone, beside the cameras.", valueName: "device"),
+            completion: microphoneCompletion)
+        var microphones: [String] = []
+
+        @Option(
             help: ArgumentHelp(
-                "An output: videoData, preview, photo or movie, or with its encoding before it, jpeg:preview (default: videoData).",
+                "An output: videoData, audioData, preview, photo or movie, or with its encoding before it, jpeg:preview or s16:audioData (default: videoData).",
                 valueName: "output"))
         var output: [String] = []
 
@@ -75,13 +80,13 @@ extension SessionCommand {
 
         var params: [String: JSONValue] {
             var params: [String: JSONValue] = [:]
-            if !devices.isEmpty {
-                params["inputs"] = .array(
-                    devices.map {
-                        .members([
-                            "device": .string($0), "activeFormat": size?.json(pixelFormat: nil), "frameRate": fps?.json,
-                        ])
-                    })
+            if !devices.isEmpty || !microphones.isEmpty {
+                let cameras = devices.map {
+                    JSONValue.members([
+                        "device": .string($0), "activeFormat": size?.json(pixelFormat: nil), "frameRate": fps?.json,
+                    ])
+                }
+                params["inputs"] = .array(cameras + microphones.map { ["device": .string($0)] })
             }
             if !output.isEmpty { params["outputs"] = .array(output.map(Self.output)) }
             if let preset { params["preset"] = .string(preset) }
@@ -269,7 +274,8 @@ extension SessionCommand {
         func run(_ client: Client) async throws {
             let (session, dropped) = try await client.switchCamera(
                 ofSession: session, to: device ?? to, lock: lock.lock, timeout: timeout)
-            let active = session.state["inputs"]?.array?.first?["device"] ?? .null
+            let cameras = session.state["inputs"]?.array?.filter { $0["mediaType"] != "audio" }
+            let active = cameras?.first?["device"] ?? .null
             if options.json { return try Output.json(["active": active, "dropped": .array(dropped)]) }
             try Output.line(Describing.plain(active))
             for option in dropped {

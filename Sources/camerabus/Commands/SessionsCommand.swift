@@ -71,12 +71,16 @@ struct SessionsCommand: BusCommand {
         return lines + (explanation?.array?.compactMap(\.string) ?? [])
     }
 
-    /// `videoData: frame/cam0/bgr:640x480@15/ (640x480, 15 frames/s)`
+    /// `videoData: frame/cam0/bgr:640x480@15/ (640x480, 15 frames/s)`, `audioData: audio/mic0/s16:48000x2/ (s16, 48000 Hz x2)`
     static func line(_ delivery: JSONValue) -> String {
+        let why = delivery["why"]?.string.map { "; \($0)" } ?? ""
+        let topic = delivery["topic"]?.string ?? "\(Describing.plain(delivery["device"]))"
+        if delivery["mediaType"] == "audio" {
+            let sound = ["sampleFormat", "rate", "channels"].map { Describing.plain(delivery[$0]) }
+            return "\(Describing.plain(delivery["output"])): \(topic) (\(sound[0]), \(sound[1]) Hz x\(sound[2]))\(why)"
+        }
         let size = "\(Describing.plain(delivery["width"]))x\(Describing.plain(delivery["height"]))"
         let rate = delivery["frameRate"]?.double.map { ", \(Describing.rate($0)) frames/s" } ?? ""
-        let topic = delivery["topic"]?.string ?? "\(Describing.plain(delivery["device"]))"
-        let why = delivery["why"]?.string.map { "; \($0)" } ?? ""
         return "\(Describing.plain(delivery["output"])): \(topic) (\(size)\(rate))\(why)"
     }
 }

@@ -1,0 +1,210 @@
+public import BusProtocol
+public import JSON
+
+/// A microphone as a session has to know it.
+public struct SessionMicrophone: Hashable, Sendable {
+    public var formats: [MicrophoneFormat]
+    public var dataSources: [SoundDataSource]
+    /// How it is set.
+    public var current: SoundFormat
+
+    public init(formats: [MicrophoneFormat], dataSources: [SoundDataSource], current: SoundFormat) {
+        self.formats = formats
+        self.dataSources = dataSources
+        self.current = current
+    }
+
+    /// Reads what a worker tells of its microphone; nil: that is none, or it has not been looked at yet.
+    ///
+    /// - Parameters:
+    ///   - description: as ``MicrophoneDescription/json`` writes it.
+    ///   - activeFormat: how it is set.
+    public init?(description: JSONValue?, activeFormat: JSONValue?) {
+        guard let description, let activeFormat, let current = try? SoundFormat(json: activeFormat),
+            let formats = description["formats"]?.array
+        else { return nil }
+        self.init(
+            formats: formats.compactMap { try? MicrophoneFormat(json: $0) },
+            dataSources: (description["dataSources"]?.array ?? []).compactMap(SoundDataSource.init(json:)),
+            current: current)
+    }
+
+    /// The format that a wish means.
+    ///
+    /// - Throws: in the mode `exact`, `formatUnsupported` {nearest} for one that it has not.
+    public func format(
+        of request: FormatRequest, device: String, mode: ConfigurationMode
+    ) throws(BusError) -> SoundFormat {
+        let identity = DeviceIdentity(
+            uniqueID: "", localizedName: "", mediaType: .audio, type: .external, position: .unspecified, driver: "",
+            bus: "")
+        let planner = SoundPlanner(
+            description: MicrophoneDescription(identity: identity, formats: formats, controls: []))
+        let plan = try planner.plan(
+            ConfigurationChange(device: device, activeFormat: request), path: "",
+            current: SoundConfiguration(format: current, controls: [:]), mode: mode)
+        return plan.format ?? current
+    }
+}
+
+/// What a session wants of a microphone.
+public struct SoundDemand: Hashable, Sendable {
+    public var party: CaptureParty
+    /// The higher one wins.
+    public var priority: Int
+    /// When it began; of equal priorities the older one wins.
+    public var since: Instant
+    /// nil: whatever it is set to.
+    public var format: FormatRequest?
+    /// The data source that it is to listen at; nil: whichever is set.
+    public var dataSource: String?
+
+    public init(
+        _ party: CaptureParty, priority: Int = 0, since: Instant, format: FormatRequest? = nil,
+        dataSource: String? = nil
+    ) {
+        self.party = party
+        self.priority = priority
+        self.since = since
+        self.format = format
+        self.dataSource = dataSource
+    }
+}
+
+/// How a microphone is to be set for those who want it. Nobody has to wait for another: who doesn't get the device as he wants it gets
+/// a rendition that is so.
+public struct SoundDecision: Hashable, Sendable {
+    /// How it is to be set.
+    public var format: SoundFormat
+    /// The data source that it is to listen at; nil: whichever is set.
+    public var dataSource: String?
+    /// Why, in sentences for people.
+    public var explanation: [String]
+
+    /// - Parameters:
+    ///   - demands: of those who may set the device.
+    ///   - others: of those who take it as it is, as it is locked.
+    public init(device: String, _ microphone: SessionMicrophone, demands: [SoundDemand], others: [SoundDemand] = []) {
+        let ordered = demands.sorted { left, right in
+            (-left.priority, left.since, left.party.id) < (-right.priority, right.since, right.party.id)
+        }
+        func wanted(_ demand: SoundDemand) -> SoundFormat? {
+            demand.format.flatMap { try? microphone.format(of: $0, device: device, mode: .nearest) }
+        }
+        let first = ordered.lazy.compactMap { demand in wanted(demand).map { (demand, $0) } }.first
+        format = first?.1 ?? microphone.current
+        dataSource = ordered.lazy.compactMap(\.dataSource).first
+        var sentence = "\(device) gives \(format.words)"
+        if let (demand, _) = first { sentence += ", as \(demand.party.title) wants" }
+        explanation = [sentence + "."]
+        for demand in ordered + others {
+            guard let own = wanted(demand), !own.isSame(as: format) else { continue }
+            explanation.append("\(demand.party.title) wants \(own.words), and gets that made of it.")
+        }
+    }
+}
+
+extension CaptureParty {
+    fileprivate var title: String { name.isEmpty ? id : name }
+}
+
+/// What a session's output gets from a microphone, and where.
+public struct SessionSoundDelivery: Hashable, Sendable {
+    public var connection: SessionConnection
+    public var kind: SessionOutput.Kind
+    /// What to subscribe to; nil: the output has no topic, or its connection is off.
+    public var rendition: SoundRendition?
+    /// The sound as it comes.
+    public var sampleFormat: SampleFormat
+    public var rate: Int
+    public var channels: Int
+
+    /// As ``SessionDelivery/json``, with what is of pictures only null, and {sampleFormat, rate, channels}.
+    public var json: JSONValue {
+        let topic = rendition.map {
+            MediaTopic(.audio, device: connection.input, renditionText: $0.description).text
+        }
+        return [
+            "output": .string(connection.output), "type": .string(kind.rawValue), "device": .string(connection.input),
+            "mediaType": "audio", "topic": topic.map(JSONValue.string) ?? .null,
+            "rendition": (rendition?.description).map(JSONValue.string) ?? .null, "width": .null, "height": .null,
+            "frameRate": .null, "mirrored": false, "activeVideoStabilizationMode": "off",
+            "sampleFormat": .string(sampleFormat.rawValue), "rate": JSONValue(rate), "channels": JSONValue(channels),
+            "why": .null,
+        ]
+    }
+}
+
+extension CaptureSession {
+    /// What the session wants of one of its microphones.
+    ///
+    /// - Parameter position: where the session's camera looks; nil: it has none, or several.
+    public func soundDemand(
+        on device: String, _ microphone: SessionMicrophone, camera position: DevicePosition?
+    ) -> SoundDemand? {
+        guard let input = input(device), input.mediaType == .audio else { return nil }
+        return SoundDemand(
+            CaptureParty(.session, id: id, name: name ?? owner.name), priority: priority, since: since,
+            format: input.activeFormat,
+            dataSource: input.preferredDataSource.source(of: microphone.dataSources, camera: position)?.id)
+    }
+
+    /// What each output gets from a microphone, as it is set.
+    public func soundDeliveries(of device: String, _ microphone: SessionMicrophone) -> [SessionSoundDelivery] {
+        guard let input = input(device) else { return [] }
+        let own =
+            input.activeFormat.flatMap { try? microphone.format(of: $0, device: device, mode: .nearest) }
+            ?? microphone.current
+        return connections.filter { $0.input == device }.compactMap { connection in
+            guard let output = output(connection.output) else { return nil }
+            var made = SessionSoundDelivery(
+                connection: connection, kind: output.kind, rendition: nil, sampleFormat: own.sampleFormat,
+                rate: own.rate, channels: own.channels)
+            guard output.kind == .audioData else { return made }
+            if output.soundFormat == .native {
+                (made.sampleFormat, made.rate, made.channels) = (
+                    microphone.current.sampleFormat, microphone.current.rate, microphone.current.channels
+                )
+                made.rendition = SoundRendition(.native)
+            } else {
+                // Named in full: the topic is then the same whatever others want of the device.
+                let encoding = output.soundFormat ?? (own.sampleFormat == .s16 ? .s16 : .f32)
+                made.sampleFormat = encoding == .s16 ? .s16 : .f32
+                made.rate = output.rate ?? own.rate
+                made.channels = output.channels ?? own.channels
+                made.rendition = SoundRendition(encoding, rate: made.rate, channels: made.channels)
+            }
+            if !connection.isEnabled { made.rendition = nil }
+            return made
+        }
+    }
+}
+
+extension MicrophoneFormat {
+    /// Reads what ``json`` writes.
+    init(json: JSONValue) throws(BusError) {
+        var reader = try MemberReader(json, path: "")
+        func range(_ json: JSONValue) throws(BusError) -> ClosedRange<Int> {
+            guard let low = json["min"]?.integer, let high = json["max"]?.integer, low >= 0, low <= high,
+                high <= Int64(Int32.max)
+            else { throw .invalidParams("", "must be {min, max}") }
+            return Int(low)...Int(high)
+        }
+        let rates = try reader.array("rates").compactMap { $0.integer.flatMap { Int(exactly: $0) } }
+        self.init(
+            id: try reader.string("id"), sampleFormat: try reader.word("sampleFormat"),
+            channels: try range(try reader.required("channels")), rates: rates,
+            rateRange: try reader.known("rateRange").map(range),
+            periodFrames: try range(try reader.required("periodFrames")))
+    }
+}
+
+extension SoundDataSource {
+    /// Reads what ``json`` writes; nil when it is something else.
+    init?(json: JSONValue) {
+        guard let id = json["id"]?.string, let name = json["name"]?.string else { return nil }
+        self.init(
+            id: id, name: name,
+            orientation: json["orientation"]?.string.flatMap(DataSourceOrientation.init(rawValue:)))
+    }
+}
