@@ -1,3 +1,4 @@
+import BusProtocol
 public import JSON
 import Synchronization
 
