@@ -95,8 +95,8 @@ let package = Package(
         swift(
             "Recorder",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "FFmpeg", "FrameRing", "Imaging", "JSON", "LinuxIO",
-                "MovieFile", "ZeroMQ", logging,
+                "BusProtocol", "BusServer", "CaptureCore", "CaptureLibrary", "FFmpeg", "FrameRing", "Imaging", "JSON",
+                "LinuxIO", "MovieFile", "ZeroMQ", logging,
             ]),
         swift(
             "Worker",
@@ -157,8 +157,8 @@ let package = Package(
         tests(
             "RecorderTests",
             [
-                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FFmpeg", "FrameRing", "JSON",
-                "LinuxIO", "MovieFile", "Recorder", "Worker", "ZeroMQ", logging,
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureLibrary", "FFmpeg", "FrameRing", "JSON",
+                "LinuxIO", "MovieFile", "Recorder", "ZeroMQ", "camerabus-recorder", "camerabus-worker",
             ]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),
         tests(

@@ -54,7 +54,9 @@ public final class FrameLog {
         guard bytes.count <= room.count else { throw SystemError(code: EFBIG, operation: "write", subject: path) }
         if room.count - used < bytes.count { try flush() }
         guard let base = room.baseAddress else { return }
-        bytes.withUnsafeBytes { (base + used).copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(base), byteCount: $0.count) }
+        bytes.withUnsafeBytes {
+            (base + used).copyMemory(from: $0.baseAddress ?? UnsafeRawPointer(base), byteCount: $0.count)
+        }
         used += bytes.count
     }
 

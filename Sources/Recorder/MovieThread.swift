@@ -17,6 +17,7 @@ final class MovieThread: @unchecked Sendable {
     private let logger: Logger
     private var writer: MovieWriter?
     private var log: FrameLog?
+    private var entry: MovieEntry?
     private var figures = Exchange.Figures()
     /// Monotonic nanoseconds since when something is in the movie that is not on the disk.
     private var unsynced: Int64?
@@ -83,9 +84,13 @@ final class MovieThread: @unchecked Sendable {
         case .leaveOutSound: sounds?.pop { _, _ in }
         }
         if writer != nil { figures.busy += MonotonicClock.now() - began }
+        tellFigures()
+        return true
+    }
+
+    private func tellFigures() {
         if let writer { figures.statistics = writer.statistics }
         exchange.tell(figures)
-        return true
     }
 
     private func next() -> Next? {
@@ -103,10 +108,12 @@ final class MovieThread: @unchecked Sendable {
         if let picture {
             // The movie begins with the first picture that has its sound.
             let isEarly = picture.time < notBefore || sounds != nil && (sound.map { picture.time < $0.time } ?? true)
-            return isEarly || !picture.isKeyFrame ? .leaveOutPicture : .picture
+            return isEarly || !picture.isKeyFrame || pausedFrom != nil ? .leaveOutPicture : .picture
         }
         guard let sound else { return nil }
-        if pictures == nil { return sound.time + sound.duration > notBefore ? .sound : .leaveOutSound }
+        if pictures == nil {
+            return sound.time + sound.duration > notBefore && pausedFrom == nil ? .sound : .leaveOutSound
+        }
         return sound.time < MonotonicClock.now() - Self.soundKept ? .leaveOutSound : nil
     }
 
@@ -115,12 +122,15 @@ final class MovieThread: @unchecked Sendable {
         case .pause(let time):
             guard pausedFrom == nil else { return }
             pausedFrom = time
-            // What is there already is not left to a power cut.
-            endFragment()
+            if let writer {
+                add(writer) { () throws(MovieError) in try writer.pause(at: time) }
+                tellFigures()
+            }
             exchange.tell(.didPauseRecording)
-        case .resume:
+        case .resume(let time):
             guard pausedFrom != nil else { return }
             pausedFrom = nil
+            writer?.resume(at: time)
             exchange.tell(.didResumeRecording)
         }
     }
@@ -129,7 +139,8 @@ final class MovieThread: @unchecked Sendable {
 
     private func take(_ sample: Sample, picture bytes: UnsafeRawBufferPointer) {
         guard let writer = writer ?? open(at: sample.time, bytes) else { return }
-        if sample.dropped > 0, figures.hasStarted { writer.noteDropped(sample.dropped) }
+        let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
+        if sample.dropped > 0, figures.hasStarted, !isPaused { writer.noteDropped(sample.dropped) }
         add(writer) { () throws(MovieError) in
             guard try writer.append(bytes, at: sample.time, isKeyFrame: sample.isKeyFrame) else { return }
             try note(sample)
@@ -185,8 +196,7 @@ final class MovieThread: @unchecked Sendable {
         guard let writer else { return }
         add(writer) { () throws(MovieError) in try writer.endFragment() }
         unsynced = nil
-        figures.statistics = writer.statistics
-        exchange.tell(figures)
+        tellFigures()
     }
 
     // The movie goes on without its side-car.
@@ -202,7 +212,7 @@ final class MovieThread: @unchecked Sendable {
     // MARK: The file
 
     private func open(at time: Int64, _ picture: UnsafeRawBufferPointer?) -> MovieWriter? {
-        let frameRate = min(max(request.camera?.frameRate ?? 30, 1), 1000)
+        let frameRate = min(max(request.frameRate ?? request.camera?.frameRate ?? 30, 1), 1000)
         let plan = pictures == nil ? nil : exchange.picture
         let soundPlan = sounds == nil ? nil : exchange.sound
         var sets: [UInt8] = []
@@ -216,21 +226,27 @@ final class MovieThread: @unchecked Sendable {
             request.fileType.file,
             video: plan.map { $0.video(request, parameterSets: sets, frameRate: frameRate) },
             audio: soundPlan.map { $0.movieAudio(request) }, frameRate: frameRate)
+        configuration.constantFrameRate = request.frameRate
         configuration.movieFragmentInterval = request.fragmentInterval * 1_000_000
         configuration.limits = MovieLimits(
             maxRecordedDuration: request.limits.maxDuration.map { $0 * 1_000_000 },
             maxRecordedFileSize: request.limits.maxFileSize,
             minFreeDiskSpaceLimit: request.limits.minFreeDiskSpace)
+        let (video, audio) = (configuration.video?.wireForm(frameRate: frameRate), configuration.audio?.wireForm)
+        // Before there is a file, so that none is left that nobody knows of.
+        entry = MovieEntry(
+            request, at: time, sideCar: pictures == nil ? nil : request.path + Self.sideCarEnding, video: video,
+            audio: audio, logger: logger)
         do throws(MovieError) {
             let writer = try MovieWriter(request.path, configuration)
             writer.startSession(atSourceTime: time)
             self.writer = writer
-            exchange.tell(
-                video: configuration.video?.wireForm(frameRate: frameRate) ?? .null,
-                audio: configuration.audio?.wireForm ?? .null)
+            exchange.tell(video: video ?? .null, audio: audio ?? .null)
             openLog(time)
             return writer
         } catch {
+            entry?.remove()
+            entry = nil
             let failure = Self.failure(error, request)
             exchange.end(failure.reason == .diskFull ? .diskFull : .writeFailed, failure)
             return nil
@@ -261,19 +277,24 @@ final class MovieThread: @unchecked Sendable {
         if end.isCancelled {
             writer.cancelWriting()
             if log != nil { File.remove(request.path + Self.sideCarEnding) }
+            entry?.remove()
             return MovieResult(end.reason, error: end.error, path: request.path, isKept: false)
         }
         do throws(MovieError) {
-            if let late = try writer.finishWriting() { end = Exchange.End(reason: late.reason, error: late.failure(request)) }
+            if let late = try writer.finishWriting() {
+                end = Exchange.End(reason: late.reason, error: late.failure(request))
+            }
         } catch {
             end = Exchange.End(reason: .writeFailed, error: Self.failure(error, request))
         }
         syncLog()
         let statistics = writer.statistics
         figures.statistics = statistics
-        return MovieResult(
+        let result = MovieResult(
             end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,
             size: statistics.recordedFileSize, frames: statistics.frames, dropped: statistics.dropped,
             isKept: statistics.fragments > 0)
+        entry?.end(result)
+        return result
     }
 }

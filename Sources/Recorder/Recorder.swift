@@ -294,7 +294,9 @@ public final class Recorder {
         for number in waiting { reply(number, .success(.object(result.members))) }
         logger.info(
             "the movie has ended",
-            metadata: ["reason": "\(result.reason.rawValue)", "frames": "\(result.frames)", "dropped": "\(result.dropped)"])
+            metadata: [
+                "reason": "\(result.reason.rawValue)", "frames": "\(result.frames)", "dropped": "\(result.dropped)",
+            ])
         loop.stop()
     }
 }

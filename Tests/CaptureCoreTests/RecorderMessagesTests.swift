@@ -57,7 +57,7 @@ struct RecorderMessagesTests {
     @Test(
         "what is wrong with a request is told",
         arguments: [
-            ("path", "a.mp4" as JSONValue), ("path", .null), ("camera", .null), ("camera", ["device": "A B"]),
+            ("path", "a.mp4"), ("path", .null), ("camera", .null), ("camera", ["device": "A B"]),
             ("fileType", "avi"), ("fragmentInterval", 0), ("frameRate", 0), ("orientation", 45), ("owner", [:]),
             ("limits", ["maxDuration": 0]), ("video", ["codec": "vp9"]), ("video", ["width": 0]),
             ("audio", ["channels": 9]), ("part", 0),

@@ -1,0 +1,190 @@
+import BusProtocol
+import CaptureCore
+import FFmpeg
+import FrameRing
+import JSON
+import MovieFile
+import Testing
+
+@testable import Recorder
+
+@Suite("What is recorded of what comes")
+struct PlanTests {
+    private static func request(
+        _ type: MovieFileType = .mp4, _ codec: MovieRequest.Video.Codec = .automatic, width: Int? = nil,
+        orientation: Int? = nil
+    ) -> MovieRequest {
+        MovieRequest(
+            movie: "m", path: "/m", camera: MovieRequest.Device(id: "cam0", uniqueID: "u", name: "n"), fileType: type,
+            video: MovieRequest.Video(codec: codec, width: width), orientation: orientation,
+            owner: LockHolder(uid: 0, gid: 0, pid: 1, name: "t"))
+    }
+
+    private static func ring(_ format: PixelFormat, _ width: Int = 640, _ height: Int = 480) throws -> RingDescription {
+        let layout = try #require(FrameLayout.packed(format, Dimensions(width: width, height: height)))
+        return RingDescription(
+            ring: "0123456789abcdef", stream: "s", device: "cam0", rendition: "native", format: format.code,
+            width: width, height: height,
+            planes: layout.planes.map { RingDescription.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) },
+            keep: 2, slots: 4, slotBytes: 4096)
+    }
+
+    private static func kind(
+        _ format: PixelFormat, _ request: MovieRequest, isAskedFor: Bool = false
+    ) throws -> PicturePlan.Kind? {
+        guard case .record(let plan) = PicturePlan.decide(try ring(format), request, isAskedFor: isAskedFor) else {
+            return nil
+        }
+        return plan.kind
+    }
+
+    private static func asked(_ format: PixelFormat, _ request: MovieRequest) throws -> String? {
+        guard case .ask(let rendition) = PicturePlan.decide(try ring(format), request, isAskedFor: false) else {
+            return nil
+        }
+        return rendition.description
+    }
+
+    private static func isRefused(
+        _ format: PixelFormat, _ request: MovieRequest, isAskedFor: Bool = false
+    ) throws -> Bool {
+        if case .refuse = PicturePlan.decide(try ring(format), request, isAskedFor: isAskedFor) { return true }
+        return false
+    }
+
+    @Test("what a camera has compressed is stored as it comes, what it hasn't is encoded")
+    func automatic() throws {
+        #expect(try Self.kind(.motionJPEG, Self.request()) == .motionJPEG)
+        #expect(try Self.kind(.jpeg, Self.request()) == .motionJPEG)
+        #expect(try Self.kind(.h264, Self.request()) == .h264)
+        for format: PixelFormat in [.yuyv, .uyvy, .nv12, .nv12FullRange, .i420] {
+            #expect(try Self.kind(format, Self.request()) == .encoded)
+        }
+        #expect(try Self.asked(.bayerRGGB8, Self.request()) == "i420")
+        #expect(try Self.isRefused(.grey, Self.request(), isAskedFor: true), "asked for once only")
+    }
+
+    @Test("what is turned or has another size is encoded")
+    func changed() throws {
+        #expect(try Self.asked(.motionJPEG, Self.request(orientation: 90)) == "i420;rotate=90")
+        #expect(try Self.asked(.nv12, Self.request(orientation: 180)) == "i420;rotate=180")
+        #expect(try Self.kind(.i420, Self.request(orientation: 90), isAskedFor: true) == .encoded)
+        #expect(try Self.asked(.motionJPEG, Self.request(width: 320)) == "i420")
+        #expect(try Self.kind(.motionJPEG, Self.request(width: 640)) == .motionJPEG)
+        #expect(try Self.isRefused(.h264, Self.request(orientation: 90)), "nothing decodes it")
+        #expect(try Self.isRefused(.motionJPEG, Self.request(.mp4, .passThrough, orientation: 90)))
+        #expect(try Self.isRefused(.motionJPEG, Self.request(.mp4, .passThrough, width: 320)))
+    }
+
+    @Test("a codec that is named is taken")
+    func named() throws {
+        #expect(try Self.asked(.motionJPEG, Self.request(.mp4, .h264)) == "i420")
+        #expect(try Self.kind(.yuyv, Self.request(.mov, .passThrough)) == .raw)
+        #expect(try Self.isRefused(.yuyv, Self.request(.mp4, .passThrough)), "mp4 has no room for it")
+        #expect(try Self.kind(.yuyv, Self.request(.mov, .raw)) == .raw)
+        #expect(try Self.kind(.nv12, Self.request(.mkv, .raw)) == .raw)
+        #expect(try Self.asked(.nv12, Self.request(.mov, .raw)) == "yuyv")
+        #expect(try Self.isRefused(.yuyv, Self.request(.mp4, .raw)))
+    }
+
+    @Test("every plan is one that can be written", arguments: MovieFileType.allCases)
+    func writable(_ type: MovieFileType) throws {
+        for codec in MovieRequest.Video.Codec.allCases {
+            for format: PixelFormat in [.motionJPEG, .h264, .yuyv, .uyvy, .nv12, .i420, .nv12FullRange] {
+                let request = Self.request(type, codec)
+                guard case .record(let plan) = PicturePlan.decide(try Self.ring(format), request, isAskedFor: false)
+                else { continue }
+                let video = plan.video(request, parameterSets: [0, 0, 0, 1, 0x67], frameRate: 30)
+                #expect(type.file.holds(video.codec))
+            }
+        }
+    }
+
+    @Test("what goes on is the same picture")
+    func continued() throws {
+        func plan(_ format: PixelFormat, _ width: Int = 640) throws -> PicturePlan {
+            let decision = PicturePlan.decide(try Self.ring(format, width), Self.request(), isAskedFor: false)
+            guard case .record(let plan) = decision else { throw BusError(.internalError, "\(decision)") }
+            return plan
+        }
+        #expect(try plan(.motionJPEG).isContinued(by: plan(.motionJPEG)))
+        #expect(try !plan(.motionJPEG).isContinued(by: plan(.motionJPEG, 320)))
+        #expect(try !plan(.motionJPEG).isContinued(by: plan(.nv12)))
+        #expect(try plan(.nv12).stand?.description == "nv12:640x480")
+        #expect(try plan(.motionJPEG).stand == nil)
+        #expect(try plan(.uyvy).stand == nil)
+    }
+
+    @Test("one side alone keeps the aspect")
+    func size() {
+        let full = Dimensions(width: 1280, height: 720)
+        #expect(PicturePlan.size(full, width: nil, height: nil) == full)
+        #expect(PicturePlan.size(full, width: 640, height: nil) == Dimensions(width: 640, height: 360))
+        #expect(PicturePlan.size(full, width: nil, height: 360) == Dimensions(width: 640, height: 360))
+        #expect(PicturePlan.size(full, width: 100, height: 100) == Dimensions(width: 100, height: 100))
+    }
+
+    // MARK: Sound
+
+    private static func header(_ format: String, rate: Int = 48000, channels: Int = 2) throws -> SoundHeader {
+        try SoundHeader([
+            "v": 1, "device": "mic0", "rendition": "native", "stream": "s", "sequence": 1, "firstFrame": 0,
+            "frames": 10, "sampleFormat": .string(format), "rate": JSONValue(rate), "channels": JSONValue(channels),
+            "overruns": 0, "generation": 0, "timestamp": ["monotonic": 1, "realtime": 2, "source": "status"],
+        ])
+    }
+
+    @Test(
+        "sound is given to the encoder as whole samples",
+        arguments: [
+            ("s16", [0x34, 0x12], [0x34, 0x12]), ("s24", [0x56, 0x34, 0x92], [0, 0x56, 0x34, 0x92]),
+            ("s24in32", [0x56, 0x34, 0x92, 0xEE], [0, 0x56, 0x34, 0x92]),
+            ("s32", [1, 2, 3, 4], [1, 2, 3, 4]), ("f32", [1, 2, 3, 4], [1, 2, 3, 4]),
+        ] as [(String, [UInt8], [UInt8])])
+    func samples(_ format: String, _ given: [UInt8], _ expected: [UInt8]) throws {
+        let plan = try SoundPlan(try Self.header(format, channels: 1))
+        let source = given + given
+        var target = [UInt8](repeating: 0xAA, count: plan.bytes(frames: 2))
+        source.withUnsafeBytes { from in target.withUnsafeMutableBytes { plan.copy(from, to: $0) } }
+        #expect(target == expected + expected)
+    }
+
+    @Test("the sound's settings go with the file and the microphone")
+    func soundSettings() throws {
+        let plan = try SoundPlan(try Self.header("s16", rate: 44100, channels: 1))
+        let usual = plan.movieAudio(Self.request(.mp4)).settings
+        #expect(usual.codec == .aac && usual.rate == 44100 && usual.channels == 1)
+        #expect(plan.movieAudio(Self.request(.mkv)).settings.rate == 48000, "Opus")
+        var request = Self.request(.mov)
+        request.audio = MovieRequest.Audio(codec: .pcm)
+        #expect(plan.movieAudio(request).settings.rate == 44100)
+        #expect(throws: BusError.self) { try SoundPlan(try Self.header("u8")) }
+        #expect(throws: BusError.self) { try SoundPlan(try Self.header("s16", channels: 32)) }
+    }
+
+    // MARK: Counting
+
+    @Test("what is missing is counted within a stream")
+    func missing() {
+        var counter = FrameCounter()
+        #expect(counter.missing(before: 100, "a") == 0)
+        counter.took(100, "a")
+        #expect(counter.missing(before: 101, "a") == 0)
+        #expect(counter.missing(before: 105, "a") == 4)
+        #expect(counter.missing(before: 106, "a") == 5, "one that was not taken is missing, too")
+        #expect(counter.missing(before: 3, "b") == 0)
+        counter.took(3, "b")
+        #expect(counter.missing(before: 5, "b") == 1)
+        #expect(counter.missing(before: 2, "b") == 0)
+    }
+
+    @Test("the load is a part of the time")
+    func load() {
+        var meter = LoadMeter()
+        meter.note(0, at: 0)
+        for step in 1...50 { meter.note(Int64(step) * 25_000_000, at: Int64(step) * 100_000_000) }
+        #expect(abs(meter.load - 0.25) < 0.01)
+        for step in 51...100 { meter.note(.max, at: Int64(step) * 100_000_000) }
+        #expect(meter.load <= 1)
+    }
+}

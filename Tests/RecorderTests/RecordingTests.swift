@@ -1,0 +1,286 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import CaptureLibrary
+import Glibc
+import JSON
+import LinuxIO
+import MovieFile
+import Testing
+
+@Suite("Recorders with virtual devices", .serialized)
+struct RecordingTests {
+    private static func count(_ track: JSONValue) -> Int {
+        track["nb_read_packets"]?.string.flatMap { Int($0) } ?? 0
+    }
+
+    @Test(
+        "a movie is stored as the camera gives it, or encoded, and its side-car has each frame",
+        arguments: [
+            (.motionJPEG, .mp4, "mjpeg"), (.h264, .mp4, "h264"), (.yuyv, .mov, "h264"), (.nv12, .mkv, "h264"),
+        ] as [(PixelFormat, MovieFileType, String)])
+    func stored(_ format: PixelFormat, _ type: MovieFileType, _ codec: String) async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", format)
+        let request = studio.request(type)
+        let recorder = try studio.record(request)
+        try studio.wait("hello") { if case .hello = $0 { true } else { false } }
+        #expect(studio.request == request, "all that there is to know is told")
+        try studio.wait(for: .didStartRecording)
+        try studio.waitForState("frames") { $0.frames >= 30 && $0.fragments >= 1 }
+        #expect(studio.progress.stage == .recording)
+        #expect(studio.progress.video["codec"]?.string == codec && studio.progress.video["width"] == 640)
+        let result = try studio.stop()
+        #expect(result.isSuccess && result.isKept && result.reason == .stopped && result.path == request.path)
+        #expect(result.dropped == 0)
+        #expect(try await recorder.end().status == 0)
+
+        let tracks = try await studio.tracks(request.path)
+        try #require(tracks.count == 1)
+        #expect(tracks[0]["codec_name"]?.string == codec)
+        #expect(Self.count(tracks[0]) == Int(result.frames))
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+        let inspection = try MovieRepair.inspect(request.path)
+        #expect(inspection.condition == .whole && inspection.fileSize == result.size)
+        let lines = try studio.sideCar(request.path)
+        #expect(lines.count == Int(result.frames) + 1)
+        #expect(lines[0]["camera"]?["device"] == "cam0" && lines[0]["firstFrame"] == lines[1]["timestamp"])
+        let sequences = lines.dropFirst().compactMap { $0["sequence"]?.integer }
+        #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $1 == $0 + 1 }, "none is missing")
+    }
+
+    @Test("sound is in the movie, and begins with the picture")
+    func sound() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        try studio.startMicrophone()
+        let request = studio.request(.mov, microphone: true)
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        try studio.waitForState("frames") { $0.frames >= 60 }
+        #expect(studio.progress.audio["codec"] == "aac")
+        let result = try studio.stop()
+        #expect(result.isSuccess && result.dropped == 0)
+        let tracks = try await studio.tracks(request.path)
+        try #require(tracks.count == 2)
+        let durations = tracks.compactMap { $0["duration"]?.string.flatMap(Double.init) }
+        try #require(durations.count == 2)
+        #expect(abs(durations[0] - durations[1]) < 0.15)
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+
+    @Test("sound alone is a movie, too")
+    func soundAlone() async throws {
+        let studio = try Studio()
+        try studio.startMicrophone()
+        var request = studio.request(.mkv, microphone: true)
+        request.camera = nil
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        try studio.waitForState("a second") { $0.recordedDuration >= 1000 }
+        let result = try studio.stop()
+        #expect(result.isSuccess && result.isKept && result.duration >= 1000)
+        let tracks = try await studio.tracks(request.path)
+        #expect(tracks.count == 1 && tracks[0]["codec_name"] == "opus")
+    }
+
+    @Test("a pause is cut out, and what came before it is on the disk")
+    func pause() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        var request = studio.request()
+        request.fragmentInterval = 60_000
+        _ = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 15 }
+        #expect(try studio.order(.pause).get() == [:])
+        try studio.wait(for: .didPauseRecording)
+        try studio.waitForState("the pause") { $0.stage == .paused && $0.syncedDuration > 0 }
+        #expect(try studio.order(.pause).get() == [:], "once is enough")
+        #expect(try studio.order(.resume).get() == [:])
+        try studio.wait(for: .didResumeRecording)
+        let before = studio.progress.frames
+        try studio.waitForState("further frames") { $0.frames >= before + 15 && $0.stage == .recording }
+        let result = try studio.stop()
+        #expect(result.isSuccess)
+        // Each frame is a thirtieth of a second, and nothing lies between them.
+        #expect(abs(Double(result.duration) - Double(result.frames) * 1000 / 30) < 200)
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+
+    @Test("a limit ends the movie whole, and the library says so")
+    func limit() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        var request = studio.request()
+        request.library = "\(studio.scratch.path)/library"
+        request.path = "\(studio.scratch.path)/library/2026-01-01/movie.mp4"
+        request.limits.maxDuration = 1000
+        let recorder = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        let library = try CaptureLibrary(try #require(request.library))
+        #expect(try library.entry("m1")?.state == .recording)
+        let result = try studio.waitForEnd()
+        #expect(result.reason == .maximumDurationReached && result.isSuccess && result.frames == 30)
+        #expect(try await recorder.end().status == 0)
+        let entry = try #require(try library.entry("m1"))
+        #expect(entry.state == .finished && entry.reason == "maximumDurationReached")
+        #expect(entry.frames == 30 && entry.size == result.size && entry.path == request.path)
+        #expect(entry.devices.map(\.device) == ["cam0"])
+    }
+
+    @Test("a movie begins with the first frame at or after its time")
+    func notBefore() throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        var request = studio.request()
+        let begin = MonotonicClock.now() + 2_000_000_000
+        request.notBefore = begin
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        let result = try studio.stop()
+        #expect(result.isKept)
+        let lines = try studio.sideCar(request.path)
+        let first = try #require(lines[1]["timestamp"]?.integer)
+        #expect(first >= begin)
+        #expect(lines[0]["startOffset"]?.integer == first - begin)
+    }
+
+    @Test("what can't be recorded is told, and leaves nothing")
+    func refused() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .yuyv)
+        var request = studio.request()
+        request.video.codec = .passThrough
+        _ = try studio.record(request)
+        let first = try studio.waitForEnd()
+        #expect(!first.isSuccess && !first.isKept && first.error?.reason == .invalidParams)
+        #expect(access(request.path, F_OK) != 0)
+
+        // There is one already, of somebody else.
+        request.video.codec = .automatic
+        request.movie = "m2"
+        try File.replace(request.path, with: [1, 2, 3], mode: 0o600)
+        _ = try studio.record(request)
+        let second = try studio.waitForEnd()
+        #expect(!second.isSuccess && second.error?.data["path"] == "path")
+        #expect(try File.read(request.path, limit: 100) == [1, 2, 3])
+    }
+
+    @Test("nothing is left of a movie that is given up")
+    func cancel() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        var request = studio.request()
+        request.library = "\(studio.scratch.path)/library"
+        let recorder = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        let answer = try studio.order(.cancel).get()
+        #expect(answer["kept"] == false)
+        _ = try await recorder.end()
+        #expect(access(request.path, F_OK) != 0 && access(request.path + ".frames.jsonl", F_OK) != 0)
+        #expect(try CaptureLibrary(try #require(request.library)).entry("m1") == nil)
+    }
+
+    @Test("SIGTERM ends the movie whole")
+    func terminated() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        let recorder = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 5 }
+        recorder.process.send(SIGTERM)
+        let result = try studio.waitForEnd()
+        #expect(result.reason == .shuttingDown && result.isSuccess && result.isKept)
+        #expect(try await recorder.end().status == 0)
+        #expect(try MovieRepair.inspect(request.path).condition == .whole)
+    }
+
+    @Test("a camera whose process dies and comes again goes on in the same movie")
+    func workerDies() async throws {
+        let studio = try Studio()
+        let camera = try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        _ = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 15 }
+        camera.process.send(SIGKILL)
+        _ = try await camera.end()
+        let before = studio.progress.frames
+        try studio.startCamera("cam0", .motionJPEG)
+        try studio.waitForState("further frames") { $0.frames >= before + 30 }
+        let result = try studio.stop()
+        #expect(result.isSuccess)
+        let tracks = try await studio.tracks(request.path)
+        #expect(Self.count(try #require(tracks.first)) == Int(result.frames))
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+
+    @Test("a camera that comes again with another picture ends what can't go on, whole")
+    func formatChanges() async throws {
+        let studio = try Studio()
+        let camera = try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        _ = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 15 }
+        camera.process.send(SIGKILL)
+        _ = try await camera.end()
+        try studio.startCamera("cam0", .motionJPEG, width: 1280, height: 720)
+        let result = try studio.waitForEnd()
+        #expect(result.reason == .formatChanged && !result.isSuccess && result.isKept)
+        #expect(try MovieRepair.inspect(request.path).condition == .whole)
+    }
+
+    @Test("what is encoded goes on at its size when the camera changes its own")
+    func sizeChanges() async throws {
+        let studio = try Studio()
+        let camera = try studio.startCamera("cam0", .nv12)
+        let request = studio.request()
+        _ = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 15 }
+        camera.process.send(SIGKILL)
+        _ = try await camera.end()
+        let before = studio.progress.frames
+        try studio.startCamera("cam0", .yuyv, width: 1280, height: 720)
+        try studio.waitForState("further frames") { $0.frames >= before + 15 }
+        let result = try studio.stop()
+        #expect(result.isSuccess)
+        let tracks = try await studio.tracks(request.path)
+        #expect(tracks.first?["width"] == 640)
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+
+    @Test("a coordinator that comes later learns all, and stops the movie")
+    func coordinatorDies() throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        _ = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 15 }
+        studio.endCoordinator()
+        try studio.startCoordinator()
+        try studio.wait("hello") { if case .hello = $0 { true } else { false } }
+        #expect(studio.request == request && studio.link == 2 && studio.progress.frames >= 15)
+        #expect(studio.progress.stage == .recording && studio.progress.video["codec"] == "mjpeg")
+        let result = try studio.stop()
+        #expect(result.isSuccess)
+    }
+
+    @Test("a recorder that is killed leaves what was on the disk")
+    func killed() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        let recorder = try studio.record(request)
+        let progress = try studio.waitForState("fragments") { $0.fragments >= 2 }
+        recorder.process.send(SIGKILL)
+        _ = try await recorder.end()
+        let inspection = try MovieRepair.inspect(request.path)
+        #expect(inspection.wholeSize >= progress.syncedFileSize)
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+}
