@@ -13,7 +13,7 @@ SYSCONFDIR ?= /etc
 # An empty PREFIX, usually a variable that isn't set, would strew the programs over / itself.
 with_prefix = $(if $(strip $(PREFIX)),,$(error PREFIX is empty; name where to install, as in: make $@ PREFIX=/usr/local))
 
-PROGRAMS := camerabus camerabusd camerabus-worker camerabus-matcher camerabus-recorder
+PROGRAMS := camerabus camerabusd camerabus-worker camerabus-matcher camerabus-recorder camerabus-librarian
 BASH_COMPLETIONS := $(DATADIR)/bash-completion/completions
 # Debian's zsh leaves site-functions to /usr/local.
 ZSH_COMPLETIONS := $(DATADIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)

@@ -32,6 +32,7 @@ let package = Package(
     products: [
         .executable(name: "camerabus", targets: ["camerabus"]),
         .executable(name: "camerabusd", targets: ["camerabusd"]),
+        .executable(name: "camerabus-librarian", targets: ["camerabus-librarian"]),
         .executable(name: "camerabus-matcher", targets: ["camerabus-matcher"]),
         .executable(name: "camerabus-recorder", targets: ["camerabus-recorder"]),
         .executable(name: "camerabus-worker", targets: ["camerabus-worker"]),
@@ -76,7 +77,7 @@ let package = Package(
         swift("CaptureCore", ["BusProtocol", "JSON"]),
 
         // Media
-        swift("CaptureLibrary", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO"]),
+        swift("CaptureLibrary", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("CaptureSources", ["ALSA", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
@@ -92,6 +93,7 @@ let package = Package(
                 "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ", logging,
                 .product(name: "TOMLKit", package: "TOMLKit"),
             ]),
+        swift("Librarian", ["BusProtocol", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO", "MovieFile"]),
         swift(
             "Recorder",
             [
@@ -107,6 +109,7 @@ let package = Package(
 
         // Executables: parse, build, run.
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
+        program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", arguments]),
         program("camerabus-matcher", ["LinuxIO", "Worker", arguments, logging]),
         program(
             "camerabus-recorder", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),
@@ -119,9 +122,8 @@ let package = Package(
         .target(
             name: "CameraBusTesting",
             dependencies: [
-                "BusClient", "BusProtocol", "CaptureCore", "CaptureSources", "FrameRing", "JSON", "LinuxIO",
-                "TurboJPEG",
-                "ZeroMQ",
+                "BusClient", "BusProtocol", "CaptureCore", "CaptureLibrary", "CaptureSources", "FrameRing", "JSON",
+                "LinuxIO", "MovieFile", "TurboJPEG", "ZeroMQ",
             ],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests(
@@ -130,7 +132,7 @@ let package = Package(
         tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
-        tests("CaptureLibraryTests", ["CameraBusTesting", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO"]),
+        tests("CaptureLibraryTests", ["CameraBusTesting", "CaptureLibrary", "JSON", "LinuxIO"]),
         tests(
             "CaptureSourcesTests",
             [
@@ -149,6 +151,12 @@ let package = Package(
             [
                 "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
                 "LinuxIO", "Video4Linux", "ZeroMQ",
+            ]),
+        tests(
+            "LibrarianTests",
+            [
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureLibrary", "JSON", "Librarian", "LinuxIO",
+                "MovieFile", "camerabus-librarian",
             ]),
         tests("MovieFileTests", ["CameraBusTesting", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "MovieFile"]),
         tests(

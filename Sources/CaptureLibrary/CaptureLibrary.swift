@@ -1,5 +1,4 @@
 import BusProtocol
-import CaptureCore
 import Glibc
 import JSON
 import LinuxIO
@@ -204,13 +203,21 @@ public struct CaptureLibrary: Hashable, Sendable {
         return "\(entriesDirectory)/\(id)\(Self.ending)"
     }
 
+    /// Whether a path is below the library's folder, by its text.
+    ///
+    /// - Parameter path: absolute.
+    public func contains(_ path: String) -> Bool {
+        let (parts, own) = (path.split(separator: "/"), directory.split(separator: "/"))
+        return parts.count > own.count && parts.starts(with: own) && !parts.contains { $0 == "." || $0 == ".." }
+    }
+
     // What is in the library is told from there, so that the folder can be moved as a whole.
     private func stored(_ path: String) throws(LibraryError) -> String {
         let parts = path.split(separator: "/")
         guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0), !parts.contains("..") else {
             throw .invalidPath(path)
         }
-        guard LibraryNames.isInside(path, directory) else { return path }
+        guard contains(path) else { return path }
         return parts.dropFirst(directory.split(separator: "/").count).joined(separator: "/")
     }
 

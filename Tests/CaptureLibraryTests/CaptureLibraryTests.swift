@@ -49,7 +49,9 @@ import Testing
     }
 
     @Test func theNewestComesFirst() throws {
-        for (id, started) in [("b", 2), ("c", 3), ("a", 1), ("d", 3)] { try library.add(entry(id, started: Int64(started))) }
+        for (id, started) in [("b", 2), ("c", 3), ("a", 1), ("d", 3)] {
+            try library.add(entry(id, started: Int64(started)))
+        }
         #expect(try library.contents().entries.map(\.id) == ["d", "c", "b", "a"])
     }
 
@@ -80,7 +82,9 @@ import Testing
             ("other", entry("good").json.serialized), ("torn", Array(entry("torn").json.serialized.dropLast(9))),
             ("empty", []), ("list", Array("[1]".utf8)),
         ]
-        for (id, bytes) in contents { try File.replace("\(library.entriesDirectory)/\(id).json", with: bytes, mode: 0o640) }
+        for (id, bytes) in contents {
+            try File.replace("\(library.entriesDirectory)/\(id).json", with: bytes, mode: 0o640)
+        }
         try File.replace("\(library.entriesDirectory)/UPPER.json", with: [], mode: 0o640)
         try File.replace("\(library.entriesDirectory)/good.json.new", with: [], mode: 0o640)
         let found = try library.contents()
@@ -104,6 +108,8 @@ import Testing
             entry.path = path
             #expect(throws: LibraryError.invalidPath(path)) { try library.add(entry) }
         }
+        #expect(library.contains("\(library.directory)//day/a.mp4") && library.contains("/\(library.directory)/a"))
+        for path in ["", "2/a.mp4", "/../a", "/./a"] { #expect(!library.contains(library.directory + path), "\(path)") }
         #expect(throws: LibraryError.invalidPath("library")) { try CaptureLibrary("library") }
         #expect(throws: LibraryError.invalidPath("/")) { try CaptureLibrary("/") }
     }

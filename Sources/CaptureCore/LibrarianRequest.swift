@@ -1,0 +1,97 @@
+public import JSON
+
+/// What the coordinator asks `camerabus-librarian` about the capture library: one question for each process.
+public struct LibrarianRequest: Hashable, Sendable {
+    public enum Action: Hashable, Sendable {
+        /// Answers {entries, more}: the newest first, and whether there are more.
+        case list(Filter)
+        /// Answers {entry}.
+        case get(String)
+        /// Removes the files of an entry, and then the entry. Answers {id, deleted: [paths]}.
+        case delete(String)
+        /// Mends what is being made by nobody any more; of one entry, or of all. Answers {entries, failed: [{id, why}], recording}: those that
+        /// were looked at, as they are now, those that could not be, and how many are being made.
+        case recover(String?)
+    }
+
+    /// Which entries are wanted; nil: whatever it is.
+    public struct Filter: Hashable, Sendable {
+        /// Nanoseconds since 1970: those that began then or later.
+        public var since: Int64?
+        public var kind: String?
+        /// A camera's or the microphone's id of then, or its `uniqueID`.
+        public var device: String?
+        /// As it is shown: also `missing`.
+        public var state: String?
+        /// What belongs together.
+        public var take: String?
+        /// How many at most.
+        public var limit: Int
+
+        public init(
+            since: Int64? = nil, kind: String? = nil, device: String? = nil, state: String? = nil,
+            take: String? = nil, limit: Int = usualLimit
+        ) {
+            self.since = since
+            self.kind = kind
+            self.device = device
+            self.state = state
+            self.take = take
+            self.limit = limit
+        }
+
+        public static let usualLimit = 100
+        /// The highest that can be asked for.
+        public static let maximumLimit = 1000
+    }
+
+    public var action: Action
+    /// Only what is this user's is there; nil: everything.
+    public var uid: UInt32?
+
+    public init(_ action: Action, uid: UInt32? = nil) {
+        self.action = action
+        self.uid = uid
+    }
+
+    public var json: JSONValue {
+        var members: [String: JSONValue] = [:]
+        members["uid"] = uid.map { JSONValue($0) }
+        switch action {
+        case .list(let filter):
+            members["do"] = "list"
+            members["since"] = filter.since.map(JSONValue.integer)
+            members["kind"] = filter.kind.map(JSONValue.string)
+            members["device"] = filter.device.map(JSONValue.string)
+            members["state"] = filter.state.map(JSONValue.string)
+            members["take"] = filter.take.map(JSONValue.string)
+            members["limit"] = JSONValue(filter.limit)
+        case .get(let id): (members["do"], members["id"]) = ("get", .string(id))
+        case .delete(let id): (members["do"], members["id"]) = ("delete", .string(id))
+        case .recover(let id): (members["do"], members["id"]) = ("recover", id.map(JSONValue.string))
+        }
+        return .object(members)
+    }
+
+    /// nil when it is no question that this version knows.
+    public init?(json: JSONValue) {
+        let id = json["id"]?.string
+        switch (json["do"]?.string, id) {
+        case ("list", _):
+            action = .list(
+                Filter(
+                    since: json["since"]?.integer, kind: json["kind"]?.string, device: json["device"]?.string,
+                    state: json["state"]?.string, take: json["take"]?.string,
+                    limit: json["limit"]?.integer.flatMap { Int(exactly: $0) } ?? Filter.usualLimit))
+        case ("get", let id?): action = .get(id)
+        case ("delete", let id?): action = .delete(id)
+        case ("recover", _): action = .recover(id)
+        default: return nil
+        }
+        if let uid = json["uid"] {
+            // Whom it is for can't be guessed.
+            guard let number = uid.integer.flatMap({ UInt32(exactly: $0) }) else { return nil }
+            self.uid = number
+        }
+    }
+}

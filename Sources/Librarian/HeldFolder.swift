@@ -1,0 +1,68 @@
+import CaptureLibrary
+import Glibc
+import LinuxIO
+
+/// The folder of a file, held open, so that nobody can put another in its place between two looks. Its way leads over no links but
+/// those on the way to the library itself: whoever may write beside a movie can't have the librarian change another file.
+struct HeldFolder: ~Copyable {
+    private let descriptor: FileDescriptor
+    private let name: String
+
+    /// - Throws: `ENOENT` when there is no such folder; `ELOOP` when a link leads there.
+    init(of path: String, library: CaptureLibrary) throws(SystemError) {
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        let folder = slash == path.startIndex ? "/" : String(path[..<slash])
+        let opened = try FileDescriptor(opening: folder, O_RDONLY | O_DIRECTORY)
+        var expected = folder
+        if library.contains(path) {
+            let root = try FileDescriptor(opening: library.directory, O_RDONLY | O_DIRECTORY)
+            let below = folder.split(separator: "/").dropFirst(library.directory.split(separator: "/").count)
+            expected = try ([Self.realPath(root.rawValue)] + below.map(String.init)).joined(separator: "/")
+        }
+        guard try Self.realPath(opened.rawValue).split(separator: "/") == expected.split(separator: "/") else {
+            throw SystemError(code: ELOOP, operation: "open", subject: folder)
+        }
+        name = String(path[slash...].dropFirst())
+        descriptor = opened
+    }
+
+    private static func realPath(_ descriptor: Int32) throws(SystemError) -> String {
+        let link = "/proc/self/fd/\(descriptor)"
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = try check("readlink", link) { readlink(link, &buffer, buffer.count) }
+        return String(decoding: buffer[..<count], as: UTF8.self)
+    }
+
+    // Means the file as long as this value lives.
+    private var path: String { "/proc/self/fd/\(descriptor.rawValue)/\(name)" }
+
+    /// Calls the body with a path of the file that means it until the body returns.
+    func withPath<Result, Failure: Error>(
+        _ body: (String) throws(Failure) -> Result
+    ) throws(Failure) -> Result { try body(path) }
+
+    /// Bytes of the file; nil: it isn't there.
+    ///
+    /// - Throws: `EINVAL` when it is no plain file.
+    func size() throws(SystemError) -> Int64? {
+        var status = stat()
+        do throws(SystemError) {
+            try check("stat", path) { lstat(path, &status) }
+        } catch {
+            if error.code == ENOENT { return nil }
+            throw error
+        }
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemError(code: EINVAL, operation: "open", subject: name)
+        }
+        return Int64(status.st_size)
+    }
+
+    /// Removes the file; false: there was none. It stays removed over a power cut.
+    func remove() throws(SystemError) -> Bool {
+        guard try size() != nil else { return false }
+        try check("unlink", path) { unlinkat(descriptor.rawValue, name, 0) }
+        try check("fsync", path) { fsync(descriptor.rawValue) }
+        return true
+    }
+}

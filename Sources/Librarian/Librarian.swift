@@ -1,0 +1,197 @@
+public import BusProtocol
+public import CaptureCore
+import CaptureLibrary
+import Glibc
+public import JSON
+import LinuxIO
+
+/// Answers questions about the capture library.
+///
+/// Nothing is removed but what is asked to be, and nothing is changed that somebody is making.
+public struct Librarian {
+    let library: CaptureLibrary
+    private let runtimeDirectory: RuntimeDirectory
+
+    /// - Parameters:
+    ///   - directory: of the library, absolute. One that isn't there has no entries.
+    ///   - runtimeDirectory: of the bus, whose recorders hold their locks there.
+    /// - Throws: `internalError` when there can be no library there.
+    public init(_ directory: String, runtimeDirectory: RuntimeDirectory) throws(BusError) {
+        do throws(LibraryError) {
+            library = try CaptureLibrary(directory, isMade: false)
+        } catch {
+            throw error.busError
+        }
+        self.runtimeDirectory = runtimeDirectory
+    }
+
+    /// Does what is asked for.
+    ///
+    /// - Throws: `entryNotFound`, `recordingInProgress`, `invalidParams`; `internalError` for what the system refuses.
+    public func answer(_ request: LibrarianRequest) throws(BusError) -> JSONValue {
+        switch request.action {
+        case .list(let filter): try list(filter, request.uid)
+        case .get(let id): ["entry": shown(try find(id, request.uid))]
+        case .delete(let id): try delete(id, request.uid)
+        case .recover(let id): try recover(id)
+        }
+    }
+
+    // MARK: What there is
+
+    func contents() throws(BusError) -> CaptureLibrary.Contents {
+        do throws(LibraryError) {
+            return try library.contents()
+        } catch {
+            throw error.busError
+        }
+    }
+
+    /// - Throws: `entryNotFound`, also for what is somebody else's.
+    func find(_ id: String, _ uid: UInt32?) throws(BusError) -> LibraryEntry {
+        let entry: LibraryEntry?
+        do throws(LibraryError) {
+            entry = try library.entry(id)
+        } catch {
+            // What can't be read can't be told to be the caller's.
+            if uid != nil, case .unreadable = error { throw .entryNotFound(id) }
+            throw error.busError
+        }
+        guard let entry, uid.map({ $0 == entry.owner.uid }) ?? true else { throw .entryNotFound(id) }
+        return entry
+    }
+
+    private func list(_ filter: LibrarianRequest.Filter, _ uid: UInt32?) throws(BusError) -> JSONValue {
+        let contents = try contents()
+        var entries: [JSONValue] = []
+        var hasMore = false
+        for entry in contents.entries {
+            if let uid, entry.owner.uid != uid { continue }
+            if let since = filter.since, entry.started < since { break }
+            if let kind = filter.kind, entry.kind.rawValue != kind { continue }
+            if let take = filter.take, entry.take != take { continue }
+            if let device = filter.device, !entry.shows(device) { continue }
+            let shown = shown(entry)
+            if let state = filter.state, shown["state"]?.string != state { continue }
+            guard entries.count < filter.limit else {
+                hasMore = true
+                break
+            }
+            entries.append(shown)
+        }
+        var members: [String: JSONValue] = ["entries": .array(entries), "more": .bool(hasMore)]
+        // They are nobody's whom one could name.
+        if uid == nil, !contents.unreadable.isEmpty {
+            members["unreadable"] = .array(
+                contents.unreadable.prefix(filter.limit).map { ["id": .string($0.id), "why": .string($0.why)] })
+        }
+        return .object(members)
+    }
+
+    /// An entry as clients see it: also whether its file is there.
+    func shown(_ entry: LibraryEntry) -> JSONValue {
+        var shown = entry
+        shown.lock = nil
+        var isMissing = false
+        do throws(SystemError) {
+            if let size = try HeldFolder(of: entry.path, library: library).size() {
+                if entry.state == .recording { shown.size = size }
+            } else {
+                isMissing = true
+            }
+        } catch {
+            isMissing = error.code == ENOENT || error.code == ENOTDIR
+            if !isMissing, shown.problem == nil { shown.problem = "its file can't be looked at: \(error)" }
+        }
+        // A recorder enters what it is going to make before it makes it.
+        if entry.state == .recording {
+            if isBeingMade(entry) {
+                isMissing = false
+            } else {
+                shown.state = .damaged
+                shown.problem = shown.problem ?? "whoever made it has died, and it was not mended yet"
+            }
+        }
+        guard isMissing, var members = shown.json.object else { return shown.json }
+        members["state"] = "missing"
+        return .object(members)
+    }
+
+    // MARK: Who makes it
+
+    private func locks(_ entry: LibraryEntry) -> Set<String> {
+        Set([entry.lock, runtimeDirectory.movieLock(entry.id)].compactMap(\.self))
+    }
+
+    /// Whether a process that lives makes it.
+    func isBeingMade(_ entry: LibraryEntry) -> Bool {
+        locks(entry).contains { path in
+            if case .somebody = LockFile.holder(of: path) { return true }
+            return false
+        }
+    }
+
+    /// Keeps everybody else from it as long as the result lives; nil: somebody makes it.
+    func hold(_ entry: LibraryEntry) -> [LockFile]? {
+        var held: [LockFile] = []
+        for path in locks(entry) {
+            // Nobody can have what isn't there, and ids are given once.
+            guard access(path, F_OK) == 0 else { continue }
+            guard let lock = try? LockFile(path) else { return nil }
+            held.append(lock)
+        }
+        return held
+    }
+
+    // MARK: What is not wanted any more
+
+    // The entry goes last: what is left after a crash can still be asked for, and deleted.
+    private func delete(_ id: String, _ uid: UInt32?) throws(BusError) -> JSONValue {
+        guard let lock = hold(try find(id, uid)) else { throw .isBeingMade(id) }
+        return try withExtendedLifetime(lock) { () throws(BusError) in
+            let entry = try find(id, uid)
+            var deleted: [String] = []
+            for path in [entry.path, entry.sideCar].compactMap(\.self) {
+                do throws(SystemError) {
+                    if try HeldFolder(of: path, library: library).remove() { deleted.append(path) }
+                } catch {
+                    guard error.code == ENOENT || error.code == ENOTDIR else {
+                        throw BusError(
+                            .internalError, "\(path) can't be deleted: \(error). The entry \(id) is still there.")
+                    }
+                }
+            }
+            do throws(LibraryError) {
+                try library.remove(id)
+            } catch {
+                throw error.busError
+            }
+            return ["id": .string(id), "deleted": JSONValue(deleted)]
+        }
+    }
+}
+
+extension LibraryEntry {
+    /// Whether a device of that id or `uniqueID` took part in it.
+    fileprivate func shows(_ device: String) -> Bool {
+        (devices + [microphone].compactMap(\.self)).contains { $0.device == device || $0.uniqueID == device }
+    }
+}
+
+extension BusError {
+    static func entryNotFound(_ id: String) -> BusError {
+        BusError(.entryNotFound, "The library has no entry '\(id)'.", ["id": .string(id)])
+    }
+
+    static func isBeingMade(_ id: String) -> BusError {
+        BusError(.recordingInProgress, "\(id) is being recorded; stop it first.", ["movie": .string(id)])
+    }
+}
+
+extension LibraryError {
+    /// As clients are told it.
+    var busError: BusError {
+        if case .invalidID(let id) = self { return .entryNotFound(id) }
+        return BusError(.internalError, "The capture library: \(self).")
+    }
+}

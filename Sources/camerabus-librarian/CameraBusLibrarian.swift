@@ -1,0 +1,58 @@
+import ArgumentParser
+import BusProtocol
+import CaptureCore
+import JSON
+import Librarian
+
+@main
+struct CameraBusLibrarian: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "camerabus-librarian",
+        abstract:
+            "Answers one question about the capture library. camerabusd starts it; by hand, 'camerabus library' is what you want.",
+        discussion: """
+            REQUEST is one of
+              {"do": "list", "since": NANOSECONDS, "kind": …, "device": …, "state": …, "take": …, "limit": COUNT, "uid": UID}
+              {"do": "get", "id": ID, "uid": UID}
+              {"do": "delete", "id": ID, "uid": UID}
+              {"do": "recover", "id": ID}
+            of which only "do", and "id" of get and delete, have to be there. With "uid" only what is that user's is there.
+            The answer is {"result": …} or {"error": {code, message, data}}, as over the bus.
+
+            recover mends what is being recorded by nobody any more; it needs the runtime directory of the bus that records here.
+
+            Exit status: 0 it answered, also with an error, 1 it could not, 64 usage.
+            """)
+
+    @Option(help: ArgumentHelp("The folder of the library.", valueName: "directory"))
+    var library: String
+
+    @Option(help: ArgumentHelp("Where the bus has its sockets.", valueName: "directory"))
+    var runtimeDir: String
+
+    @Option(help: ArgumentHelp("What to do, in JSON.", valueName: "request"))
+    var request: String
+
+    func validate() throws {
+        guard library.hasPrefix("/") else { throw ValidationError("the library's folder must be absolute") }
+    }
+
+    func run() throws {
+        guard let json = try? JSONValue(parsing: request), let request = LibrarianRequest(json: json) else {
+            throw ValidationError("that is no request")
+        }
+        let runtimeDirectory: RuntimeDirectory
+        do throws(RuntimeDirectory.PathError) {
+            runtimeDirectory = try RuntimeDirectory(runtimeDir)
+        } catch {
+            throw ValidationError(error.description)
+        }
+        let answer: JSONValue
+        do throws(BusError) {
+            answer = ["result": try Librarian(library, runtimeDirectory: runtimeDirectory).answer(request)]
+        } catch {
+            answer = ["error": error.json]
+        }
+        print(answer)
+    }
+}
