@@ -145,6 +145,9 @@ extension BusError {
     private static let groups = [
         Meaning(.profileNotFound, "No profile has this name.", [.required("profile", .string())]),
         Meaning(.rigNotFound, "No rig has this name.", [.required("rig", .string())]),
+        Meaning(
+            .entryNotFound, "The capture library has no such entry, or none that is the caller's.",
+            [.required("id", .string())]),
     ]
 
     private static let common = [

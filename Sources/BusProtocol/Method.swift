@@ -86,4 +86,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case sound
     /// `movie.*`: cameras and microphones recorded into files.
     case movies
+    /// `library.*`: what was recorded.
+    case library
 }

@@ -2,7 +2,7 @@ extension Schema {
     /// The shapes that several methods and topics share: `$defs` of `bus.methods`.
     public static let definitions = [
         commonDefinitions, cameras, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
-        pressureDefinitions, soundDefinitions, movieDefinitions,
+        pressureDefinitions, soundDefinitions, movieDefinitions, libraryDefinitions,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }

@@ -32,6 +32,8 @@ public final class Coordinator {
         public var matcherProgram: String?
         /// The recorder's program; nil: `camerabus-recorder` beside this one.
         public var recorderProgram: String?
+        /// The librarian's program; nil: `camerabus-librarian` beside this one.
+        public var librarianProgram: String?
 
         public init() {}
     }
@@ -67,6 +69,7 @@ public final class Coordinator {
     let pressures: PressureDesk
     let recorders: RecorderFleet
     let movies: MovieDesk
+    let library: LibraryDesk
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -235,6 +238,9 @@ public final class Coordinator {
                 loop, recorderServer, program: try StartUp.recorderProgram(options), directory: directory,
                 logLevel: configuration.logLevel, logger: logger)
             movies = MovieDesk(loop, events: events, holders, recorders, logger: logger)
+            library = LibraryDesk(
+                loop, program: try StartUp.librarianProgram(options),
+                runtimeDirectory: directory, logger: logger)
             matchers = MatcherFleet(
                 loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
@@ -292,6 +298,7 @@ public final class Coordinator {
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
         publishBus()
         connectMovies()
+        connectLibrary()
     }
 
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
@@ -299,6 +306,7 @@ public final class Coordinator {
         do {
             pressures.begin()
             awaitHolders()
+            library.recover()
             discoverDevices()
             // A driver that keeps the search waiting must not keep everybody else waiting.
             loop.schedule(afterMilliseconds: Self.searchPatience) { [weak self] in self?.openCommands() }
@@ -389,6 +397,7 @@ public final class Coordinator {
             configuration = read
             fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
             recorders.logLevel = configuration.logLevel
+            library.directory = moviePlace.library
             connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
             fleet.order = DeviceOrder(configured: configuration.order)
             rigs.setConfigured(configuration.rigs)
@@ -445,8 +454,10 @@ public final class Coordinator {
         events.end()
         // The last replies get a moment to leave.
         try? commands?.server.socket.set(.linger, 200)
-        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [fleet, discovery, loop] in
-            fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) { discovery.stop { loop.stop() } }
+        matchers.stopAll(by: MonotonicClock.now() + 3_000_000_000) { [fleet, discovery, library, loop] in
+            fleet.stopAll(by: MonotonicClock.now() + 3_000_000_000) {
+                discovery.stop { library.stop { loop.stop() } }
+            }
         }
     }
 }

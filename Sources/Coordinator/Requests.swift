@@ -128,7 +128,7 @@ extension Coordinator {
 
     private static let allServices: [String: Served] = [
         busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
-        authorizationServices, cameraServices, movieServices,
+        authorizationServices, cameraServices, movieServices, libraryServices,
     ].reduce(into: [:]) { all, services in
         for (name, serve) in services where all[name] == nil {
             if let method = MethodTable[name] { all[name] = Served(method, serve) }

@@ -80,6 +80,11 @@ extension Coordinator {
             return try beside("camerabus-recorder", option: "--recorder")
         }
 
+        static func librarianProgram(_ options: Coordinator.Options) throws(StartError) -> String {
+            if let program = options.librarianProgram { return program }
+            return try beside("camerabus-librarian", option: "--librarian")
+        }
+
         private static func beside(_ program: String, option: String) throws(StartError) -> String {
             guard let own = CurrentProcess.executablePath, let slash = own.lastIndex(of: "/") else {
                 throw StartError(description: "\(program) can't be found; name it with \(option)")

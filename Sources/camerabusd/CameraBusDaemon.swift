@@ -10,9 +10,9 @@ struct CameraBusDaemon: ParsableCommand {
         commandName: "camerabusd",
         abstract: "The coordinator of CameraBus: one service owns the cameras and microphones, many programs use them.",
         discussion: """
-            It starts one camerabus-worker for each camera and microphone, one camerabus-matcher for each rig and one camerabus-recorder for each movie, and serves command.sock and events.sock in its runtime directory: \
+            It starts one camerabus-worker for each camera and microphone, one camerabus-matcher for each rig, one camerabus-recorder for each movie and one camerabus-librarian for each question about what was recorded, and serves command.sock and events.sock in its runtime directory: \
             --runtime-dir, else $CAMERABUS_RUNTIME_DIR, else /run/camerabus for root, else $XDG_RUNTIME_DIR/camerabus, else \
-            /tmp/camerabus-UID. What it remembers (devices.json, profiles.json, rigs.json) is in --state-dir, else bus.state_dir of the \
+            /tmp/camerabus-UID. What it remembers (devices.json, profiles.json, rigs.json), and what was recorded (library), is in --state-dir, else bus.state_dir of the \
             configuration, else $STATE_DIRECTORY, else 'state' in the runtime directory if that was named, else \
             /var/lib/camerabus for root, else $XDG_STATE_HOME/camerabus or ~/.local/state/camerabus. Cameras may come and go; \
             SIGHUP searches for them too. SIGHUP reads the configuration again; SIGTERM ends it and everything it started.
@@ -73,6 +73,11 @@ struct CameraBusDaemon: ParsableCommand {
         help: ArgumentHelp("The recorder's program (default: camerabus-recorder beside this one).", valueName: "file"))
     var recorder: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "The librarian's program (default: camerabus-librarian beside this one).", valueName: "file"))
+    var librarian: String?
+
     // The parser's own exit status for usage, 64, is not the one that camerabus and most programs have.
     static func main() {
         do {
@@ -113,6 +118,7 @@ struct CameraBusDaemon: ParsableCommand {
         options.workerProgram = worker
         options.matcherProgram = matcher
         options.recorderProgram = recorder
+        options.librarianProgram = librarian
         let logger = Logger(label: "camerabusd")
         do {
             try Coordinator(options, logger: logger).run()

@@ -35,6 +35,7 @@ from .errors import (
     DeviceInUse,
     DeviceNotFound,
     DiskFull,
+    EntryNotFound,
     FormatUnsupported,
     FrameRateUnsupported,
     InternalError,
@@ -66,6 +67,7 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
+from .library import Library, LibraryDevice, LibraryEntry
 from .movies import AsyncMovie, Movie, MovieEnding, MovieStart, MovieState
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
@@ -149,6 +151,7 @@ __all__ = [
     "DeviceNotFound",
     "DeviceSettings",
     "DiskFull",
+    "EntryNotFound",
     "Event",
     "Format",
     "FormatUnsupported",
@@ -166,6 +169,9 @@ __all__ = [
     "InvalidRequest",
     "Level",
     "Levels",
+    "Library",
+    "LibraryDevice",
+    "LibraryEntry",
     "LimitExceeded",
     "Lock",
     "LockLost",

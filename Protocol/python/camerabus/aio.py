@@ -16,6 +16,7 @@ from .core import Core
 from .errors import BusTimeout, CaptureError
 from .following import AsyncFollowing
 from .frame import Frame
+from .library import AsyncLibraryCalls
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .movies import AsyncMovieCalls
@@ -31,7 +32,13 @@ from .values import Change, Configuration, Control, Device, Event, Format, Hello
 
 
 class AsyncClient(
-    AsyncCameraMethods, AsyncMovieCalls, AsyncPermissionCalls, AsyncRigCalls, AsyncSessionCalls, AsyncSoundCalls,
+    AsyncCameraMethods,
+    AsyncLibraryCalls,
+    AsyncMovieCalls,
+    AsyncPermissionCalls,
+    AsyncRigCalls,
+    AsyncSessionCalls,
+    AsyncSoundCalls,
     AsyncSourceMethods,
 ):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""

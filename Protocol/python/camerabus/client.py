@@ -16,6 +16,7 @@ from .core import Core
 from .errors import BusTimeout, CaptureError
 from .following import Following
 from .frame import Frame
+from .library import LibraryCalls
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
 from .movies import MovieCalls
@@ -30,7 +31,17 @@ from .subscription import EventFeed, FrameErrors, FrameFeed
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
-class Client(Closing, CameraMethods, MovieCalls, PermissionCalls, RigCalls, SessionCalls, SoundCalls, SourceMethods):
+class Client(
+    Closing,
+    CameraMethods,
+    LibraryCalls,
+    MovieCalls,
+    PermissionCalls,
+    RigCalls,
+    SessionCalls,
+    SoundCalls,
+    SourceMethods,
+):
     """A connection to the bus, for use in one thread.
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.

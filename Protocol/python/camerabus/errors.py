@@ -295,6 +295,12 @@ class RigNotFound(CaptureError):
     rig = Member()
 
 
+class EntryNotFound(CaptureError):
+    """The capture library has no such entry, or none that is the caller's."""
+
+    id = Member()
+
+
 class ShuttingDown(CaptureError):
     """The bus is ending."""
 

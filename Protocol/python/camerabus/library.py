@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The capture library: what was recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Mapping
+
+from .core import AsyncOpened, Call, Opened, given
+from .errors import ProtocolError
+from .steps import run
+from .values import Holder, _map, _of, _raw, _tuple, read
+
+FEATURE = "library"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryDevice:
+    """A device as it was called when something was recorded."""
+
+    device: str = ""
+    uniqueID: str = ""
+    name: str | None = None
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryEntry:
+    """Something that was recorded. `state` is recording, finished, recovered, damaged or missing; `started` is in nanoseconds since
+    1970, `duration` in milliseconds, `size` in bytes. `problem` says what is wrong with it; None: nothing."""
+
+    id: str = ""
+    kind: str = ""
+    path: str = ""
+    sideCar: str | None = None
+    state: str = ""
+    reason: str | None = None
+    problem: str | None = None
+    devices: tuple[LibraryDevice, ...] = _tuple(lambda value: read(LibraryDevice, value))
+    microphone: LibraryDevice | None = _of(LibraryDevice)
+    started: int = 0
+    duration: float = 0
+    size: int = 0
+    fileType: str = ""
+    video: Mapping[str, Any] = _map()
+    audio: Mapping[str, Any] = _map()
+    frames: int | None = None
+    dropped: int | None = None
+    session: str | None = None
+    rig: str | None = None
+    take: str | None = None
+    part: int | None = None
+    owner: Holder | None = _of(Holder)
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """Entries of the capture library, the newest first. `more`: there are more than the limit. `unreadable` are ids and reasons of
+    those that the bus can't read, for administrators."""
+
+    entries: tuple[LibraryEntry, ...] = _tuple(lambda value: read(LibraryEntry, value))
+    more: bool = False
+    unreadable: tuple[Mapping[str, str], ...] = _tuple()
+    raw: Mapping[str, Any] = _raw()
+
+
+def _nanoseconds(since: float | datetime | None) -> int | None:
+    if since is None:
+        return None
+    seconds = since.timestamp() if isinstance(since, datetime) else since
+    return max(0, round(seconds * 1_000_000_000))
+
+
+def library(
+    since: float | datetime | None, kind: str | None, device: str | None, state: str | None, take: str | None, limit: int | None
+) -> Call[Library]:
+    params = given(since=_nanoseconds(since), kind=kind, device=device, state=state, take=take, limit=limit)
+    return Call("library.list", params, lambda result: read(Library, result), True)
+
+
+def library_entry(entry: str) -> Call[LibraryEntry]:
+    def entry_of(result: Any) -> LibraryEntry:
+        if not isinstance(result, dict) or "entry" not in result:
+            raise ProtocolError("The bus answered without 'entry'.")
+        return read(LibraryEntry, result["entry"])
+
+    return Call("library.get", {"id": entry}, entry_of, True)
+
+
+def delete_from_library(entry: str) -> Call[list[str]]:
+    def deleted(result: Any) -> list[str]:
+        return list(result.get("deleted") or []) if isinstance(result, dict) else []
+
+    return Call("library.delete", {"id": entry}, deleted)
+
+
+class LibraryCalls(Opened):
+    """Of `Client`: what was recorded."""
+
+    def library(
+        self,
+        *,
+        since: float | datetime | None = None,
+        kind: str | None = None,
+        device: str | None = None,
+        state: str | None = None,
+        take: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> Library:
+        """What was recorded, the newest first: one's own, for administrators everybody's.
+
+        `since` is a time, or seconds since 1970; `device` a camera's or microphone's id at that time, or its uniqueID. `limit` is 100
+        unless given.
+        """
+        return run(self._open.ask(library(since, kind, device, state, take, limit), timeout))
+
+    def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
+        return run(self._open.ask(library_entry(entry), timeout))
+
+    def delete_from_library(self, entry: str, *, timeout: float | None = None) -> list[str]:
+        """Removes the files of an entry, and then the entry. Returns the paths of the files that were there."""
+        return run(self._open.ask(delete_from_library(entry), timeout))
+
+
+class AsyncLibraryCalls(AsyncOpened):
+    """Of `AsyncClient`: the same, to be awaited. See `Client` for what the calls do."""
+
+    async def library(
+        self,
+        *,
+        since: float | datetime | None = None,
+        kind: str | None = None,
+        device: str | None = None,
+        state: str | None = None,
+        take: str | None = None,
+        limit: int | None = None,
+        timeout: float | None = None,
+    ) -> Library:
+        return await self._run(self._open.ask(library(since, kind, device, state, take, limit), timeout))
+
+    async def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
+        return await self._run(self._open.ask(library_entry(entry), timeout))
+
+    async def delete_from_library(self, entry: str, *, timeout: float | None = None) -> list[str]:
+        return await self._run(self._open.ask(delete_from_library(entry), timeout))

@@ -1,0 +1,46 @@
+import JSON
+
+extension Schema {
+    /// What the capture library has.
+    static let libraryDefinitions: [String: Schema] = [
+        "LibraryID": .string(minLength: 1, maxLength: 64).described(
+            "The id of an entry, which is the movie's: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 64, is nobody's."
+        ),
+        "LibraryDevice": .object(
+            [
+                .required("device", .string(minLength: 1)), .required("uniqueID", .string()),
+                .optional("name", .string()),
+            ], additional: true
+        ).described("A device as it was called when something was recorded."),
+        "LibraryEntry": .object(
+            [
+                .required("id", .string(minLength: 1)), .required("kind", .string(minLength: 1)),
+                .required("path", .string(minLength: 1).described("The file, absolute.")),
+                .optional("sideCar", .string(minLength: 1).described("The file with a line for each frame, absolute.")),
+                .required("state", .choice(LibraryState.all)),
+                .optional("reason", .string(minLength: 1).described("Why it ended; absent: it hasn't.")),
+                .optional("problem", .string().described("What is wrong with it, in a sentence.")),
+                .required(
+                    "devices", .array(of: .reference("LibraryDevice")).described("The cameras; the first leads.")),
+                .optional("microphone", .reference("LibraryDevice")),
+                .required("started", .integer().described("Nanoseconds since 1970.")),
+                .required("duration", .number(min: 0).described("How long it plays, milliseconds.")),
+                .required("size", .integer(min: 0).described("Of its file, bytes.")),
+                .required("fileType", .string(minLength: 1)),
+                .optional("video", Schema.object([], additional: true).orNull),
+                .optional("audio", Schema.object([], additional: true).orNull),
+                .optional("frames", .integer(min: 0)), .optional("dropped", .integer(min: 0)),
+                .optional("session", .string()), .optional("rig", .string()), .optional("take", .string()),
+                .optional("part", .integer(min: 1)),
+                .required(
+                    "owner",
+                    .object(
+                        [
+                            .required("uid", .integer(min: 0)), .required("pid", .integer(min: 0)),
+                            .required("name", .string()),
+                        ], additional: true
+                    ).described("The process that asked for it.")),
+            ], additional: true
+        ).described("Something that the capture library has."),
+    ]
+}

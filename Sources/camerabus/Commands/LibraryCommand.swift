@@ -1,0 +1,131 @@
+import ArgumentParser
+import BusClient
+import JSON
+import LinuxIO
+
+struct LibraryCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "library", abstract: "Lists what was recorded, tells about one of it, and deletes.",
+        discussion: """
+            Everybody sees what he has recorded himself, administrators everything. What was recorded when its recorder died, or the power \
+            went, is mended when the bus starts: it is 'recovered', and plays up to its last fragment, or 'damaged', and says why.
+
+            EXAMPLES:
+              camerabus library
+              camerabus library --device front --limit 10
+              camerabus library get 1f0c9a2b
+              camerabus library delete 1f0c9a2b
+            """,
+        subcommands: [List.self, Get.self, Delete.self], defaultSubcommand: List.self)
+
+    /// Completes the ids of entries by asking the bus.
+    static let completion = CompletionKind.shellCommand("camerabus library list --ids 2>/dev/null")
+    static let idHelp: ArgumentHelp = "The entry's id, as 'camerabus library' lists it: the movie's."
+}
+
+extension LibraryCommand {
+    struct List: BusCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "Lists what was recorded, the newest first.",
+            discussion: """
+                STATE is recording, finished, recovered, damaged, or missing where somebody has removed the file. With --json: the answer \
+                of library.list.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Option(help: "Only what this camera or microphone took part in: its id of then, or its uniqueID.")
+        var device: String?
+
+        @Option(
+            help: ArgumentHelp("Only movie, take or photo.", valueName: "kind"),
+            completion: .list(["movie", "take", "photo"]))
+        var kind: String?
+
+        @Option(
+            help: ArgumentHelp("Only recording, finished, recovered, damaged or missing.", valueName: "state"),
+            completion: .list(["recording", "finished", "recovered", "damaged", "missing"]))
+        var state: String?
+
+        @Option(help: ArgumentHelp("Only what belongs to this take.", valueName: "id"))
+        var take: String?
+
+        @Option(help: ArgumentHelp("Only what began in the last so many hours.", valueName: "hours"))
+        var hours: Double?
+
+        @Option(help: ArgumentHelp("How many at most, 1 to 1000.", valueName: "count"))
+        var limit: Int?
+
+        @Flag(help: "Print the ids alone.")
+        var ids = false
+
+        func validate() throws {
+            if let hours, !(hours > 0 && hours <= 1_000_000) { throw ValidationError("--hours must be above 0") }
+            if let limit, !(1...1000).contains(limit) { throw ValidationError("--limit takes a number from 1 to 1000") }
+        }
+
+        func run(_ client: Client) async throws {
+            let answer = try await client.library(
+                Client.LibraryFilter(
+                    since: hours.map { MonotonicClock.realtime() - Int64($0 * 3_600_000_000_000) }, kind: kind,
+                    device: device,
+                    state: state, take: take, limit: limit), timeout: timeout)
+            let entries = answer["entries"]?.array ?? []
+            if ids {
+                for entry in entries { try Output.line(Describing.plain(entry["id"])) }
+                return
+            }
+            if options.json { return try Output.json(answer) }
+            for entry in answer["unreadable"]?.array ?? [] {
+                Output.note(
+                    "The entry \(Describing.plain(entry["id"])) can't be read: \(Describing.plain(entry["why"])).")
+            }
+            guard !entries.isEmpty else { return Output.note("There is nothing in the library.") }
+            try LibraryWords.table(entries).print()
+            if answer["more"]?.bool == true { Output.note("There are more; --limit, --device or --hours chooses.") }
+        }
+    }
+
+    struct Get: BusCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "get", abstract: "Tells what is known of one entry.",
+            discussion: "With --json: the entry alone, as library.get answers it.")
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: idHelp, completion: completion)
+        var id: String
+
+        func run(_ client: Client) async throws {
+            let entry = try await client.libraryEntry(id, timeout: timeout)
+            if options.json { return try Output.json(entry) }
+            for line in LibraryWords.lines(entry) { try Output.line(Table.printable(line)) }
+        }
+    }
+
+    struct Delete: BusCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "delete", abstract: "Removes the files of entries, and the entries.",
+            discussion:
+                "What is being recorded has to be stopped first. With --json: the answers of library.delete, a line each."
+        )
+
+        @OptionGroup var options: GlobalOptions
+
+        @Argument(help: idHelp, completion: completion)
+        var id: [String]
+
+        func run(_ client: Client) async throws {
+            for id in id {
+                let answer = try await client.deleteFromLibrary(id, timeout: timeout)
+                if options.json {
+                    try Output.json(answer)
+                } else {
+                    for path in answer["deleted"]?.array ?? [] {
+                        try Output.line("deleted \(Table.printable(Describing.plain(path)))")
+                    }
+                }
+            }
+        }
+    }
+}

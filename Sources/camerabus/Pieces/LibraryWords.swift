@@ -1,0 +1,78 @@
+import Glibc
+import JSON
+
+/// What is said of the capture library, in people's words.
+enum LibraryWords {
+    static func table(_ entries: [JSONValue]) -> Table {
+        var table = Table("ID", "BEGAN", ">LENGTH", ">SIZE", "STATE", "OF", "FILE")
+        for entry in entries {
+            table.add(
+                Describing.plain(entry["id"]), date(entry["started"]), length(entry["duration"]), bytes(entry["size"]),
+                Describing.plain(entry["state"]), devices(entry), Describing.plain(entry["path"]))
+            if let problem = entry["problem"]?.string { table.note(problem) }
+        }
+        return table
+    }
+
+    /// All that is known of an entry, a line each.
+    static func lines(_ entry: JSONValue) -> [String] {
+        var rows: [(String, String)] = [
+            ("id", Describing.plain(entry["id"])), ("kind", Describing.plain(entry["kind"])),
+            ("state", Describing.plain(entry["state"])),
+        ]
+        func add(_ title: String, _ value: JSONValue?) {
+            if let value, !value.isNull { rows.append((title, Describing.plain(value))) }
+        }
+        add("ended", entry["reason"])
+        add("problem", entry["problem"])
+        add("file", entry["path"])
+        add("side-car", entry["sideCar"])
+        rows.append(("began", date(entry["started"])))
+        rows.append(("length", length(entry["duration"])))
+        rows.append(("size", bytes(entry["size"])))
+        rows.append(("of", devices(entry)))
+        if let video = entry["video"], !video.isNull {
+            rows.append(
+                (
+                    "picture",
+                    "\(Describing.plain(video["codec"])) \(Describing.plain(video["width"]))x\(Describing.plain(video["height"]))"
+                ))
+        }
+        if let audio = entry["audio"], !audio.isNull {
+            rows.append(("sound", "\(Describing.plain(audio["codec"])) \(Describing.plain(audio["rate"])) Hz"))
+        }
+        add("frames", entry["frames"])
+        add("dropped", entry["dropped"])
+        add("rig", entry["rig"])
+        add("take", entry["take"])
+        add("part", entry["part"])
+        rows.append(("by", Describing.holder(entry["owner"])))
+        let width = rows.map(\.0.count).max() ?? 0
+        return rows.map { title, value in
+            title + String(repeating: " ", count: width - title.count + 2) + value
+        }
+    }
+
+    /// `2026-11-22 14:32:05`, as the clocks here go.
+    static func date(_ nanoseconds: JSONValue?) -> String {
+        guard let nanoseconds = nanoseconds?.integer else { return "-" }
+        var (seconds, parts) = (time_t(nanoseconds / 1_000_000_000), tm())
+        guard localtime_r(&seconds, &parts) != nil else { return "-" }
+        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        return
+            "\(parts.tm_year + 1900)-\(two(parts.tm_mon + 1))-\(two(parts.tm_mday)) "
+            + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
+    }
+
+    private static func length(_ milliseconds: JSONValue?) -> String {
+        milliseconds?.double.map { MovieWords.time(.milliseconds($0)) } ?? "-"
+    }
+
+    private static func bytes(_ count: JSONValue?) -> String { count?.integer.map(ByteCount.text) ?? "-" }
+
+    private static func devices(_ entry: JSONValue) -> String {
+        let devices = (entry["devices"]?.array ?? []) + (entry["microphone"].map { [$0] } ?? [])
+        let names = devices.compactMap { $0["device"]?.string }
+        return names.isEmpty ? "-" : names.joined(separator: ", ")
+    }
+}

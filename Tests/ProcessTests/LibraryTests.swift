@@ -1,0 +1,133 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureLibrary
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+
+extension ProcessTests {
+    /// The capture library as clients meet it.
+    @Suite(.timeLimit(.minutes(5))) struct Library {
+        private let home: TemporaryDirectory
+        init() throws { home = try TemporaryDirectory() }
+
+        private var library: CaptureLibrary {
+            get throws { try CaptureLibrary("\(home.path)/library") }
+        }
+
+        private func bus(configuration: String? = nil, arguments: [String] = []) async throws -> BusHarness {
+            try await BusHarness(
+                virtual: 1, configuration: configuration, arguments: ["--state-dir", home.path] + arguments)
+        }
+
+        @Test func `what a recorder left is mended when the bus starts`() async throws {
+            let torn = try LeftMovie(try library, id: "torn", cut: 0.8)
+            let empty = try LeftMovie(try library, id: "empty", cut: 0)
+            let bus = try await bus()
+            let client = try RawClient(path: bus.directory.commandSocket)
+            // Questions wait for the mending.
+            let answer = try client.call("library.list")
+            let states = (answer["entries"]?.array ?? []).map {
+                "\($0["id"]?.string ?? "") \($0["state"]?.string ?? "")"
+            }
+            #expect(Set(states) == ["torn recovered", "empty damaged"] && answer["more"] == false)
+            #expect(try client.call("library.list", ["state": "damaged"])["entries"]?.array?.count == 1)
+            let entry = try client.call("library.get", ["id": "torn"])["entry"]
+            #expect(entry?["reason"] == "recorderCrashed" && entry?["path"] == .string(torn.entry.path))
+            #expect(try #require(entry?["duration"]?.integer) > 0)
+            #expect(bus.log.contains(torn.entry.path) && bus.log.contains(empty.entry.path))
+            let deleted = try client.call("library.delete", ["id": "torn"])
+            #expect(deleted["deleted"]?.array?.count == 2)
+            #expect(access(torn.entry.path, F_OK) != 0)
+            #expect(try client.refusal("library.get", ["id": "torn"])?.reason == .entryNotFound)
+            try await bus.stop()
+        }
+
+        @Test func `what is being recorded is left alone`() async throws {
+            let lock = try LockFile("\(home.path)/recorder.lock")
+            let left = try LeftMovie(try library, id: "live", cut: 0.8, lock: "\(home.path)/recorder.lock")
+            let bus = try await bus()
+            let client = try RawClient(path: bus.directory.commandSocket)
+            #expect(try client.call("library.get", ["id": "live"])["entry"]?["state"] == "recording")
+            #expect(try client.refusal("library.delete", ["id": "live"])?.reason == .recordingInProgress)
+            #expect(try File.read(left.entry.path, limit: 16 << 20) == left.bytes)
+            withExtendedLifetime(lock) {}
+            try await bus.stop()
+        }
+
+        @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
+        func `only who may look into the library does`() async throws {
+            _ = try LeftMovie(try library, id: "mine", cut: 1, uid: OtherUser.first.uid)
+            _ = try LeftMovie(try library, id: "theirs", cut: 1, uid: OtherUser.second.uid)
+            let bus = try await bus(configuration: OtherUser.configuration)
+            func list(_ user: OtherUser?) async throws -> ProgramResult {
+                guard let user else { return try await bus.run("camerabus", ["library", "--ids"]) }
+                return try await bus.run("camerabus", ["library", "--ids"], as: user)
+            }
+            let refused = try await list(.first)
+            #expect(refused.status == 1 && refused.standardError.hasPrefix("unauthorized"), "\(refused)")
+            try await bus.wait(for: "state/authorization/\(OtherUser.first.uid)/") { $0?["asked"] == ["library"] }
+            let allowed = try await bus.run("camerabus", ["allow", "\(OtherUser.first.uid)", "library"])
+            #expect(allowed.status == 0, "\(allowed)")
+            #expect(try await list(.first).standardOutput == "mine\n")
+            let foreign = try await bus.run("camerabus", ["library", "delete", "theirs"], as: .first)
+            #expect(foreign.status == 1 && foreign.standardError.hasPrefix("entryNotFound"), "\(foreign)")
+            #expect(try await bus.run("camerabus", ["library", "delete", "mine"], as: .first).status == 0)
+            #expect(try await list(.first).standardOutput == "")
+            #expect(try await list(nil).standardOutput == "theirs\n", "administrators see everything")
+            try await bus.stop()
+        }
+
+        @Test func `a librarian that hangs holds up nothing else`() async throws {
+            let stuck = "\(home.path)/stuck"
+            try File.replace(stuck, with: Array("#!/bin/sh\nexec sleep 1000\n".utf8), mode: 0o700)
+            let bus = try await bus(arguments: ["--librarian", stuck])
+            let waiting = try RawClient(path: bus.directory.commandSocket)
+            for _ in 0..<20 { try waiting.start("library.list") }
+            var refused = 0
+            // Those beyond what one user may have wait no longer than for their turn.
+            for _ in 0..<4 {
+                if case .failure(let error) = try waiting.reply().result, error.reason == .limitExceeded {
+                    refused += 1
+                }
+            }
+            #expect(refused == 4)
+            let other = try RawClient(path: bus.directory.commandSocket)
+            #expect(try other.call("device.list", within: 5)["devices"]?.array?.count == 1)
+            // Those that wait are given up, and their processes ended.
+            guard case .failure(let error) = try waiting.reply(within: 30).result else {
+                Issue.record("a librarian that says nothing has answered")
+                return
+            }
+            #expect(error.reason == .internalError)
+            try await bus.stop()
+        }
+
+        @Test func `a librarian that there is not costs only the library`() async throws {
+            let bus = try await bus(arguments: ["--librarian", "\(home.path)/none"])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            #expect(try client.refusal("library.list")?.reason == .internalError)
+            #expect(try client.call("device.list")["devices"]?.array?.count == 1)
+            try await bus.stop()
+        }
+
+        @Test func `the command line shows it`() async throws {
+            _ = try LeftMovie(try library, id: "torn", cut: 0.8)
+            let bus = try await bus()
+            let table = try await bus.run("camerabus", ["library"])
+            let lines = table.standardOutput.split(separator: "\n")
+            #expect(table.status == 0 && lines.count == 2 && lines[0].hasPrefix("ID"), "\(table)")
+            #expect(lines.last?.contains("recovered") == true && lines.last?.contains("cam0") == true)
+            let json = try await bus.run("camerabus", ["library", "get", "torn", "--json"])
+            #expect(try JSONValue(parsing: json.standardOutputBytes)["state"] == "recovered")
+            let text = try await bus.run("camerabus", ["library", "get", "torn"])
+            #expect(text.standardOutput.contains("recorderCrashed"), "\(text)")
+            let deleted = try await bus.run("camerabus", ["library", "delete", "torn"])
+            #expect(deleted.status == 0 && deleted.standardOutput.hasPrefix("deleted /"), "\(deleted)")
+            let nothing = try await bus.run("camerabus", ["library"])
+            #expect(nothing.status == 0 && nothing.standardOutput == "")
+            try await bus.stop()
+        }
+    }
+}
