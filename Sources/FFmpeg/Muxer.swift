@@ -1,9 +1,14 @@
 import CFFmpeg
 
-/// A kind of movie file that can be written.
+/// A kind of movie that can be written.
 public enum MovieContainer: String, Hashable, Sendable, CaseIterable {
     // FFmpeg's names for its muxers.
     case mp4, mov, matroska
+    /// For the network: RTSP says by itself what it carries, the others are carried by SRT and RTMP.
+    case rtsp, mpegts, flv
+
+    /// Written in fragments that are movies by themselves.
+    var isFragmented: Bool { self == .mp4 || self == .mov }
 }
 
 /// Video as it is to be written, when no ``VideoEncoder`` makes it.
@@ -16,7 +21,8 @@ public enum StoredVideo: Hashable, Sendable {
 }
 
 /// Writes a movie to an open file with libavformat, in fragments that are ended on demand: what has been ended and synced is a movie by
-/// itself (fragmented MP4 and QuickTime; clusters of Matroska). Used by one thread at a time.
+/// itself (fragmented MP4 and QuickTime; clusters of Matroska). Or sends it to a URL, where there are no fragments. Used by one thread at
+/// a time.
 ///
 /// The times of MP4 and QuickTime are microseconds for video and samples for sound; those of Matroska are milliseconds, since libavformat
 /// knows no others.
@@ -30,12 +36,17 @@ public final class Muxer {
     /// Added to the times of each track: room in front of zero, nanoseconds.
     private var offsets: [Int64] = []
 
-    private let stream: DescriptorStream
+    /// nil: it goes to a URL.
+    private let stream: DescriptorStream?
+    private let url: String?
+    private let deadline: MediaDeadline?
+    private var hasFinished = false
     private var format: UnsafeMutablePointer<AVFormatContext>?
     private var packet: UnsafeMutablePointer<AVPacket>?
     /// The last time of each track, in its own time base.
     private var lastStamps: [Int64] = []
-    /// What decoders throw away of the beginning of sound lies before zero: all tracks begin so much later, nanoseconds.
+    /// What decoders throw away of the beginning of sound lies before zero: all tracks of a file begin so much later, nanoseconds. What is
+    /// sent is without it.
     private var padding: Int64 = 0
     private var hasStarted = false
 
@@ -43,12 +54,10 @@ public final class Muxer {
     public init(_ container: MovieContainer, to descriptor: Int32) throws(MediaError) {
         FFmpegLog.silence()
         self.container = container
-        stream = try DescriptorStream(descriptor, writes: true)
-        try MediaError.check(
-            "avformat_alloc_output_context2",
-            avformat_alloc_output_context2(&format, nil, container.rawValue, nil))
-        packet = av_packet_alloc()
-        guard let format, packet != nil else { throw MediaError("av_packet_alloc", cffmpeg_no_memory()) }
+        (url, deadline) = (nil, nil)
+        let stream = try DescriptorStream(descriptor, writes: true)
+        self.stream = stream
+        let format = try open()
         format.pointee.pb = stream.context
         format.pointee.flags |= AVFMT_FLAG_CUSTOM_IO
         // A track that begins later than another does so, and is not stretched to zero.
@@ -58,16 +67,44 @@ public final class Muxer {
         format.pointee.flush_packets = 0
     }
 
+    /// - Parameters:
+    ///   - url: to be reached when it is started.
+    ///   - deadline: asked whenever something waits for the network.
+    public init(_ container: MovieContainer, url: String, deadline: MediaDeadline) throws(MediaError) {
+        FFmpegLog.silence()
+        self.container = container
+        (self.url, self.deadline, stream) = (url, deadline, nil)
+        let format = try open()
+        format.pointee.interrupt_callback = deadline.callback
+        // Who watches sees it at once.
+        format.pointee.flags |= AVFMT_FLAG_FLUSH_PACKETS
+        format.pointee.flush_packets = 1
+    }
+
+    private func open() throws(MediaError) -> UnsafeMutablePointer<AVFormatContext> {
+        try MediaError.check(
+            "avformat_alloc_output_context2",
+            avformat_alloc_output_context2(&format, nil, container.rawValue, url))
+        packet = av_packet_alloc()
+        guard let format, packet != nil else { throw MediaError("av_packet_alloc", cffmpeg_no_memory()) }
+        return format
+    }
+
     deinit {
+        if url != nil {
+            // Else the connection of RTSP would be kept.
+            if hasStarted, !hasFinished { av_write_trailer(format) }
+            if let format, format.pointee.oformat.pointee.flags & AVFMT_NOFILE == 0 { avio_closep(&format.pointee.pb) }
+        }
         av_packet_free(&packet)
         avformat_free_context(format)
     }
 
     /// So far the file reaches, bytes; what waits for the end of its fragment is not in it.
-    public var fileSize: Int64 { stream.end }
+    public var fileSize: Int64 { stream?.end ?? 0 }
 
     /// The system's error number (`errno`) of the first write that failed; nothing more can be written then.
-    public var writeFailure: Int32? { stream.failure }
+    public var writeFailure: Int32? { stream?.failure }
 
     // MARK: Tracks
 
@@ -126,7 +163,7 @@ public final class Muxer {
         if container == .matroska, encoder.settings.codec == .opus {
             // Players take off what the file calls the codec's delay; from some version on libavformat adds it by itself.
             offsets[index] = avformat_version() >> 16 < 60 ? encoder.padding : 0
-        } else {
+        } else if url == nil {
             padding = max(padding, encoder.padding)
         }
         return Track(index: index)
@@ -149,13 +186,18 @@ public final class Muxer {
 
     // MARK: Writing
 
-    /// Writes the beginning of the file; all tracks are there.
+    /// Writes the beginning of the file, or connects; all tracks are there.
     ///
     /// - Throws: also what the container can't hold.
     public func start() throws(MediaError) {
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
-        if container != .matroska {
+        if let url { try connect(url) }
+        // Frames in several datagrams are lost too easily.
+        if container == .rtsp { av_dict_set(&options, "rtsp_transport", "tcp", 0) }
+        // There is no going back to write them.
+        if container == .flv { av_dict_set(&options, "flvflags", "no_duration_filesize", 0) }
+        if container.isFragmented {
             // With the last, times are kept as they are, also where a track begins later than another; for one fragment.
             av_dict_set(&options, "movflags", "frag_custom+empty_moov+default_base_moof+frag_discont", 0)
             av_dict_set(&options, "use_editlist", "0", 0)
@@ -163,8 +205,18 @@ public final class Muxer {
         }
         try check("avformat_write_header", avformat_write_header(format, &options))
         hasStarted = true
-        avio_flush(stream.context)
+        if let stream { avio_flush(stream.context) }
         try check("avio_flush", 0)
+    }
+
+    private func connect(_ url: String) throws(MediaError) {
+        guard let format, let deadline, format.pointee.oformat.pointee.flags & AVFMT_NOFILE == 0 else { return }
+        var callback = deadline.callback
+        var options: OpaquePointer?
+        defer { av_dict_free(&options) }
+        // Seconds: SRT would throw away what has not arrived when it is closed.
+        if container == .mpegts { av_dict_set(&options, "linger", "2", 0) }
+        try check("avio_open2", avio_open2(&format.pointee.pb, url, AVIO_FLAG_WRITE, &callback, &options))
     }
 
     /// Writes a piece of a track. Its bytes are copied.
@@ -209,12 +261,13 @@ public final class Muxer {
         guard hasStarted, let stream = format?.pointee.streams?[track.index] else {
             throw MediaError("av_write_frame", message: "the movie has not been started")
         }
+        if url != nil, packet.pointee.pts < 0 { return }
         let offset = av_rescale_q(
             padding + offsets[track.index], AVRational(num: 1, den: 1_000_000_000), stream.pointee.time_base)
         av_packet_rescale_ts(packet, timeBase, stream.pointee.time_base)
         let stamp = max(packet.pointee.pts + offset, lastStamps[track.index] == .min ? 0 : lastStamps[track.index] + 1)
         lastStamps[track.index] = stamp
-        if container != .matroska, stream.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO {
+        if container.isFragmented, stream.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO {
             // How long a frame is shown is told by the next one. A fragment's last frame must not reach beyond that, or it would be moved.
             packet.pointee.duration = 1
         }
@@ -226,23 +279,25 @@ public final class Muxer {
 
     /// Ends the fragment: all that was written so far is in the file, though not yet on the disk (`fsync(2)`).
     public func endFragment() throws(MediaError) {
+        guard let stream else { return }
         try check("av_write_frame", av_write_frame(format, nil))
         avio_flush(stream.context)
         try check("avio_flush", 0)
         // Else the next one would begin where this one's last frame was thought to end.
-        if container != .matroska { av_opt_set(format?.pointee.priv_data, "movflags", "+frag_discont", 0) }
+        if container.isFragmented { av_opt_set(format?.pointee.priv_data, "movflags", "+frag_discont", 0) }
     }
 
     /// Writes the end of the file, after the last fragment's.
     public func finish() throws(MediaError) {
+        hasFinished = true
         try check("av_write_trailer", av_write_trailer(format))
-        avio_flush(stream.context)
+        if let stream { avio_flush(stream.context) }
         try check("avio_flush", 0)
     }
 
     // The system's own word for a failed write goes before what libavformat makes of it.
     private func check(_ operation: String, _ result: Int32) throws(MediaError) {
-        if let failure = stream.failure { throw MediaError(operation, cffmpeg_error(failure)) }
+        if let failure = stream?.failure { throw MediaError(operation, cffmpeg_error(failure)) }
         try MediaError.check(operation, result)
     }
 }
