@@ -81,7 +81,7 @@ let package = Package(
         swift("CaptureSources", ["ALSA", "CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG", "Video4Linux", "X264"]),
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
-        swift("MovieFile", ["CaptureCore", "FFmpeg", "LinuxIO"]),
+        swift("MovieFile", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG"]),
 
         // Services
         swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),

@@ -59,8 +59,8 @@ public final class MovieReader {
     private let delivery: Delivery
     private let index: Int32
     private let timeBase: AVRational
+    private let input: InputFile
     // Each is made once, and freed in deinit alone.
-    private var format: UnsafeMutablePointer<AVFormatContext>?
     private var codec: UnsafeMutablePointer<AVCodecContext>?
     private var filter: UnsafeMutablePointer<AVBSFContext>?
     private var packet: UnsafeMutablePointer<AVPacket>?
@@ -68,8 +68,6 @@ public final class MovieReader {
     private var isDraining = false
     private let copier = PictureCopier()
 
-    /// So much of a file is looked at to learn what is in it, bytes.
-    private static let probe = "8000000"
     /// Pieces without a picture in a row after which a file is of no use.
     private static let patience = 5000
 
@@ -77,11 +75,10 @@ public final class MovieReader {
     ///   - path: of a plain file.
     ///   - frameRate: frames a second of files that don't say (`25`, `30000/1001`).
     public init(_ path: String, delivers delivery: Delivery, frameRate: String? = nil) throws(MediaError) {
-        FFmpegLog.silence()
         self.delivery = delivery
-        let opened = try OpenedMovie(path, frameRate: frameRate, probe: Self.probe)
+        let opened = try OpenedMovie(path, frameRate: frameRate)
         (index, timeBase, track) = (opened.index, opened.timeBase, opened.track)
-        format = opened.format
+        input = opened.input
         packet = av_packet_alloc()
         frame = av_frame_alloc()
         guard packet != nil, frame != nil else { throw MediaError("av_packet_alloc", cffmpeg_no_memory()) }
@@ -96,7 +93,6 @@ public final class MovieReader {
         av_frame_free(&frame)
         av_bsf_free(&filter)
         avcodec_free_context(&codec)
-        avformat_close_input(&format)
     }
 
     private func openDecoder(_ parameters: UnsafeMutablePointer<AVCodecParameters>) throws(MediaError) {
@@ -143,7 +139,7 @@ public final class MovieReader {
     private func read(_ packet: UnsafeMutablePointer<AVPacket>) throws(MediaError) -> Bool {
         while true {
             av_packet_unref(packet)
-            let result = av_read_frame(format, packet)
+            let result = av_read_frame(input.format, packet)
             if result == cffmpeg_end_of_file() { return false }
             try check("av_read_frame", result)
             if packet.pointee.stream_index == index, packet.pointee.size > 0 { return true }
@@ -234,43 +230,23 @@ public final class MovieReader {
 
 /// A file whose video track has been found.
 private struct OpenedMovie {
-    let format: UnsafeMutablePointer<AVFormatContext>
+    let input: InputFile
     let index: Int32
     let timeBase: AVRational
     let parameters: UnsafeMutablePointer<AVCodecParameters>
     let track: VideoTrack
 
-    /// Closes what it has opened if it throws.
-    init(_ path: String, frameRate: String?, probe: String) throws(MediaError) {
-        var options: OpaquePointer?
-        defer { av_dict_free(&options) }
-        // No playlist leads anywhere else, and a picture's name is no pattern. What a format doesn't know of these is left over.
-        av_dict_set(&options, "protocol_whitelist", "file", 0)
-        av_dict_set(&options, "probesize", probe, 0)
-        av_dict_set(&options, "pattern_type", "none", 0)
-        if let frameRate { av_dict_set(&options, "framerate", frameRate, 0) }
-        var format: UnsafeMutablePointer<AVFormatContext>?
-        var result = avformat_open_input(&format, "file:\(path)", nil, &options)
-        guard result >= 0, let format else { throw MediaError("avformat_open_input", result) }
-        func fail(_ error: MediaError) -> MediaError {
-            var closing: UnsafeMutablePointer<AVFormatContext>? = format
-            avformat_close_input(&closing)
-            return error
+    init(_ path: String, frameRate: String?) throws(MediaError) {
+        input = try InputFile(path, frameRate: frameRate)
+        guard let stream = input.choose(AVMEDIA_TYPE_VIDEO), let parameters = stream.pointee.codecpar else {
+            throw MediaError("av_find_best_stream", message: "the file has no video")
         }
-        result = avformat_find_stream_info(format, nil)
-        guard result >= 0 else { throw fail(MediaError("avformat_find_stream_info", result)) }
-        index = av_find_best_stream(format, AVMEDIA_TYPE_VIDEO, -1, -1, nil, 0)
-        guard index >= 0, Int(index) < Int(format.pointee.nb_streams), let stream = format.pointee.streams[Int(index)],
-            let parameters = stream.pointee.codecpar
-        else { throw fail(MediaError("av_find_best_stream", message: "the file has no video")) }
-        for other in 0..<Int(format.pointee.nb_streams) where other != Int(index) {
-            format.pointee.streams[other]?.pointee.discard = AVDISCARD_ALL
-        }
+        input.read(only: [stream])
+        index = stream.pointee.index
         let (width, height) = (Int(parameters.pointee.width), Int(parameters.pointee.height))
         guard (1...16384).contains(width), (1...16384).contains(height) else {
-            throw fail(MediaError("avformat_find_stream_info", message: "the size of the video is not known"))
+            throw MediaError("avformat_find_stream_info", message: "the size of the video is not known")
         }
-        self.format = format
         self.parameters = parameters
         timeBase = stream.pointee.time_base
         let codec: VideoTrack.Codec =

@@ -1,0 +1,48 @@
+import CFFmpeg
+
+/// A plain file that is open for reading, with what is in it known. What it names elsewhere is not opened.
+final class InputFile {
+    let format: UnsafeMutablePointer<AVFormatContext>
+
+    /// So much of a file is looked at to learn what is in it, bytes.
+    private static let probe = "8000000"
+
+    /// - Parameter frameRate: frames a second of files that don't say.
+    init(_ path: String, frameRate: String? = nil) throws(MediaError) {
+        FFmpegLog.silence()
+        var options: OpaquePointer?
+        defer { av_dict_free(&options) }
+        // No playlist leads anywhere else, and a picture's name is no pattern. What a format doesn't know of these is left over.
+        av_dict_set(&options, "protocol_whitelist", "file", 0)
+        av_dict_set(&options, "probesize", Self.probe, 0)
+        av_dict_set(&options, "pattern_type", "none", 0)
+        if let frameRate { av_dict_set(&options, "framerate", frameRate, 0) }
+        var opened: UnsafeMutablePointer<AVFormatContext>?
+        let result = avformat_open_input(&opened, "file:\(path)", nil, &options)
+        guard result >= 0, let opened else { throw MediaError("avformat_open_input", result) }
+        format = opened
+        try MediaError.check("avformat_find_stream_info", avformat_find_stream_info(format, nil))
+    }
+
+    deinit {
+        var closing: UnsafeMutablePointer<AVFormatContext>? = format
+        avformat_close_input(&closing)
+    }
+
+    /// The best of its kind, but no cover picture; all others are left out when it is read.
+    func choose(_ kind: AVMediaType) -> UnsafeMutablePointer<AVStream>? {
+        let index = Int(av_find_best_stream(format, kind, -1, -1, nil, 0))
+        guard (0..<Int(format.pointee.nb_streams)).contains(index), let stream = format.pointee.streams[index],
+            stream.pointee.disposition & AV_DISPOSITION_ATTACHED_PIC == 0
+        else { return nil }
+        return stream
+    }
+
+    /// Only these are read.
+    func read(only chosen: [UnsafeMutablePointer<AVStream>]) {
+        for index in 0..<Int(format.pointee.nb_streams) {
+            guard let stream = format.pointee.streams[index] else { continue }
+            stream.pointee.discard = chosen.contains(stream) ? AVDISCARD_DEFAULT : AVDISCARD_ALL
+        }
+    }
+}

@@ -1,0 +1,209 @@
+import CameraBusTesting
+import CaptureCore
+import FFmpeg
+import Glibc
+import LinuxIO
+import MovieFile
+import Testing
+
+@Suite struct JoinTests {
+    private let scratch: TemporaryDirectory
+    init() throws { scratch = try TemporaryDirectory() }
+
+    private static let size = Dimensions(width: Material.width, height: Material.height)
+    private static let rate = 48000
+
+    /// A second of grey that is a little brighter in each picture, and a click in the middle of its sound.
+    private func segment(
+        _ name: String, _ size: Dimensions = size, grey: Int = 60, count: Int = 30, audio: AudioCodec? = .aac,
+        type: FileType = .mp4
+    ) throws -> String {
+        let path = "\(scratch.path)/\(name).\(type)"
+        let layout = try #require(FrameLayout.packed(.i420, size))
+        var settings = type.recommendedVideoSettings(size, frameRate: 30)
+        settings.preset = "ultrafast"
+        let sound = audio.map {
+            MovieAudio(
+                AudioFormat(.int16, rate: Self.rate, channels: 1),
+                AudioSettings($0, rate: Self.rate, channels: 1, bitRate: 64000))
+        }
+        let writer = try MovieWriter(
+            path, MovieConfiguration(type, video: .encoded(layout, settings), audio: sound))
+        for index in 0..<count {
+            let picture = [UInt8](repeating: UInt8(grey + index), count: size.width * size.height)
+            let whole = picture + [UInt8](repeating: 128, count: layout.totalBytes - picture.count)
+            _ = try whole.withUnsafeBytes { try writer.append($0, at: Int64(index) * 33_333_333) }
+            guard audio != nil else { continue }
+            let block = (0..<1600).map { sample in
+                index == count / 2 && sample < 24 ? Int16(20000) : 0
+            }
+            _ = try block.withUnsafeBytes { try writer.append(sound: $0, at: Int64(index) * 33_333_333) }
+        }
+        #expect(try writer.finishWriting() == nil)
+        return path
+    }
+
+    /// When each click is heard, seconds.
+    private func clicks(_ judge: Judge) async throws -> [Double] {
+        let samples = try await judge.samples(rate: Self.rate)
+        let start = try await judge.soundStart()
+        var found: [Int] = []
+        for (index, sample) in samples.enumerated() where sample.magnitude > 4000 {
+            if index - (found.last ?? -48000) > 9600 { found.append(index) }
+        }
+        return found.map { start + Double($0) / Double(Self.rate) }
+    }
+
+    /// What ffprobe says of the movie's pictures: the codec, the size, and whether it is the cover.
+    private func pictures(_ path: String) async throws -> [String] {
+        let result = try await run(
+            "ffprobe",
+            [
+                "-v", "error", "-select_streams", "v", "-show_entries",
+                "stream=codec_name,width,height:stream_disposition=attached_pic", "-of", "csv=p=0", path,
+            ], scratch)
+        return result.standardOutput.split(separator: "\n").map(String.init)
+    }
+
+    private func brightness(_ path: String) throws -> [Int] {
+        let reader = try MovieReader(path, delivers: .pictures)
+        let (width, height) = (reader.track.width, reader.track.height)
+        var picture = [UInt8](repeating: 0, count: width * height)
+        var found: [Int] = []
+        while try reader.next() != nil {
+            try picture.withUnsafeMutableBytes { bytes in
+                let base = try #require(bytes.baseAddress)
+                try reader.copyPicture(
+                    as: ImageDescription(.gray8, width: width, height: height, range: .full),
+                    to: ImagePlanes(base, stride: width))
+            }
+            found.append(Int(picture[width * height / 2 + width / 2]))
+        }
+        return found
+    }
+
+    @Test(arguments: [(.aac, .mp4), (nil, .mp4), (.opus, .mkv), (.aac, .mov)] as [(AudioCodec?, FileType)])
+    func whatIsAlikeIsPutTogetherAsItIsStored(_ audio: AudioCodec?, _ type: FileType) async throws {
+        let segments = try [60, 100, 140].map { try segment("\($0)", grey: $0, audio: audio, type: type) }
+        let path = "\(scratch.path)/joined.mp4"
+        var told: Int64 = 0
+        let joined = try #require(
+            try MovieJoin.join(segments, to: path) { done in
+                told = done
+                return true
+            })
+        #expect(!joined.isEncoded && told == joined.duration)
+        let judge = Judge(path: path, scratch: scratch)
+        let times = try await judge.times("v:0")
+        try #require(times.count == 90)
+        #expect(zip(times, times.dropFirst()).allSatisfy { $1 > $0 && $1 - $0 < 0.1 })
+        #expect(try await pictures(path) == ["h264,320,240,0", "mjpeg,320,240,1"])
+        #expect(abs(try await judge.duration() - Double(joined.duration) / 1e9) < 0.05)
+        #expect(try MovieRepair.inspect(path).fileSize == joined.size)
+        let complaints = try await judge.complaints()
+        #expect(complaints == "")
+        // The frames are those of the segments, one behind the other.
+        let expected = try segments.flatMap { try brightness($0) }
+        #expect(try brightness(path) == expected)
+        guard audio != nil else { return }
+        let clicks = try await clicks(judge)
+        try #require(clicks.count == 3)
+        for (number, click) in clicks.enumerated() {
+            #expect(abs(click - times[number * 30 + 15]) < 0.015, "\(click), \(times[number * 30 + 15])")
+        }
+    }
+
+    @Test func whatIsNotAlikeIsEncodedAnew() async throws {
+        let segments = [
+            try segment("small"), try segment("large", Dimensions(width: 640, height: 360), grey: 100),
+            try segment("silent", grey: 140, audio: nil), try segment("opus", audio: .opus, type: .mkv),
+        ]
+        let path = "\(scratch.path)/joined.mp4"
+        let joined = try #require(try MovieJoin.join(segments, to: path))
+        #expect(joined.isEncoded)
+        // As the first one, and larger ones are made smaller.
+        #expect(try await pictures(path) == ["h264,320,240,0", "mjpeg,320,240,1"])
+        let judge = Judge(path: path, scratch: scratch)
+        #expect(try await judge.codec("a:0") == "aac")
+        let times = try await judge.times("v:0")
+        try #require(times.count == 120)
+        let complaints = try await judge.complaints()
+        #expect(complaints == "")
+        #expect(abs(try await judge.duration() - 4) < 0.3)
+        let clicks = try await clicks(judge)
+        try #require(clicks.count == 3)
+        for (click, frame) in zip(clicks, [15, 45, 105]) { #expect(abs(click - times[frame]) < 0.02) }
+        let seen = try brightness(path)
+        for (segment, grey) in [60, 100, 140, 60].enumerated() {
+            // Video's range, made full.
+            let expected = (Double(grey + 15) - 16) * 255 / 219
+            #expect(abs(Double(seen[segment * 30 + 15]) - expected) < 6)
+        }
+        #expect(try leftovers() == ["joined.mp4"])
+    }
+
+    @Test(arguments: [
+        (1920, 1080, "1280,720"), (1600, 1200, "960,720"), (1280, 720, "1280,720"), (642, 360, "642,360"),
+    ])
+    func isExportedAtItsPreset(_ width: Int, _ height: Int, _ expected: String) async throws {
+        let segment = try segment("segment", Dimensions(width: width, height: height), count: 3, audio: nil)
+        let path = "\(scratch.path)/joined.mp4"
+        let joined = try #require(try MovieJoin.join([segment], to: path, isEncoded: true))
+        #expect(joined.isEncoded)
+        #expect(try await pictures(path) == ["h264,\(expected),0", "mjpeg,\(expected),1"])
+    }
+
+    @Test func motionJPEGIsKept() async throws {
+        let material = try await Material.motionJPEG(10, in: scratch)
+        var segments: [String] = []
+        for name in ["one", "two"] {
+            segments.append("\(scratch.path)/\(name).mp4")
+            let writer = try MovieWriter(
+                segments[segments.count - 1], MovieConfiguration(.mp4, video: .motionJPEG(Self.size)))
+            for (index, frame) in material.frames.enumerated() {
+                _ = try frame.withUnsafeBytes { try writer.append($0, at: Int64(index) * 33_333_333) }
+            }
+            #expect(try writer.finishWriting() == nil)
+        }
+        let path = "\(scratch.path)/joined.mp4"
+        #expect(try MovieJoin.join(segments, to: path)?.isEncoded == false)
+        let reader = try MovieReader(path, delivers: .packets)
+        for index in 0..<20 {
+            #expect(try reader.next() != nil)
+            #expect(reader.withPacket { Array($0) } == material.frames[index % 10])
+        }
+    }
+
+    @Test func whatFailsLeavesNothing() throws {
+        let segment = try segment("segment", count: 5)
+        let path = "\(scratch.path)/joined.mp4"
+        #expect(throws: MovieError.self) { try MovieJoin.join([], to: path) }
+        #expect(throws: MovieError.self) { try MovieJoin.join([segment, "\(scratch.path)/none"], to: path) }
+        try File.replace("\(scratch.path)/broken.mp4", with: [UInt8](repeating: 7, count: 5000), mode: 0o600)
+        #expect(throws: MovieError.self) { try MovieJoin.join([segment, "\(scratch.path)/broken.mp4"], to: path) }
+        #expect(try MovieJoin.join([segment], to: path) { _ in false } == nil)
+        #expect(try MovieJoin.join([segment], to: path, isEncoded: true) { _ in false } == nil)
+        #expect(try leftovers() == [])
+        // Nothing is overwritten.
+        try File.replace(path, with: [1], mode: 0o600)
+        for isEncoded in [false, true] {
+            #expect(throws: MovieError.self) { try MovieJoin.join([segment], to: path, isEncoded: isEncoded) }
+        }
+        #expect(try File.read(path, limit: 10) == [1])
+        #expect(try leftovers() == ["joined.mp4"])
+    }
+
+    /// What begins as the movie that was to be.
+    private func leftovers() throws -> [String] {
+        guard let directory = opendir(scratch.path) else { throw TestingError("opendir") }
+        defer { closedir(directory) }
+        var names: [String] = []
+        while let entry = readdir(directory) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name.hasPrefix("joined") { names.append(name) }
+        }
+        return names
+    }
+}
