@@ -150,11 +150,17 @@ extension CaptureSession {
     }
 
     /// What each output gets from a microphone, as it is set.
-    public func soundDeliveries(of device: String, _ microphone: SessionMicrophone) -> [SessionSoundDelivery] {
+    ///
+    /// - Parameter first: how it was set when the session began; nil: as it is.
+    public func soundDeliveries(
+        of device: String, _ microphone: SessionMicrophone, since first: SoundFormat? = nil
+    ) -> [SessionSoundDelivery] {
         guard let input = input(device) else { return [] }
+        // What a wish leaves open is as it was then, too.
+        var then = microphone
+        then.current = first ?? microphone.current
         let own =
-            input.activeFormat.flatMap { try? microphone.format(of: $0, device: device, mode: .nearest) }
-            ?? microphone.current
+            input.activeFormat.flatMap { try? then.format(of: $0, device: device, mode: .nearest) } ?? then.current
         return connections.filter { $0.input == device }.compactMap { connection in
             guard let output = output(connection.output) else { return nil }
             var made = SessionSoundDelivery(

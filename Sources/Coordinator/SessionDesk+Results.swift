@@ -15,7 +15,9 @@ extension SessionDesk {
                     stabilization: stabilization(input.device)
                 ).map(\.json)
             case .heard(let microphone)?:
-                entry.session.soundDeliveries(of: input.device, microphone).map(\.json)
+                entry.session.soundDeliveries(
+                    of: input.device, microphone, since: entry.soundFormats[input.device]
+                ).map(\.json)
             case .pending?, .denied?, nil: []
             }
         }

@@ -57,6 +57,7 @@ extension SessionDesk {
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
         for claim in claims {
             if let microphone, isStreaming || isHeard(claim, device) {
+                claim.entry.soundFormats[device] = claim.entry.soundFormats[device] ?? microphone.current
                 put(claim, device, .heard(microphone))
             } else if let error = worker.error {
                 fail(claim, device, error, stops: false)

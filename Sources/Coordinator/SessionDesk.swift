@@ -25,6 +25,8 @@ final class SessionDesk {
         var places: [String: Place] = [:]
         /// What its outputs have of each device, or had when they last had something.
         var renditions: [String: Set<Rendition>] = [:]
+        /// By microphone, how it was set when the session first had it since it was started: its sound stays so, whatever others want.
+        var soundFormats: [String: SoundFormat] = [:]
         /// With another camera, which is being tried: the session is not touched before that one serves it.
         var trial: Trial?
         /// What went wrong last, until it runs.
@@ -222,6 +224,7 @@ final class SessionDesk {
         let devices = Set(before.inputs.map(\.device)).union(entry.session.inputs.map(\.device))
         entry.places = entry.places.filter { entry.session.input($0.key) != nil }
         entry.renditions = entry.renditions.filter { entry.session.input($0.key) != nil }
+        entry.soundFormats = entry.soundFormats.filter { entry.session.input($0.key) != nil }
         update(entry, [])
         for device in devices.sorted() { review(device) }
         if entry.session.run.state == .waitingForAuthorization {
@@ -261,6 +264,7 @@ final class SessionDesk {
         let told = entry.session.run.stop()
         entry.places = [:]
         entry.renditions = [:]
+        entry.soundFormats = [:]
         let isKept = save()
         endTrial(entry, BusError(.cancelled, "The session was stopped while its camera was being switched."))
         update(entry, told + events)
@@ -361,6 +365,7 @@ final class SessionDesk {
             isChanged = true
             entry.places = Dictionary(entry.places.map { (names[$0.key] ?? $0.key, $0.value) }) { first, _ in first }
             entry.renditions = Dictionary(entry.renditions.map { (names[$0.key] ?? $0.key, $0.value) }) { $1 }
+            entry.soundFormats = Dictionary(entry.soundFormats.map { (names[$0.key] ?? $0.key, $0.value) }) { $1 }
             publish(id)
         }
         for device in names.keys {

@@ -193,6 +193,11 @@ import Testing
         #expect(got.map { $0.rendition?.description } == ["s16:48000x2", "f32:16000x1", "native", nil])
         #expect(got[1].json["topic"] == "audio/mic/f32:16000x1/" && got[1].json["rate"] == 16000)
         #expect(got[3].json["topic"] == .null && got[3].json["mediaType"] == "audio")
+        var other = Self.microphone
+        other.current = SoundFormat(sampleFormat: .s16, rate: 16000, channels: 1, periodFrames: 160)
+        let later = session.soundDeliveries(of: "mic", other, since: Self.microphone.current)
+        #expect(later.map { $0.rendition?.description } == ["s16:48000x2", "f32:16000x1", "native", nil])
+        #expect(later[2].rate == 16000, "native is as it is")
         // It has its own rate also while the device has another.
         var wished = session
         try configure(&wished, [["setInput": ["device": "mic", "activeFormat": ["sampleFormat": "s24in32"]]]])

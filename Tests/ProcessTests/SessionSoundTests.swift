@@ -60,6 +60,8 @@ extension ProcessTests {
                 "inputs": [["device": "mic0", "activeFormat": ["rate": 16000]]], "outputs": ["audioData"],
                 "name": "second",
             ])
+            let plain = try await client.createSession(["inputs": ["mic0"], "outputs": ["audioData"], "name": "plain"])
+            #expect(try await client.startSession(plain.id).sound()?.rendition == "s16:48000x2")
             #expect(try await client.startSession(first.id).sound()?.rendition == "s16:44100x1")
             try await bus.wait(for: "state/device/mic0/") { $0?["activeFormat"]?["rate"] == 44100 }
             let other = try await client.startSession(second.id)
@@ -71,6 +73,9 @@ extension ProcessTests {
             _ = try await client.stopSession(first.id)
             try await bus.wait(for: "state/device/mic0/") { $0?["activeFormat"]?["rate"] == 16000 }
             #expect(try await client.session(second.id).sound()?.rendition == "s16:16000x1")
+            // Who has named nothing has what there was when he began, whoever came after him.
+            #expect(try await client.session(plain.id).sound()?.rendition == "s16:48000x2")
+            #expect(try await client.session(plain.id).runState == "running")
             await client.close()
             try await bus.stop()
         }

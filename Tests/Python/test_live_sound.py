@@ -92,6 +92,17 @@ class Sound(LiveTestCase):
                 self.assertEqual((piece.channels, piece.lost), (1, 0))
                 self.client.configure(self.mic, activeFormat={"rate": 48000, "channels": 2})
 
+    def test_a_session_has_it_beside_a_camera(self) -> None:
+        outputs = ["videoData", {"type": "audioData", "format": "f32", "rate": 16000, "channels": 1}]
+        with self.client.session(self.first, self.mic, outputs=outputs, preset="640x480") as session:
+            self.assertEqual(session.delivery().device, self.first)
+            got = session.delivery("audioData")
+            self.assertEqual((got.device, got.mediaType, got.rendition, got.width), (self.mic, "audio", "f32:16000x1", None))
+            with self.client.sound(got.device, rendition=got.rendition or "", limit=3, timeout=TIMEOUT) as sounds:
+                self.assertEqual([(piece.rate, piece.channels) for piece in sounds], [(16000, 1)] * 3)
+            with session.frames(limit=1, timeout=TIMEOUT) as frames:
+                self.assertEqual(next(frames).device, self.first)
+
     def test_what_a_microphone_is_not(self) -> None:
         with self.assertRaises(camerabus.FormatUnsupported):
             next(self.client.sound(self.mic, rendition="s16:1000x1", timeout=TIMEOUT))
