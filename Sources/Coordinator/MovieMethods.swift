@@ -44,12 +44,20 @@ extension Coordinator {
                         return [
                             "movies": .array(started), "take": .string(requests.first?.take ?? ""), "rig": .string(rig),
                         ]
-                    })
+                    }.mapError { Self.asAsked($0, call) })
             }
             if let key = call.key { cancellations[key] = giveUp }
         } catch {
             respond(.failure(error))
         }
+    }
+
+    /// A recorder knows the file by its path, whatever the client has named it by.
+    private static func asAsked(_ error: BusError, _ call: Call) -> BusError {
+        guard error.reason == .invalidParams, error.data["path"] == "path", call.params["path"] == nil else {
+            return error
+        }
+        return .invalidParams("name", error.data["why"]?.string ?? error.message)
     }
 
     // MARK: What it is of

@@ -1,0 +1,319 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+extension ProcessTests {
+    /// Movies, as the bus begins, tells and ends them.
+    @Suite(.timeLimit(.minutes(5))) struct Movies {
+        /// Hears of all movies, from its making on.
+        struct Ears {
+            private let events: RawClient
+
+            init(_ bus: BusHarness) throws {
+                events = try RawClient(.subscribe, path: bus.directory.eventsSocket, topics: ["welcome/"])
+                _ = try events.receive()
+                for topic in ["event/movie/", "event/bus/", "ack/movies/"] { try events.socket.subscribe(topic) }
+                while try Self.read(events.receive()).topic != "ack/movies/" {}
+            }
+
+            private static func read(_ message: [Message]) throws -> (topic: String, body: JSONValue) {
+                let topic = String(decoding: try #require(message.first).bytes, as: UTF8.self)
+                return (topic, try JSONValue(parsing: try #require(message.last).bytes))
+            }
+
+            /// The next event of that name; those before it are passed over.
+            @discardableResult
+            func next(_ event: String, of movie: String? = nil) throws -> JSONValue {
+                while true {
+                    let (topic, body) = try Self.read(events.receive(within: 20))
+                    guard body["event"]?.string == event, movie.map({ topic == "event/movie/\($0)/" }) ?? true else {
+                        continue
+                    }
+                    return body
+                }
+            }
+
+            /// The names of all events until the bus's last word.
+            func all() throws -> [String] {
+                var names: [String] = []
+                while names.last != "ended" {
+                    names.append(try Self.read(events.receive(within: 20)).body["event"]?.string ?? "")
+                }
+                return names
+            }
+        }
+
+        private func path(_ bus: BusHarness, _ name: String) -> JSONValue { .string("\(bus.scratchPath)/\(name)") }
+
+        private func exists(_ bus: BusHarness, _ name: String) -> Bool {
+            access("\(bus.scratchPath)/\(name)", F_OK) == 0
+        }
+
+        private func movie(_ started: JSONValue) throws -> String { try #require(started["movie"]?.string) }
+
+        private func recorder(_ client: RawClient, _ device: JSONValue) throws -> Int32 {
+            let users = try client.call("device.who", ["device": device])["subscribers"]?.array ?? []
+            let recorder = try #require(users.first { $0["name"] == "camerabus-recorder" })
+            return try #require(recorder["pid"]?.integer.flatMap { Int32(exactly: $0) })
+        }
+
+        @Test func `a movie of a camera is begun, told and stopped`() async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
+            let started = try client.call(
+                "movie.start", ["device": "cam0", "microphone": "mic0", "path": path(bus, "a.mp4")])
+            let id = try movie(started)
+            #expect(exists(bus, "a.mp4"))
+            #expect(started["devices"] == ["cam0", "mic0"] && started["fileType"] == "mp4" && started["part"] == 1)
+            #expect(started["video"]?["codec"] == "h264" && started["audio"]?["codec"] == "aac")
+            try ears.next("didStartRecording", of: id)
+            try await bus.wait(for: "state/movie/\(id)/") {
+                $0?["state"] == "recording" && ($0?["frames"]?.integer ?? 0) > 5
+            }
+            #expect(try client.call("movie.list")["movies"]?.array?.map { $0["id"] } == [.string(id)])
+
+            let paused = try client.call("movie.pause", ["movie": .string(id)])["movie"]
+            #expect(paused?["state"] == "paused")
+            #expect(try client.call("movie.pause", ["movie": .string(id)])["movie"]?["state"] == "paused")
+            try ears.next("didPauseRecording", of: id)
+            #expect(try client.call("movie.resume", ["movie": .string(id)])["movie"]?["state"] == "recording")
+            try ears.next("didResumeRecording", of: id)
+
+            let end = try client.call("movie.stop", ["movie": .string(id)])
+            #expect(end["reason"] == "stopped" && end["success"] == true && end["kept"] == true && end["error"] == .null)
+            #expect((end["frames"]?.integer ?? 0) > 5 && (end["size"]?.integer ?? 0) > 0)
+            let told = try ears.next("didFinishRecording", of: id)
+            for name in ["movie", "path", "reason", "duration", "size", "frames", "dropped", "next"] {
+                #expect(told[name] == end[name], "\(name)")
+            }
+            // What has ended is known for a while, and ends no second time.
+            #expect(try client.call("movie.stop", ["movie": .string(id)]) == end)
+            let status = try client.call("movie.status", ["movie": .string(id)])["movie"]
+            #expect(status?["state"] == "finished" && status?["end"] == end)
+            #expect(try client.refusal("movie.pause", ["movie": .string(id)])?.reason == .notRecording)
+            #expect(try client.refusal("movie.status", ["movie": "nobody"])?.reason == .notRecording)
+            #expect(try client.call("movie.list")["movies"] == [])
+            let state = try client.call("bus.snapshot", ["prefix": "state/movie/"])["state"]
+            #expect(state == [:])
+            try await bus.stop()
+        }
+
+        @Test func `what can't be is refused at the start`() async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try bus.write("precious", to: "there.mp4")
+            let there = try client.refusal("movie.start", ["device": "cam0", "path": path(bus, "there.mp4")])
+            #expect(there?.reason == .invalidParams && there?.data["path"] == "path")
+            #expect(try File.read("\(bus.scratchPath)/there.mp4", limit: 100) == Array("precious".utf8))
+            let refusals: [(JSONValue, BusError.Reason, JSONValue?)] = [
+                ([:], .invalidParams, "device"), (["device": "cam9"], .deviceNotFound, nil),
+                (["rig": "nobody"], .rigNotFound, nil), (["session": "nobody"], .sessionNotFound, nil),
+                (["device": "cam0", "rig": "x"], .invalidParams, "rig"),
+                (["device": "cam0", "microphone": "cam0"], .invalidParams, "microphone"),
+                (["device": "cam0", "microphone": "mic0", "settings": .null], .invalidParams, "settings"),
+                (["device": "cam0", "name": "../a.mp4"], .invalidParams, "name"),
+                (["device": "cam0", "path": "/tmp/../etc/a.mp4"], .invalidParams, "path"),
+                (["device": "cam0", "name": "a.mp4", "path": "/tmp/a.mp4"], .invalidParams, "name"),
+            ]
+            for (params, reason, place) in refusals {
+                let error = try client.refusal("movie.start", params)
+                #expect(error?.reason == reason, "\(params)")
+                if let place { #expect(error?.data["path"] == place, "\(params)") }
+            }
+            #expect(try client.call("movie.list")["movies"] == [])
+            try await bus.stop()
+        }
+
+        @Test func `one movie of a device at a time`() async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let first = try movie(client.call("movie.start", ["device": "cam0", "path": path(bus, "a.mp4")]))
+            let second = try client.refusal("movie.start", ["device": "cam0", "path": path(bus, "b.mp4")])
+            #expect(second?.reason == .recordingInProgress && second?.data["movie"]?.string == first)
+            #expect(!exists(bus, "b.mp4"))
+            // Of another device, and when the first has ended, it may.
+            let sound = try movie(client.call("movie.start", ["device": "mic0", "path": path(bus, "s.mkv")]))
+            try client.call("movie.stop", ["movie": .string(first)])
+            let third = try movie(client.call("movie.start", ["device": "cam0", "path": path(bus, "b.mp4")]))
+            for id in [sound, third] {
+                #expect(try client.call("movie.stop", ["movie": .string(id)])["success"] == true)
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a movie ends with its process, unless it is detached`() async throws {
+            let bus = try await BusHarness(virtual: 2)
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
+            for (device, detached) in [("cam0", "false"), ("cam1", "true")] {
+                let params =
+                    #"{"device":"\#(device)","path":"\#(bus.scratchPath)/\#(device).mp4","detached":\#(detached)}"#
+                let result = try await bus.run("camerabus", ["call", "movie.start", params])
+                try #require(result.status == 0, "\(result)")
+            }
+            let end = try ears.next("didFinishRecording")
+            #expect(end["reason"] == "ownerGone" && end["success"] == true && end["kept"] == true)
+            #expect(end["path"] == path(bus, "cam0.mp4"))
+            let left = try client.call("movie.list")["movies"]?.array ?? []
+            #expect(left.map { $0["device"] } == ["cam1"] && left.first?["detached"] == true)
+            let id = try #require(left.first?["id"])
+            #expect(try client.call("movie.stop", ["movie": id])["reason"] == "stopped")
+            try await bus.stop()
+        }
+
+        @Test func `a movie ends by itself`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
+            let id = try movie(
+                client.call("movie.start", ["device": "cam0", "path": path(bus, "a.mov"), "maxDuration": 400]))
+            let end = try ears.next("didFinishRecording", of: id)
+            #expect(end["reason"] == "maximumDurationReached" && end["success"] == true)
+            #expect((end["duration"]?.double ?? 1000) <= 400)
+            #expect(try client.call("movie.stop", ["movie": .string(id)])["reason"] == "maximumDurationReached")
+            try await bus.stop()
+        }
+
+        @Test func `a movie outlives the death of the bus`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let id = try movie(client.call("movie.start", ["device": "cam0", "path": path(bus, "a.mp4")]))
+            let pid = try recorder(client, "cam0")
+            try await bus.killCoordinator()
+            try await bus.startCoordinator()
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try await eventually { try again.call("movie.list")["movies"] != [] }
+            let movie = try again.call("movie.list")["movies"]?[0]
+            #expect(movie?["id"]?.string == id && movie?["state"] == "recording" && movie?["path"] == path(bus, "a.mp4"))
+            #expect(try recorder(again, "cam0") == pid)
+            let end = try again.call("movie.stop", ["movie": .string(id)])
+            #expect(end["success"] == true && end["kept"] == true)
+            try await bus.stop()
+        }
+
+        @Test func `a recorder that dies is told, and followed if that is wished`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
+            let first = try client.call(
+                "movie.start",
+                ["device": "cam0", "path": path(bus, "a.mp4"), "fragmentInterval": 100, "continueAfterCrash": true])
+            let id = try movie(first)
+            try await bus.wait(for: "state/movie/\(id)/") { ($0?["fragments"]?.integer ?? 0) > 1 }
+            kill(try recorder(client, "cam0"), SIGKILL)
+            let end = try ears.next("didFinishRecording", of: id)
+            #expect(end["reason"] == "recorderCrashed" && end["success"] == false && end["kept"] == true)
+            #expect(end["error"]?["reason"] == "workerCrashed")
+            let next = try #require(end["next"]?.string)
+            try ears.next("didStartRecording", of: next)
+            let part = try client.call("movie.status", ["movie": .string(next)])["movie"]
+            #expect(part?["part"] == 2 && part?["take"] == first["take"] && part?["path"] == path(bus, "a-2.mp4"))
+            #expect(try client.call("movie.stop", ["movie": .string(next)])["success"] == true)
+
+            let alone = try movie(client.call("movie.start", ["device": "cam0", "path": path(bus, "b.mp4")]))
+            kill(try recorder(client, "cam0"), SIGKILL)
+            #expect(try ears.next("didFinishRecording", of: alone)["next"] == .null)
+            #expect(try client.call("movie.list")["movies"] == [])
+            try await bus.stop()
+        }
+
+        @Test func `the movies of a rig begin together, or none does`() async throws {
+            let bus = try await BusHarness(virtual: 2, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("rig.set", ["name": "stereo", "devices": ["cam0", "cam1"]])
+            try bus.write("precious", to: "one-cam1.mp4")
+            let refusal = try client.refusal("movie.start", ["rig": "stereo", "path": path(bus, "one.mp4")])
+            #expect(refusal?.reason == .invalidParams)
+            try await eventually { try client.call("movie.list")["movies"] == [] && !exists(bus, "one-cam0.mp4") }
+
+            let started = try client.call(
+                "movie.start", ["rig": "stereo", "microphone": "mic0", "path": path(bus, "two.mp4")])
+            let movies = started["movies"]?.array ?? []
+            #expect(movies.map { $0["path"] } == [path(bus, "two-cam0.mp4"), path(bus, "two-cam1.mp4")])
+            #expect(Set(movies.map { $0["take"] }) == [started["take"]] && started["rig"] == "stereo")
+            let states = try client.call("movie.list")["movies"]?.array ?? []
+            let offsets = states.compactMap { $0["startOffset"]?.double }
+            // The virtual cameras give 30 frames a second at the same times.
+            #expect(offsets.count == 2 && abs((offsets.first ?? 0) - (offsets.last ?? 100)) < 34, "\(offsets)")
+            for movie in movies {
+                let end = try client.call("movie.stop", ["movie": movie["movie"] ?? .null])
+                #expect(end["success"] == true)
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a bus that ends has its movies finished`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
+            _ = try client.call("movie.start", ["device": "cam0", "path": path(bus, "a.mp4")])
+            kill(bus.pid, SIGTERM)
+            let end = try ears.next("didFinishRecording")
+            #expect(end["reason"] == "shuttingDown" && end["success"] == true && end["kept"] == true)
+            #expect(try ears.all() == ["ended"])
+            try await bus.waitForEnd()
+            try await bus.stop()
+        }
+
+        @Test func `the movie of a session ends with it`() async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
+            let session = try #require(
+                client.call("session.create", ["preset": "640x480", "inputs": ["cam0"], "outputs": ["videoData"]])[
+                    "session"])
+            func start(_ name: String) throws -> BusError? {
+                try client.refusal("movie.start", ["session": session, "path": path(bus, name)])
+            }
+            #expect(try start("a.mp4")?.data["path"] == "session")
+            try client.call("session.configure", ["session": session, "actions": [["addOutput": "movie"]]])
+            #expect(try start("a.mp4")?.reason == .sessionNotRunning)
+            try client.call("session.start", ["session": session])
+            let stops: [(String, JSONValue)] = [
+                ("session.stop", ["session": session]),
+                ("session.configure", ["session": session, "actions": [["removeOutput": "movie"]]]),
+                ("session.delete", ["session": session]),
+            ]
+            for (number, stop) in stops.enumerated() {
+                let started = try client.call(
+                    "movie.start", ["session": session, "path": path(bus, "\(number).mp4")])
+                #expect(started["video"]?["width"] == 640)
+                #expect(try start("b.mp4")?.reason == .recordingInProgress)
+                let id = try movie(started)
+                #expect(try client.call("movie.status", ["movie": .string(id)])["movie"]?["session"] == session)
+                try client.call(stop.0, stop.1)
+                let end = try ears.next("didFinishRecording", of: id)
+                #expect(end["reason"] == "stopped" && end["kept"] == true, "\(stop.0)")
+                guard number < 2 else { continue }
+                if number == 1 {
+                    try client.call("session.configure", ["session": session, "actions": [["addOutput": "movie"]]])
+                }
+                try client.call("session.start", ["session": session])
+            }
+            try await bus.stop()
+        }
+
+        @Test func `settings are recommended for what the camera gives, and accepted`() async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            for fileType in ["mp4", "mov", "mkv"] {
+                let settings = try client.call(
+                    "movie.recommendedSettings",
+                    ["device": "cam0", "microphone": "mic0", "fileType": .string(fileType)])
+                #expect(settings["video"]?["codec"] == "h264" && settings["audio"]?["rate"] == 48000)
+                let started = try client.call(
+                    "movie.start",
+                    [
+                        "device": "cam0", "microphone": "mic0", "path": path(bus, "a.\(fileType)"), "settings": settings,
+                    ])
+                for name in ["codec", "width", "height"] {
+                    #expect(started["video"]?[name] == settings["video"]?[name], "\(fileType) \(name)")
+                }
+                #expect(started["audio"]?["codec"] == settings["audio"]?["codec"])
+                try client.call("movie.stop", ["movie": started["movie"] ?? .null])
+            }
+            let sound = try client.call("movie.recommendedSettings", ["device": "mic0", "fileType": "mp4"])
+            #expect(sound["video"] == .null && sound["audio"]?["codec"] == "aac")
+            try await bus.stop()
+        }
+    }
+}
