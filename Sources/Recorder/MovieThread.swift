@@ -294,7 +294,14 @@ final class MovieThread: @unchecked Sendable {
             end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,
             size: statistics.recordedFileSize, frames: statistics.frames, dropped: statistics.dropped,
             isKept: statistics.fragments > 0)
-        entry?.end(result)
+        if result.isKept {
+            entry?.end(result)
+        } else {
+            // Nothing that anybody could look at.
+            File.remove(request.path)
+            if log != nil { File.remove(request.path + Self.sideCarEnding) }
+            entry?.remove()
+        }
         return result
     }
 }
