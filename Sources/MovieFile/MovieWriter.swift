@@ -35,6 +35,8 @@ public final class MovieWriter {
     private var fragmentStart: Int64?
     private var fragmentHasPicture = false
     /// Bytes of the fragment that has not ended.
+    /// Frames that are on the disk.
+    private var syncedFrames: UInt64 = 0
     private var pendingBytes: Int64 = 0
     private var packets: Int64 = 0
     private var bytesUntilDiskCheck: Int64 = 0
@@ -253,6 +255,7 @@ public final class MovieWriter {
         statistics.syncedDuration = statistics.recordedDuration
         statistics.syncedSize = file.syncedSize
         statistics.recordedFileSize = file.syncedSize
+        syncedFrames = statistics.frames
     }
 
     // Ends the fragment when it is time, and the movie at its limits, before anything of that size is added.
@@ -311,6 +314,8 @@ public final class MovieWriter {
         pendingBytes = 0
         statistics.recordedDuration = statistics.syncedDuration
         statistics.recordedFileSize = file.syncedSize
+        statistics.dropped += statistics.frames - syncedFrames
+        statistics.frames = syncedFrames
     }
 
     // MARK: The end

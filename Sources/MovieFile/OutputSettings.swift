@@ -45,7 +45,8 @@ extension FileType {
     /// - Parameter rate: samples a second.
     public func recommendedAudioSettings(rate: Int, channels: Int) -> AudioSettings {
         let audio = RecommendedAudio(core, rate: rate, channels: channels)
-        return AudioSettings(AudioCodec(audio.codec), rate: audio.rate, channels: audio.channels, bitRate: audio.bitRate)
+        return AudioSettings(
+            AudioCodec(audio.codec), rate: audio.rate, channels: audio.channels, bitRate: audio.bitRate)
     }
 
     // The same, as those have it who write no files.
