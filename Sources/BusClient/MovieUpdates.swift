@@ -79,9 +79,11 @@ public final class MovieUpdates: AsyncSequence, Sendable {
             // The next bus will tell.
             return nil
         } catch .refused(let refusal) where refusal.reason == .notRecording {
-            // It ended while there was no bus: the library alone knows how.
+            // It may have ended while there was no bus: the library alone knows how.
             guard let entry = try? await client.call("library.get", ["id": .string(id)], timeout: timeout)["entry"]
             else { throw .refused(refusal) }
+            // Its recorder lives, and will tell the bus that has just begun.
+            if entry["state"] == "recording" { return nil }
             return try MovieEnding(entry: entry, of: id)
         }
     }

@@ -154,9 +154,11 @@ def _stop(id: str) -> Call[MovieEnding]:
     return Call("movie.stop", {"movie": id}, lambda result: read(MovieEnding, result), True)
 
 
-def _from_library(id: str) -> Call[MovieEnding]:
-    def answered(result: Any) -> MovieEnding:
+def _from_library(id: str) -> Call[MovieEnding | None]:
+    def answered(result: Any) -> MovieEnding | None:
         entry = _object(_object(result).get("entry"))
+        if entry.get("state") == "recording":
+            return None
         state, reason = entry.get("state"), entry.get("reason") or "recorderCrashed"
         told = {name: entry[name] for name in ("path", "duration", "size", "frames", "dropped") if name in entry}
         error = {"reason": reason, "message": entry["problem"]} if entry.get("problem") else {}
@@ -274,9 +276,9 @@ class MovieMirror(MirrorBase):
         except BusGone:
             return False  # the next bus will tell
         except NotRecording:
-            # It ended while there was no bus: the library alone knows how.
+            # It may have ended while there was no bus: the library alone knows how. If not, its recorder will tell the new bus.
             self._movie.ending = yield from self._core.ask(_from_library(self._movie.id))
-            return True
+            return self._movie.ending is not None
 
     def close(self) -> None:
         self._events.close()
