@@ -69,7 +69,7 @@ class Movies(LiveTestCase):
         self.assertEqual(caught.exception.movie, movie.id)
         ending = movie.wait(TIMEOUT)
         self.assertEqual((ending.reason, ending.success), ("maximumDurationReached", True))
-        self.assertLessEqual(ending.duration, 700)
+        self.assertLess(ending.duration, 750)
         self.assertEqual(movie.stop(), ending)
 
     def test_pause_and_resume(self) -> None:
