@@ -166,7 +166,7 @@ let package = Package(
             "RecorderTests",
             [
                 "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureLibrary", "FFmpeg", "FrameRing", "JSON",
-                "LinuxIO", "MovieFile", "Recorder", "ZeroMQ", "camerabus-recorder", "camerabus-worker",
+                "LinuxIO", "MovieFile", "Recorder", "ZeroMQ", "camerabus-recorder", "camerabus-worker", logging,
             ]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),
         tests(

@@ -22,15 +22,17 @@ final class PictureIntake: @unchecked Sendable {
     private var isAskedFor = false
     private var ring = ""
     private var counter = FrameCounter()
-    private var wait = DeviceWait()
+    private var wait: DeviceWait
 
     /// Nanoseconds until a device that doesn't answer is asked again, and until a look at whether it is still wanted.
     private static let (retry, patience): (Int64, Int64) = (100_000_000, 1_000_000_000)
 
+    /// - Parameter patience: milliseconds that the camera is waited for when it has gone.
     init(
         _ path: String, _ camera: MovieRequest.Device, _ request: MovieRequest, _ queue: SampleQueue,
-        _ exchange: Exchange, logger: Logger
+        _ exchange: Exchange, patience: Int64, logger: Logger
     ) {
+        wait = DeviceWait(limit: patience)
         self.path = path
         self.camera = camera
         self.request = request
@@ -58,7 +60,7 @@ final class PictureIntake: @unchecked Sendable {
         exchange.end(
             .deviceLost,
             wait.reason
-                ?? BusError(.deviceDisconnected, "\(camera.id) has given no picture for \(DeviceWait.limit / 1000) s."))
+                ?? BusError(.deviceDisconnected, "\(camera.id) has given no picture for \(wait.limit) ms."))
     }
 
     private func note(_ error: RingSubscriptionError) {
@@ -192,12 +194,13 @@ struct FrameCounter: Hashable, Sendable {
 /// For how long a device that has gone is waited for.
 struct DeviceWait {
     /// Milliseconds.
-    static let limit: Int64 = 10_000
-
+    let limit: Int64
     /// Monotonic nanoseconds; nil: it is there. At the start it isn't.
     private var since: Int64? = MonotonicClock.now()
     /// Why it gives nothing, as it said last.
     private(set) var reason: BusError?
+
+    init(limit: Int64) { self.limit = limit }
 
     mutating func begin(_ reason: BusError?) {
         since = since ?? MonotonicClock.now()
@@ -209,5 +212,5 @@ struct DeviceWait {
         (since, reason) = (nil, nil)
     }
 
-    var isOver: Bool { since.map { MonotonicClock.now() - $0 > Self.limit * 1_000_000 } ?? false }
+    var isOver: Bool { since.map { MonotonicClock.now() - $0 > limit * 1_000_000 } ?? false }
 }

@@ -14,6 +14,10 @@ public struct RecorderOptions: Sendable {
     public var runtimeDirectory: String
     /// How long the recorder goes on without a coordinator.
     public var coordinatorGraceMilliseconds: Int64 = 30_000
+    /// How long a device that has gone is waited for.
+    public var deviceWaitMilliseconds: Int64 = 10_000
+    /// How much may wait for the disk or the encoder; what comes beyond it is left out.
+    public var queueMilliseconds: Int64 = 8000
 
     public init(_ request: MovieRequest, runtimeDirectory: String) {
         self.request = request
@@ -79,8 +83,11 @@ public final class Recorder {
     private var toldOverflows: UInt64 = 0
     private var isEnded = false
 
-    private static let pictureLimits = SampleQueue.Limits(bytes: 256 << 20, time: 8_000_000_000, samples: 4096)
-    private static let soundLimits = SampleQueue.Limits(bytes: 16 << 20, time: 30_000_000_000, samples: 8192)
+    /// Bytes, and samples, that may wait.
+    private static let (pictureBytes, pictureSamples) = (256 << 20, 4096)
+    private static let (soundBytes, soundSamples) = (16 << 20, 8192)
+    /// Sound waits for the picture, and is small: nanoseconds that may wait.
+    private static let soundTime: Int64 = 30_000_000_000
     /// Milliseconds from one state to the next, at least.
     private static let stateInterval: Int64 = 100
 
@@ -110,18 +117,24 @@ public final class Recorder {
             let work = Semaphore()
             let exchange = try Exchange(work: work)
             self.exchange = exchange
-            let pictures = request.camera.map { _ in SampleQueue(Self.pictureLimits, wake: work) }
-            let sounds = request.microphone.map { _ in SampleQueue(Self.soundLimits, wake: work) }
+            let pictureLimits = SampleQueue.Limits(
+                bytes: Self.pictureBytes, time: options.queueMilliseconds * 1_000_000, samples: Self.pictureSamples)
+            let pictures = request.camera.map { _ in SampleQueue(pictureLimits, wake: work) }
+            let soundLimits = SampleQueue.Limits(
+                bytes: Self.soundBytes, time: Self.soundTime, samples: Self.soundSamples)
+            let sounds = request.microphone.map { _ in SampleQueue(soundLimits, wake: work) }
             movie = MovieThread(request, exchange, pictures: pictures, sounds: sounds, logger: logger)
             picture =
                 if let camera = request.camera, let pictures {
                     PictureIntake(
-                        directory.ringSocket(camera.id), camera, request, pictures, exchange, logger: logger)
+                        directory.ringSocket(camera.id), camera, request, pictures, exchange,
+                        patience: options.deviceWaitMilliseconds, logger: logger)
                 } else { nil }
             sound =
                 if let microphone = request.microphone, let sounds {
                     SoundIntake(
-                        directory.mediaSocket(microphone.id), microphone, sounds, exchange, logger: logger)
+                        directory.mediaSocket(microphone.id), microphone, sounds, exchange,
+                        patience: options.deviceWaitMilliseconds, logger: logger)
                 } else { nil }
             let greeting = Greeting(request)
             link = try OrderLink(

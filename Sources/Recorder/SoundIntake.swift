@@ -19,7 +19,7 @@ final class SoundIntake: @unchecked Sendable {
     private var stream: [UInt8] = []
     private var streamText = ""
     private var continuity = SoundContinuity()
-    private var wait = DeviceWait()
+    private var wait: DeviceWait
     private var frames: [Message] = []
 
     /// Messages that wait to be taken: minutes of them, so that none is lost while this process is held up.
@@ -27,9 +27,12 @@ final class SoundIntake: @unchecked Sendable {
     /// Milliseconds without sound after which is looked at for how long.
     private static let patience = 1000
 
+    /// - Parameter patience: milliseconds that the microphone is waited for when it has gone.
     init(
-        _ path: String, _ microphone: MovieRequest.Device, _ queue: SampleQueue, _ exchange: Exchange, logger: Logger
+        _ path: String, _ microphone: MovieRequest.Device, _ queue: SampleQueue, _ exchange: Exchange, patience: Int64,
+        logger: Logger
     ) {
+        wait = DeviceWait(limit: patience)
         self.path = path
         self.microphone = microphone
         self.queue = queue
@@ -66,7 +69,7 @@ final class SoundIntake: @unchecked Sendable {
             .deviceLost,
             wait.reason
                 ?? BusError(
-                    .deviceDisconnected, "\(microphone.id) has given no sound for \(DeviceWait.limit / 1000) s."))
+                    .deviceDisconnected, "\(microphone.id) has given no sound for \(wait.limit) ms."))
     }
 
     private func take(_ count: Int) {

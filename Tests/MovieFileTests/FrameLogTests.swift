@@ -24,4 +24,17 @@ import Testing
         #expect(log.lines == 10)
         #expect(throws: SystemError.self) { try FrameLog(path) }
     }
+
+    @Test func saysFirstWhatIsOfAllFrames() throws {
+        let path = "\(scratch.path)/head.jsonl"
+        let log = try FrameLog(path, bufferBytes: 256)
+        try log.append(line: #"{"movie":"m"}"#)
+        try log.append(timestamp: 1, sequence: 2, dropped: 3)
+        let long = String(repeating: "x", count: 255)
+        try log.append(line: long)
+        #expect(throws: SystemError.self) { try log.append(line: long + "x") }
+        try log.sync()
+        let expected = "{\"movie\":\"m\"}\n{\"timestamp\":1,\"sequence\":2,\"dropped\":3}\n\(long)\n"
+        #expect(String(decoding: try File.read(path, limit: 10000), as: UTF8.self) == expected)
+    }
 }

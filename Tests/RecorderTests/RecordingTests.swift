@@ -6,6 +6,7 @@ import Glibc
 import JSON
 import LinuxIO
 import MovieFile
+import Recorder
 import Testing
 
 @Suite("Recorders with virtual devices", .serialized)
@@ -251,6 +252,115 @@ struct RecordingTests {
         #expect(tracks.first?["width"] == 640)
         let complaints = try await studio.complaints(request.path)
         #expect(complaints == "")
+    }
+
+    @Test("a camera that stays away ends the movie whole")
+    func cameraLost() async throws {
+        let studio = try Studio()
+        let camera = try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        let end = try studio.recordHere(request) { $0.deviceWaitMilliseconds = 300 }
+        try studio.waitForState("frames") { $0.frames >= 5 }
+        camera.process.send(SIGKILL)
+        _ = try await camera.end()
+        let result = try studio.waitForEnd()
+        #expect(result.reason == .deviceLost && !result.isSuccess && result.isKept)
+        #expect(result.error?.reason == .deviceDisconnected)
+        #expect(end() == .inOrder)
+        #expect(try MovieRepair.inspect(request.path).condition == .whole)
+    }
+
+    @Test("a movie of a camera that never comes is none")
+    func noCamera() throws {
+        let studio = try Studio()
+        let request = studio.request()
+        let end = try studio.recordHere(request) { $0.deviceWaitMilliseconds = 300 }
+        let result = try studio.waitForEnd()
+        #expect(result.reason == .deviceLost && !result.isKept)
+        #expect(end() == .inOrder)
+        #expect(access(request.path, F_OK) != 0)
+    }
+
+    @Test("a microphone whose process dies and comes again is silent meanwhile")
+    func microphoneDies() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        let microphone = try studio.startMicrophone()
+        let request = studio.request(.mov, microphone: true)
+        _ = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 30 }
+        microphone.process.send(SIGKILL)
+        _ = try await microphone.end()
+        let before = studio.progress.frames
+        try studio.waitForState("frames without sound") { $0.frames >= before + 15 }
+        try studio.startMicrophone()
+        try studio.waitForState("frames with sound") { $0.frames >= before + 75 }
+        let result = try studio.stop()
+        #expect(result.isSuccess && result.dropped == 0)
+        let durations = try await studio.tracks(request.path).compactMap { $0["duration"]?.string.flatMap(Double.init) }
+        try #require(durations.count == 2)
+        #expect(abs(durations[0] - durations[1]) < 0.2, "the sound goes on where the picture is")
+    }
+
+    @Test("an encoder that can't keep up costs frames of the movie, which are counted and told")
+    func overload() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .nv12, width: 1920, height: 1080)
+        var request = studio.request()
+        request.video.preset = "placebo"
+        let end = try studio.recordHere(request) { $0.queueMilliseconds = 100 }
+        try studio.wait("word of it") { if case .event(.didDropFrames) = $0 { true } else { false } }
+        try studio.waitForState("dropped frames in the movie") { $0.dropped > 0 && $0.encoderLoad > 0.2 }
+        let result = try studio.stop()
+        #expect(end() == .inOrder)
+        #expect(result.isSuccess && result.isKept && result.dropped > 0)
+        let lines = try studio.sideCar(request.path).dropFirst()
+        #expect(lines.count == Int(result.frames))
+        #expect(lines.compactMap { $0["dropped"]?.integer }.reduce(0, +) == Int64(result.dropped))
+        let sequences = lines.compactMap { $0["sequence"]?.integer }
+        let (first, last) = (try #require(sequences.first), try #require(sequences.last))
+        #expect(last - first + 1 == Int64(result.frames + result.dropped), "each is in it or counted")
+    }
+
+    @Test("another size, turned: a picture that the camera's process makes is encoded")
+    func changed() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        var request = studio.request()
+        request.orientation = 90
+        request.video.width = 240
+        _ = try studio.record(request)
+        try studio.waitForState("frames") { $0.frames >= 10 }
+        let result = try studio.stop()
+        #expect(result.isSuccess)
+        let track = try #require(try await studio.tracks(request.path).first)
+        #expect(track["codec_name"] == "h264" && track["width"] == 240 && track["height"] == 320)
+    }
+
+    @Test("without a coordinator for too long the movie ends whole")
+    func abandoned() throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        var request = studio.request()
+        request.library = "\(studio.scratch.path)/library"
+        let end = try studio.recordHere(request) { $0.coordinatorGraceMilliseconds = 200 }
+        try studio.waitForState("frames") { $0.frames >= 5 }
+        studio.endCoordinator()
+        #expect(end() == .inOrder)
+        #expect(try MovieRepair.inspect(request.path).condition == .whole)
+        let entry = try CaptureLibrary(try #require(request.library)).entry("m1")
+        #expect(entry?.state == .finished && entry?.reason == "shuttingDown")
+    }
+
+    @Test("there is one recorder for a movie")
+    func taken() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        #expect(try await studio.record(request).end().status == 75)
+        #expect(try studio.stop().isSuccess)
     }
 
     @Test("a coordinator that comes later learns all, and stops the movie")

@@ -4,6 +4,9 @@ import CaptureCore
 import Glibc
 import JSON
 import LinuxIO
+import Logging
+import Recorder
+import Synchronization
 import Testing
 import ZeroMQ
 
@@ -92,6 +95,28 @@ final class Studio {
         try start(
             "camerabus-recorder", ["--movie", request.movie, "--request", request.json.description])
     }
+
+    /// A recorder on a thread of this process, for what its program has no option for.
+    ///
+    /// - Returns: waits for its end, and tells it.
+    func recordHere(
+        _ request: MovieRequest, _ change: (inout RecorderOptions) -> Void
+    ) throws -> () -> RecorderEnding? {
+        var options = RecorderOptions(request, runtimeDirectory: directory.path)
+        change(&options)
+        let final = options
+        let ending = Ending()
+        let thread = try NamedThread(name: "recorder") {
+            let recorder = try? Recorder(final, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            ending.value.withLock { $0 = recorder?.run() }
+        }
+        return {
+            thread.join()
+            return ending.value.withLock { $0 }
+        }
+    }
+
+    private final class Ending: Sendable { let value = Mutex<RecorderEnding?>(nil) }
 
     // MARK: The coordinator
 
