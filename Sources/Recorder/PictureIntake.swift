@@ -22,6 +22,10 @@ final class PictureIntake: @unchecked Sendable {
     private var isAskedFor = false
     private var ring = ""
     private var counter = FrameCounter()
+    /// Why the camera couldn't be asked last, so that the log has it once.
+    private var lastWhy = ""
+    /// Nothing has come yet.
+    private var isFirst = true
     private var wait: DeviceWait
 
     /// Nanoseconds until a device that doesn't answer is asked again, and until a look at whether it is still wanted.
@@ -70,7 +74,8 @@ final class PictureIntake: @unchecked Sendable {
             // That doesn't pass.
             if reason.reason == .formatUnsupported || reason.reason == .invalidParams { refuse(reason) }
         case .unreadable(let text), .gone(let text):
-            logger.info("no pictures", metadata: ["why": "\(text)"])
+            if text != lastWhy { logger.info("no pictures", metadata: ["why": "\(text)"]) }
+            lastWhy = text
             wait.begin(nil)
         }
     }
@@ -154,6 +159,10 @@ final class PictureIntake: @unchecked Sendable {
 
     private func take(_ frame: RingFrame, _ stream: String, _ subscription: RingSubscription) {
         let record = frame.record
+        // A ring that has rested keeps its last frame, which is none of now.
+        let isOld = isFirst && record.monotonic < MonotonicClock.now() - Self.patience
+        isFirst = false
+        guard !isOld else { return }
         let isKeyFrame = record.isKeyframe ?? true
         let sample = Sample(
             time: record.monotonic, sequence: record.captureSequence,
