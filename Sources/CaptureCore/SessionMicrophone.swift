@@ -76,6 +76,8 @@ public struct SoundDemand: Hashable, Sendable {
 public struct SoundDecision: Hashable, Sendable {
     /// How it is to be set.
     public var format: SoundFormat
+    /// The wish that this is; nil: nobody has one, and it stays as it is.
+    public var wish: FormatRequest?
     /// The data source that it is to listen at; nil: whichever is set.
     public var dataSource: String?
     /// Why, in sentences for people.
@@ -93,6 +95,7 @@ public struct SoundDecision: Hashable, Sendable {
         }
         let first = ordered.lazy.compactMap { demand in wanted(demand).map { (demand, $0) } }.first
         format = first?.1 ?? microphone.current
+        wish = first?.0.format
         dataSource = ordered.lazy.compactMap(\.dataSource).first
         var sentence = "\(device) gives \(format.words)"
         if let (demand, _) = first { sentence += ", as \(demand.party.title) wants" }

@@ -9,7 +9,7 @@ extension SessionDesk {
     /// What was last set at a microphone for its sessions: it is not set so again when a client has set it otherwise.
     struct SoundApplied: Equatable {
         /// nil: nobody wants another than there is.
-        var format: SoundFormat?
+        var format: FormatRequest?
         var dataSource: String?
     }
 
@@ -23,19 +23,17 @@ extension SessionDesk {
         let owners = lock.map { lock in claims.filter { $0.session.lockID == lock.id } } ?? claims
         let decision = soundDecision(device, microphone, owners, of: claims)
         stage.sound = decision
-        var wish = stage.soundApplied ?? SoundApplied()
-        let isSet = owners.contains { $0.session.input(device)?.activeFormat != nil }
-        wish.format = isSet ? decision.format : nil
-        wish.dataSource = decision.dataSource
+        let wish = SoundApplied(format: decision.wish, dataSource: decision.dataSource)
         // In whoever's lock it is, it stays as it is.
         if !owners.isEmpty, wish != stage.soundApplied {
             var change: [String: JSONValue] = ["device": .string(device)]
-            if let format = wish.format, !format.isSame(as: microphone.current) {
+            if wish.format != stage.soundApplied?.format, !decision.format.isSame(as: microphone.current) {
+                let format = decision.format
                 let request = SoundFormatRequest(
                     sampleFormat: format.sampleFormat, rate: format.rate, channels: format.channels)
                 change["activeFormat"] = request.json
             }
-            if let source = wish.dataSource, source != worker.dataSource {
+            if let source = wish.dataSource, source != stage.soundApplied?.dataSource, source != worker.dataSource {
                 change["controls"] = [MicrophoneControl.dataSource: .string(source)]
             }
             guard change.count == 1 else {

@@ -92,6 +92,13 @@ extension ProcessTests {
             #expect(try await other.device("mic0")["activeFormat"]?["rate"] == 48000)
             _ = try await owner.unlock(lock)
             try await bus.wait(for: "state/device/mic0/") { $0?["activeFormat"]?["rate"] == 44100 }
+            // What another program sets then is not taken back, and the session has what it had.
+            let set = try await bus.run("camerabus", ["format", "mic0", "--rate", "16000", "--channels", "1"])
+            #expect(set.status == 0, "\(set)")
+            _ = try await other.configureSession(made.id, [["priority": 3]])
+            #expect(try await other.device("mic0")["activeFormat"]?["rate"] == 16000)
+            let kept = try await other.session(made.id)
+            #expect(kept.runState == "running" && kept.sound()?.rendition == "s16:44100x2")
             await owner.close()
             await other.close()
             try await bus.stop()

@@ -143,7 +143,8 @@ def _delivery(
             return delivery
     if state is not None and state.state == "waitingForAuthorization":
         why = " ".join(explanation) or "The session waits for permission."
-        raise Unauthorized(why, {"status": "notDetermined", "needed": "video", "session": id})
+        has_cameras = any(each.get("mediaType", "video") == "video" for each in state.inputs)
+        raise Unauthorized(why, {"status": "notDetermined", "needed": "video" if has_cameras else "audio", "session": id})
     if state is not None and state.interruption is not None:
         raise SessionNotRunning(state.interruption.message, {"session": id})
     raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": id})

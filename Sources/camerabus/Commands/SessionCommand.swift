@@ -299,6 +299,7 @@ extension SessionCommand {
                   camerabus session configure $id '{"setOutput": {"output": "videoData", "width": 320}}'
                   camerabus session configure $id '{"connection": {"output": "preview", "videoOrientation": "portrait"}}'
                   camerabus session configure $id '{"connection": {"input": "cam0", "preferredVideoStabilizationMode": "auto"}}'
+                  camerabus session configure $id '{"addInput": {"device": "mic0", "preferredDataSource": "front"}}' '{"addOutput": "audioData"}'
                 """)
 
         @OptionGroup var options: GlobalOptions
