@@ -44,6 +44,29 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a recorder that dies leaves what plays`() async throws {
+            let bus = try await bus()
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let started = try client.call(
+                "movie.start", ["device": "cam0", "name": "walk.mkv", "fragmentInterval": 200], within: 30)
+            let id = try #require(started["movie"]?.string)
+            #expect(try client.call("library.get", ["id": .string(id)])["entry"]?["state"] == "recording")
+            try await bus.wait(for: "state/movie/\(id)/") { ($0?["fragments"]?.integer ?? 0) > 1 }
+            guard case .somebody(let recorder?) = LockFile.holder(of: bus.directory.movieLock(id)) else {
+                throw TestingError("the movie has no recorder")
+            }
+            recorder.send(SIGKILL)
+            var entry: JSONValue?
+            try await eventually {
+                entry = try client.call("library.get", ["id": .string(id)])["entry"]
+                return entry?["state"] == "recovered"
+            }
+            #expect(entry?["reason"] == "recorderCrashed" && entry?["path"] == started["path"])
+            #expect(try #require(entry?["duration"]?.integer) >= 200)
+            #expect(entry?["devices"]?[0]?["uniqueID"] == "virtual-0" && entry?["take"] == started["take"])
+            try await bus.stop()
+        }
+
         @Test func `what is being recorded is left alone`() async throws {
             let lock = try LockFile("\(home.path)/recorder.lock")
             let left = try LeftMovie(try library, id: "live", cut: 0.8, lock: "\(home.path)/recorder.lock")
