@@ -50,7 +50,7 @@ public final class PreRollRing {
 
     /// - Parameters:
     ///   - duration: nanoseconds.
-    ///   - bytes: of frames and sound; that memory is touched as it is needed.
+    ///   - bytes: of frames and sound together. In time all of them are used, whatever they hold.
     public init(duration: Int64, bytes: Int) {
         self.duration = max(0, duration)
         capacity = (max(0, bytes) + Self.alignment - 1) & ~(Self.alignment - 1)

@@ -32,6 +32,9 @@ from .goals import goal_lines, goals
 from .lanes import MANY, Cell, Picture, Place, cells
 from .plot import svg
 from .processes import Failed, others_share
+from .recordings import measure as measure_recording
+from .recordings import recording_lines, recordings
+from .recordings import summary as summary_of_recording
 from .tools import PEERS, ROOT, Tools
 
 
@@ -116,6 +119,19 @@ def measure_frames(
     return {cell.name: summary(cell, results) for cell, results in done.items() if results}
 
 
+def measure_recordings(tools: Tools, bus: Bus, directory: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    chosen = [one for one in recordings() if one.name in options.chosen]
+    done: dict[str, list[dict[str, float]]] = {}
+    for number in range(options.rounds):
+        for one in chosen:
+            say(f"round {number + 1} of {options.rounds}: {one.name}")
+            try:
+                done.setdefault(one.name, []).append(measure_recording(one, bus, directory, options.seconds))
+            except (Failed, CaptureError, OSError) as failure:
+                missed(one.name, failure, tools)
+    return {one.name: summary_of_recording(one, done[one.name]) for one in chosen if done.get(one.name)}
+
+
 def measure_others(settings: Settings, bus: Bus, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     results: dict[str, list[dict[str, Any]]] = {}
     chosen = [one for one in measurements(settings.tools) if one[0] in options.chosen]
@@ -172,11 +188,12 @@ def run(options: argparse.Namespace, tools: Tools, directory: Path) -> dict[str,
             figures["frames"] = measure_frames(few, tools, bus, directory, options)
             settings = Settings(tools, options.bin, directory, options.seconds, options.kills)
             figures["others"] = measure_others(settings, bus, options)
+            figures["recordings"] = measure_recordings(tools, bus, directory, options)
         if many := [cell for cell in chosen if cell.cameras > FEW]:
             with Bus(options.bin, cameras=MANY, ready=ready) as bus:
                 figures["frames"] |= measure_frames(many, tools, bus, directory, options)
         figures["ratios"] = report.ratios(figures["frames"], figures["others"])
-        figures["goals"] = goals(figures["frames"], figures["others"])
+        figures["goals"] = goals(figures["frames"], figures["others"], figures["recordings"])
     figures["allocations"] = count_allocations(options, tools, directory)
     return figures
 
@@ -193,6 +210,8 @@ def show(figures: dict[str, Any]) -> None:
         lines += report.notes(figures["frames"])
     if figures.get("others"):
         lines += report.other_lines(figures["others"])
+    if figures.get("recordings"):
+        lines += recording_lines(figures["recordings"])
     if figures.get("allocations"):
         lines += allocations.table(figures["allocations"])
     if figures.get("ratios"):
@@ -222,6 +241,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any] | None:
         if options.list:
             tools.peers = () if options.no_peers else PEERS
         names = [cell.name for cell in cells(tools)] + [name for name, *_ in measurements(tools)]
+        names += [one.name for one in recordings()]
         names += [allocations.name(*case) for case in allocations.CASES]
         options.chosen = Choice(options.only, names)
         if options.chosen.misses:
@@ -255,7 +275,7 @@ def main() -> int:
         if options.source:
             figures = json.loads(options.source.read_text(encoding="utf-8"))
         else:
-            for name in () if options.list else ("camerabusd", "camerabus-worker"):
+            for name in () if options.list else ("camerabusd", "camerabus-worker", "camerabus-recorder"):
                 if not (options.bin / name).exists():
                     say(f"{options.bin / name} is not there: make build")
                     return 1

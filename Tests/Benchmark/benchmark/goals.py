@@ -7,6 +7,7 @@ from typing import Any, Iterator
 
 from .lanes import BUFFER_C, FLOOR_DEVICE, FLOOR_ZMQ_DEVICE, FRAME_C, IMAGEZMQ, JPEG, NETGEAR, PYZMQ, RAW, RING_C
 from .lanes import MANY, RING_PYTHON, SMALL, Cell, Lane, Picture
+from .recordings import recordings
 
 Figures = dict[str, Any]
 
@@ -14,9 +15,10 @@ Figures = dict[str, Any]
 class _Run:
     """Looks figures up; None where something was not measured."""
 
-    def __init__(self, frames: dict[str, Figures], others: dict[str, Figures]) -> None:
+    def __init__(self, frames: dict[str, Figures], others: dict[str, Figures], recordings: dict[str, Figures]) -> None:
         self._frames = frames
         self._others = others
+        self.recordings = recordings
 
     def cpu(self, picture: Picture, lane: Lane, readers: int, part: str = "total", cameras: int = 1) -> float | None:
         row = self._frames.get(Cell(picture, lane, readers, cameras).name)
@@ -65,9 +67,9 @@ def _flatness(run: _Run, lane: Lane) -> tuple[float, float] | None:
     return (many / few, (many - few) / 15 * 1000) if few and many else None
 
 
-def goals(frames: dict[str, Figures], others: dict[str, Figures]) -> list[Figures]:
+def goals(frames: dict[str, Figures], others: dict[str, Figures], recordings: dict[str, Figures]) -> list[Figures]:
     """Each goal with what was reached; only those of which everything was measured."""
-    return [goal for goal in _all(_Run(frames, others)) if goal["value"] is not None]
+    return [goal for goal in _all(_Run(frames, others, recordings)) if goal["value"] is not None]
 
 
 def _all(run: _Run) -> Iterator[Figures]:
@@ -105,6 +107,14 @@ def _all(run: _Run) -> Iterator[Figures]:
     yield _at_most(f"{RAW.name}, 4 readers by {RING_PYTHON.name}: CPU", run.cpu(RAW, RING_PYTHON, 4), 1.3, "ms a frame")
     ratio = _over(run.rate("bus.ping, C"), run.rate("floor: C on libzmq, ROUTER that answers"))
     yield _at_least("bus.ping a second / C on libzmq that only answers", ratio, 0.7)
+    for recording in recordings():
+        row = run.recordings.get(recording.name)
+        if recording.ffmpeg is None:
+            yield _at_most(f"{recording.name}: frames lost", row and row["lost"], 0, "")
+            continue
+        own = run.recordings.get(f"{recording.group}: recorder")
+        ratio = _over(own and own["cpu_ms_per_frame"]["median"], row and row["cpu_ms_per_frame"]["median"])
+        yield _at_most(f"{recording.group}: CPU of recorder / {recording.lane}", ratio, 1.2)
 
 
 def goal_lines(found: list[Figures]) -> Iterator[str]:

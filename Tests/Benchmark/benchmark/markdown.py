@@ -116,6 +116,7 @@ def _facts(figures: Figures) -> Iterator[tuple[str, str]]:
         yield f"{PREVIEW.name}, {_READERS} readers of its ring", f"{_cpu(row):.2f} ms a frame, {_p50(row):.1f} ms (p50)"
     if drawing := [_cpu(row, "drawing") for row in frames.values() if row["group"].startswith(RAW.name + ",") and _cpu(row, "drawing")]:
         yield "beside all that: drawing the virtual camera's picture, raw 1080p", f"{sorted(drawing)[len(drawing) // 2]:.2f} ms a frame"
+    yield from _movies(figures.get("recordings", {}))
     rates = [(name, others[key]["per_second"]) for key, name in _RATES if key in others]
     if rates:
         yield "requests a second (`bus.ping`)", "; ".join(f"{name}: {rate:,.0f}" for name, rate in rates)
@@ -126,6 +127,22 @@ def _facts(figures: Figures) -> Iterator[tuple[str, str]]:
         worker = max(row["per_frame"]["worker"] for row in allocations.values())
         libzmq = max(row["per_frame"]["libzmq"] for row in allocations.values())
         yield "allocations of a worker for each frame", f"{worker:g} of its own, at most {libzmq:g} of libzmq's"
+
+
+def _movies(recordings: dict[str, Figures]) -> Iterator[tuple[str, str]]:
+    for row in recordings.values():
+        if row["lane"] != "recorder":
+            continue
+        beside = [
+            f"{other['lane']}: {_median(other)} ms" for other in recordings.values()
+            if other["group"] == row["group"] and other is not row
+        ]  # fmt: skip
+        lost = f"{row['lost']} of {row['frames'] + row['lost']} frames lost" if row["lost"] else "no frame lost"
+        yield f"recording {row['group']}", "; ".join([f"{_median(row)} ms of CPU a frame, {lost}", *beside])
+
+
+def _median(row: Figures) -> str:
+    return f"{row['cpu_ms_per_frame']['median']:.2f}"
 
 
 _RATES = (
