@@ -94,7 +94,8 @@ class Sound(LiveTestCase):
 
     def test_a_session_has_it_beside_a_camera(self) -> None:
         outputs = ["videoData", {"type": "audioData", "format": "f32", "rate": 16000, "channels": 1}]
-        with self.client.session(self.first, self.mic, outputs=outputs, preset="640x480") as session:
+        microphone = {"device": self.mic, "preferredDataSource": "front"}
+        with self.client.session(self.first, microphone, outputs=outputs, preset="640x480") as session:
             self.assertEqual(session.delivery().device, self.first)
             got = session.delivery("audioData")
             self.assertEqual((got.device, got.mediaType, got.rendition, got.width), (self.mic, "audio", "f32:16000x1", None))

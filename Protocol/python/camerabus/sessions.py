@@ -42,8 +42,8 @@ class SessionDelivery:
     mediaType: str = "video"
     topic: str | None = None
     rendition: str | None = None
-    width: int | None = 0
-    height: int | None = 0
+    width: int | None = None
+    height: int | None = None
     frameRate: float | None = None
     #: Of sound: `s16` or `f32`, or with the rendition `native` the microphone's; None: it is pictures.
     sampleFormat: str | None = None
