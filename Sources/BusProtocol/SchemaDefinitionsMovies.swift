@@ -34,7 +34,8 @@ extension Schema {
                 .required("take", .string(minLength: 1)), .required("part", .integer(min: 1)),
                 .required("devices", .array(of: .string(), min: 1).described("What it is of: camera and microphone.")),
                 .required("microphone", Schema.string().orNull),
-                .required("fileType", .reference("MovieFileType")), .required("video", video), .required("audio", audio),
+                .required("fileType", .reference("MovieFileType")), .required("video", video),
+                .required("audio", audio),
             ], additional: true
         ).described("A movie that has begun."),
         "MoviesStarted": .object(
@@ -76,7 +77,8 @@ extension Schema {
                 .required("syncedDuration", .number(min: 0).described("Milliseconds: what outlives a power cut.")),
                 .required("syncedFileSize", count.described("Bytes, likewise.")),
                 .required("frames", count.described("Frames that are in it.")),
-                .required("dropped", count.described("Frames that were lost on the way, or that there was no time for.")),
+                .required(
+                    "dropped", count.described("Frames that were lost on the way, or that there was no time for.")),
                 .required("fragments", count),
                 .required(
                     "encoderLoad",

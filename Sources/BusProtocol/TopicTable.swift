@@ -30,7 +30,9 @@ public enum TopicTable {
         Entry(topic: "state/lock/<id>/", socket: "events", summary: "A lock.", header: state("Lock")),
         Entry(topic: "state/rig/<name>/", socket: "events", summary: "A rig.", header: state("Rig")),
         Entry(topic: "state/session/<id>/", socket: "events", summary: "A session.", header: state("Session")),
-        Entry(topic: "state/movie/<id>/", socket: "events", summary: "A movie that is being made.", header: state("Movie")),
+        Entry(
+            topic: "state/movie/<id>/", socket: "events", summary: "A movie that is being made.", header: state("Movie")
+        ),
         Entry(
             topic: "state/authorization/<uid>/", socket: "events", summary: "What is decided and asked about a user.",
             header: state("UserAuthorization")),
@@ -178,7 +180,8 @@ extension TopicTable {
     private static let movieEvent = Schema.anyOf([
         .object(
             order + [
-                .required("event", .choice(["didStartRecording", "didPauseRecording", "didResumeRecording", "didDropFrames"])),
+                .required(
+                    "event", .choice(["didStartRecording", "didPauseRecording", "didResumeRecording", "didDropFrames"])),
                 .required("path", .string(minLength: 1)),
             ], additional: true),
         .object(

@@ -140,7 +140,8 @@ public struct MoviePlace: Hashable, Sendable {
             return ("\(path).\(type.rawValue)", type)
         }
         guard fileType ?? ending == ending else {
-            throw .invalidParams("fileType", "is \(fileType?.rawValue ?? ""), and the file is to end in .\(ending.rawValue)")
+            throw .invalidParams(
+                "fileType", "is \(fileType?.rawValue ?? ""), and the file is to end in .\(ending.rawValue)")
         }
         return (path, ending)
     }

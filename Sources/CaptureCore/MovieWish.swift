@@ -64,7 +64,8 @@ public struct MovieWish: Hashable, Sendable {
     ) throws(BusError) -> MovieRequest.Video {
         guard !json.isNull else {
             guard codec != .h264 else {
-                throw .invalidParams("codec", "h264 is encoded, and settings say that the samples are stored as they come")
+                throw .invalidParams(
+                    "codec", "h264 is encoded, and settings say that the samples are stored as they come")
             }
             return MovieRequest.Video(codec: codec ?? .passThrough)
         }
@@ -92,7 +93,8 @@ public struct MovieWish: Hashable, Sendable {
         _ audio: MovieRequest.Audio, _ fileType: MovieFileType, path: String
     ) throws(BusError) {
         switch (audio.codec, fileType) {
-        case (.pcm, .mp4): throw .invalidParams(path, "samples as they come have no place in an MP4 file; take mov or mkv")
+        case (.pcm, .mp4):
+            throw .invalidParams(path, "samples as they come have no place in an MP4 file; take mov or mkv")
         case (.opus, .mov): throw .invalidParams(path, "Opus has no place in a QuickTime file; take mp4 or mkv")
         default: break
         }

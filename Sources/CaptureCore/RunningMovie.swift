@@ -170,7 +170,8 @@ public struct RunningMovie: Hashable, Sendable {
         members["movie"] = .string(id)
         members["error"] =
             result.error.map {
-                .object($0.data.merging(["reason": .string($0.reason.rawValue), "message": .string($0.message)]) { $1 })
+                .object(
+                    $0.data.merging(["reason": .string($0.reason.rawValue), "message": .string($0.message)]) { $1 })
             } ?? .null
         members["next"] = next.map(JSONValue.string) ?? .null
         return members

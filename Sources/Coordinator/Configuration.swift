@@ -167,7 +167,9 @@ public struct Configuration: Hashable, Sendable {
             if let path = try library.string("directory") {
                 libraryDirectory = try Self.folder(path, "library.directory")
             }
-            for root in try library.strings("roots") ?? [] { libraryRoots.append(try Self.folder(root, "library.roots")) }
+            for root in try library.strings("roots") ?? [] {
+                libraryRoots.append(try Self.folder(root, "library.roots"))
+            }
             libraryMinFree = try library.integer("min_free", 0...Int.max).map { Int64($0) }
         }
         try reader.section("pressure") { pressure throws(ParseError) in

@@ -87,7 +87,8 @@ final class MovieDesk {
 
     private static func notThere(_ id: String) -> BusError {
         BusError(
-            .notRecording, "There is no movie '\(id.prefix(64))' (any more); movie.list answers those that are being made.",
+            .notRecording,
+            "There is no movie '\(id.prefix(64))' (any more); movie.list answers those that are being made.",
             ["movie": .string(id)])
     }
 
@@ -137,7 +138,9 @@ final class MovieDesk {
         let main = request.camera ?? request.microphone
         let other = running.values.first { movie in
             if let session = request.session { return movie.request.session == session }
-            guard movie.request.session == nil, movie.request.owner.isSameProcess(as: request.owner) else { return false }
+            guard movie.request.session == nil, movie.request.owner.isSameProcess(as: request.owner) else {
+                return false
+            }
             return movie.devices.first.map { devices.contains($0.uniqueID) && $0.uniqueID == main?.uniqueID } ?? false
         }
         guard let other else { return }

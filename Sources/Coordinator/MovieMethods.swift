@@ -233,7 +233,8 @@ extension Coordinator {
     // Who may write in an allowed folder must not lead the bus out of it.
     private func checkLinks(_ target: MoviePlace.Target) throws(BusError) {
         guard let root = target.root, let slash = target.path.lastIndex(of: "/") else { return }
-        guard let real = File.realPath(ofNearest: root), let folder = File.realPath(ofNearest: String(target.path[..<slash])),
+        guard let real = File.realPath(ofNearest: root),
+            let folder = File.realPath(ofNearest: String(target.path[..<slash])),
             folder == real || folder.hasPrefix(real == "/" ? "/" : "\(real)/") || real.hasPrefix("\(folder)/")
         else { throw moviePlace.refusal(target.path) }
     }
@@ -322,7 +323,9 @@ extension Coordinator {
         let camera = inputs.first {
             $0.device.identity.mediaType == .video && (named == nil || $0.device.id == named)
         }
-        guard let camera else { throw .invalidParams(named == nil ? "session" : "device", "the session has no such camera") }
+        guard let camera else {
+            throw .invalidParams(named == nil ? "session" : "device", "the session has no such camera")
+        }
         var subject = Subject(cameras: [camera], session: session)
         if let microphone = call.string("microphone") {
             subject.microphone = try worker(microphone, "microphone", .audio)

@@ -105,7 +105,8 @@ final class RecorderFleet {
         for recorder in recorders.values { recorder.terminate() }
         lastCall = loop.schedule(at: deadline) { [weak self] in
             guard let self else { return }
-            logger.error("movies are not finished yet; their recorders go on", metadata: ["count": "\(recorders.count)"])
+            logger.error(
+                "movies are not finished yet; their recorders go on", metadata: ["count": "\(recorders.count)"])
             recorders = [:]
             tellIfAllHaveEnded()
         }

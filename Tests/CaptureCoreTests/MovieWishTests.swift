@@ -54,7 +54,11 @@ import Testing
                 "settings.audio"
             ),
             (
-                ["settings": ["video": ["codec": "h264", "width": 641, "height": 480, "bitRate": 9, "keyFrameInterval": 1]]],
+                [
+                    "settings": [
+                        "video": ["codec": "h264", "width": 641, "height": 480, "bitRate": 9, "keyFrameInterval": 1]
+                    ]
+                ],
                 .mp4, "settings.video"
             ),
             (["take": "a/b"], .mp4, "take"),

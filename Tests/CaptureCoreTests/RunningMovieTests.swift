@@ -34,7 +34,9 @@ import Testing
         let orders = [movie.end(for: .ownerGone), movie.end(for: .stopped)]
         #expect(orders == [.stop(.ownerGone), nil])
         #expect(movie.json["state"] == "finishing")
-        let ends = [movie.finish(MovieResult(.ownerGone, path: "/v/belt.mp4", isKept: true)), movie.finish(movie.crash)]
+        let ends = [
+            movie.finish(MovieResult(.ownerGone, path: "/v/belt.mp4", isKept: true)), movie.finish(movie.crash),
+        ]
         #expect(ends == [true, false])
         #expect(movie.json["state"] == "finished")
         #expect(movie.json["end"]?["reason"] == "ownerGone")

@@ -84,7 +84,8 @@ extension ProcessTests {
             try ears.next("didResumeRecording", of: id)
 
             let end = try client.call("movie.stop", ["movie": .string(id)])
-            #expect(end["reason"] == "stopped" && end["success"] == true && end["kept"] == true && end["error"] == .null)
+            #expect(
+                end["reason"] == "stopped" && end["success"] == true && end["kept"] == true && end["error"] == .null)
             #expect((end["frames"]?.integer ?? 0) > 5 && (end["size"]?.integer ?? 0) > 0)
             let told = try ears.next("didFinishRecording", of: id)
             for name in ["movie", "path", "reason", "duration", "size", "frames", "dropped", "next"] {
@@ -186,7 +187,8 @@ extension ProcessTests {
             let again = try RawClient(path: bus.directory.commandSocket)
             try await eventually { try again.call("movie.list")["movies"] != [] }
             let movie = try again.call("movie.list")["movies"]?[0]
-            #expect(movie?["id"]?.string == id && movie?["state"] == "recording" && movie?["path"] == path(bus, "a.mp4"))
+            #expect(
+                movie?["id"]?.string == id && movie?["state"] == "recording" && movie?["path"] == path(bus, "a.mp4"))
             #expect(try recorder(again, "cam0") == pid)
             let end = try again.call("movie.stop", ["movie": .string(id)])
             #expect(end["success"] == true && end["kept"] == true)
@@ -303,7 +305,8 @@ extension ProcessTests {
                 let started = try client.call(
                     "movie.start",
                     [
-                        "device": "cam0", "microphone": "mic0", "path": path(bus, "a.\(fileType)"), "settings": settings,
+                        "device": "cam0", "microphone": "mic0", "path": path(bus, "a.\(fileType)"),
+                        "settings": settings,
                     ])
                 for name in ["codec", "width", "height"] {
                     #expect(started["video"]?[name] == settings["video"]?[name], "\(fileType) \(name)")

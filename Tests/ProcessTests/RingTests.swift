@@ -69,7 +69,8 @@ extension ProcessTests {
 
         private static func python(_ bus: BusHarness, _ script: String, _ arguments: String...) throws -> RunningProgram
         {
-            try bus.start(Programs.python, ["-c", script] + arguments, environment: ["PYTHONPATH": Programs.pythonPath])
+            try bus.start(
+                Programs.python, ["-c", script] + arguments, environment: ["PYTHONPATH": Programs.pythonPath])
         }
 
         /// Lines of two numbers: a frame's, and how many were missed before it.

@@ -70,7 +70,8 @@ extension ProcessTests {
                     print(client.call("session.create", json.loads(sys.argv[1]), key="mine")["session"])
                 """
             let other = try await bus.run(
-                Programs.python, ["-c", program, Self.small.description], environment: ["PYTHONPATH": Programs.pythonPath])
+                Programs.python, ["-c", program, Self.small.description],
+                environment: ["PYTHONPATH": Programs.pythonPath])
             #expect(other.ending == .exited(0) && !other.standardOutput.contains(first?.string ?? ""))
             try await bus.stop()
         }
