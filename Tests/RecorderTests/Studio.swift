@@ -209,8 +209,11 @@ final class Studio {
 
     /// What ffmpeg complains of when it decodes all.
     func complaints(_ path: String) async throws -> String {
-        let result = try await run("ffmpeg", ["-v", "error", "-i", path, "-f", "null", "-"])
-        return result.standardError + (result.status == 0 ? "" : " status \(result.status)")
+        // Else it would find fault with its own guess of a rate.
+        let result = try await run(
+            "ffmpeg", ["-v", "error", "-i", path, "-vsync", "passthrough", "-enc_time_base", "-1", "-f", "null", "-"])
+        let lines = result.standardError.split(separator: "\n").filter { !$0.hasPrefix("-vsync is deprecated") }
+        return lines.joined(separator: "\n") + (result.status == 0 ? "" : " status \(result.status)")
     }
 
     func sideCar(_ path: String) throws -> [JSONValue] {
