@@ -4,7 +4,9 @@ extension MethodTable {
     private static let movie = Schema.Property.required("movie", .reference("MovieID"))
 
     private static let microphone = Schema.Property.optional(
-        "microphone", Schema.reference("DeviceID").orNull.described("Absent or null: without sound."))
+        "microphone",
+        Schema.reference("DeviceID").orNull.described(
+            "Absent: that of the session's movie output, if it has one; null: without sound."))
 
     private static let one = Schema.object([.required("movie", .reference("Movie"))], additional: true)
 

@@ -126,24 +126,25 @@ extension Coordinator {
                 ["session": .string(id)])
         }
         let media = { (device: String) in self.fleet.workers[device]?.device.identity.mediaType }
-        let connections = session.connections(of: output.id).filter { $0.isEnabled && media($0.input) == .video }
-        let named = call.string("device")
-        guard named != nil || connections.count < 2 else {
+        let joined = session.connections(of: output.id).filter(\.isEnabled)
+        let (named, cameras) = (call.string("device"), joined.filter { media($0.input) == .video })
+        guard named != nil || cameras.count < 2 else {
             throw .invalidParams("device", "is needed: the session has several cameras")
         }
-        guard let connection = connections.first(where: { named == nil || $0.input == named }) else {
-            throw .invalidParams(
-                named == nil ? "session" : "device", "the session's movie output has no such camera")
+        if call.params["microphone"] == nil, let microphone = joined.first(where: { media($0.input) == .audio }) {
+            subject.microphone = try worker(microphone.input, "session", .audio)
+        }
+        subject.session = session
+        guard let connection = cameras.first(where: { named == nil || $0.input == named }) else {
+            guard named == nil, subject.microphone != nil else {
+                throw .invalidParams(named == nil ? "session" : "device", "its movie output has no such camera")
+            }
+            return
         }
         let camera = try worker(connection.input, "session", .video)
-        subject.session = session
         subject.cameras = [camera]
         subject.orientation = connection.videoOrientation
         subject.isMirrored = connection.videoMirrored.isOn(position: camera.device.identity.position)
-        if call.params["microphone"] == nil {
-            let microphone = session.inputs.first { media($0.device) == .audio }
-            subject.microphone = microphone.flatMap { fleet.workers[$0.device] }
-        }
     }
 
     /// Who may not yet, is asked about.
@@ -180,7 +181,7 @@ extension Coordinator {
         let uniqueIDs = session.inputs.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
         let isServed =
             session.run.isWanted && session.outputs.contains { $0.kind == .movie }
-            && movie.request.camera.map { uniqueIDs.contains($0.uniqueID) } ?? true
+            && movie.devices.first.map { uniqueIDs.contains($0.uniqueID) } ?? true
         return isServed ? nil : .stopped
     }
 

@@ -234,8 +234,13 @@ extension ProcessTests {
             let movies = started["movies"]?.array ?? []
             #expect(movies.map { $0["path"] } == [path(bus, "two-cam0.mp4"), path(bus, "two-cam1.mp4")])
             #expect(Set(movies.map { $0["take"] }) == [started["take"]] && started["rig"] == "stereo")
-            let states = try client.call("movie.list")["movies"]?.array ?? []
-            let offsets = states.compactMap { $0["startOffset"]?.double }
+            var offsets: [Double] = []
+            for movie in movies {
+                let state = try await bus.wait(for: "state/movie/\(movie["movie"]?.string ?? "")/") {
+                    $0?["startOffset"]?.double != nil
+                }
+                offsets.append(state?["startOffset"]?.double ?? 0)
+            }
             // The virtual cameras give 30 frames a second at the same times.
             #expect(offsets.count == 2 && abs((offsets.first ?? 0) - (offsets.last ?? 100)) < 34, "\(offsets)")
             for movie in movies {
@@ -290,6 +295,27 @@ extension ProcessTests {
                     try client.call("session.configure", ["session": session, "actions": [["addOutput": "movie"]]])
                 }
                 try client.call("session.start", ["session": session])
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a session's movie has the sound of its microphone, unless none is wished`() async throws {
+            let bus = try await BusHarness(virtual: 1, microphones: 1)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            let session = try #require(
+                client.call(
+                    "session.create", ["preset": "640x480", "inputs": ["cam0", "mic0"], "outputs": ["movie"]])[
+                        "session"])
+            try client.call("session.start", ["session": session])
+            let wishes: [(params: [String: JSONValue], microphone: JSONValue)] = [
+                ([:], "mic0"), (["microphone": .null], .null),
+            ]
+            for (number, wish) in wishes.enumerated() {
+                let own: [String: JSONValue] = ["session": session, "path": path(bus, "\(number).mp4")]
+                let started = try client.call("movie.start", .object(own.merging(wish.params) { $1 }))
+                #expect(started["microphone"] == wish.microphone)
+                #expect(started["audio"]?.isNull == wish.microphone.isNull)
+                try client.call("movie.stop", ["movie": started["movie"] ?? .null])
             }
             try await bus.stop()
         }
