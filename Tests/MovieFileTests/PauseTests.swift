@@ -24,10 +24,11 @@ import Testing
         case resume(Int64)
     }
 
-    /// Writes pictures and, a tenth of a second late, the sound that goes with them; each step before the frame of that number.
+    /// Writes pictures and, so much later, the sound that goes with them; each step before the frame of that number.
     private func record(
         _ material: Material, _ video: MovieVideo, _ path: String, _ steps: [Int: Step],
-        audio: AudioCodec? = .pcm, fileType: FileType = .mov, atPause: (MovieWriter) throws -> Void = { _ in }
+        audio: AudioCodec? = .pcm, fileType: FileType = .mov, soundDelay: Int64 = 100_000_000,
+        atPause: (MovieWriter) throws -> Void = { _ in }
     ) throws -> MovieWriter {
         let sound = audio.map {
             MovieAudio(
@@ -51,7 +52,7 @@ import Testing
             _ = try frame.withUnsafeBytes {
                 try writer.append($0, at: Self.frameTime(index), isKeyFrame: material.isKeyFrame[index])
             }
-            while audio != nil, Self.soundTime(next + 480) + 100_000_000 < Self.frameTime(index + 1) {
+            while audio != nil, Self.soundTime(next + 480) + soundDelay < Self.frameTime(index + 1) {
                 let block = (next..<next + 480).map(Self.sample)
                 _ = try block.withUnsafeBytes { try writer.append(sound: $0, at: Self.soundTime(next)) }
                 next += 480
@@ -91,7 +92,7 @@ import Testing
         let right = samples.indices.filter { abs(Int(samples[$0]) - Int(Self.sample(expected[$0]))) <= 3 }
         #expect(right.count > samples.count * 98 / 100, "\(right.count) of \(samples.count)")
         let kept = Double(frames.last.map { $0.time } ?? 0) / 1e9 + 1.0 / 30
-        #expect(abs(Double(samples.count) / Double(Self.rate) - kept) < 0.05)
+        #expect(abs(Double(samples.count) / Double(Self.rate) - kept) < 0.1)
     }
 
     enum Case: CaseIterable {
@@ -137,23 +138,25 @@ import Testing
 
     enum MovieKind: CaseIterable { case motionJPEG, encoded }
 
-    @Test func h264GoesOnAtAKeyFrameAndTheSoundWithIt() async throws {
+    @Test(arguments: [100_000_000, -50_000_000] as [Int64])
+    func h264GoesOnAtAKeyFrameAndTheSoundWithIt(_ soundDelay: Int64) async throws {
         let material = try await Material.h264(80, in: scratch)
-        let (pause, resume) = (Self.frameTime(15) - 1_000_000, Self.frameTime(33) - 2_000_000)
+        let steps: [Int: Step] = [
+            15: .pause(Self.frameTime(20)), 33: .resume(Self.frameTime(36)),
+            47: .pause(Self.frameTime(50)), 58: .resume(Self.frameTime(61)),
+            // Before a key frame has come.
+            63: .pause(Self.frameTime(63)), 64: .resume(Self.frameTime(64)),
+        ]
         let writer = try record(
-            material, .h264(Self.size, parameterSets: material.parameterSets), "\(scratch.path)/movie.mov",
-            [
-                15: .pause(pause), 33: .resume(resume), 50: .pause(Self.frameTime(50)), 61: .resume(Self.frameTime(61)),
-                // Before a key frame has come.
-                63: .pause(Self.frameTime(63)), 64: .resume(Self.frameTime(64)),
-            ])
-        let cuts = [pause..<Self.frameTime(40), Self.frameTime(50)..<Self.frameTime(70)]
+            material, .h264(Self.size, parameterSets: material.parameterSets), "\(scratch.path)/movie.mov", steps,
+            soundDelay: soundDelay)
+        let cuts = [Self.frameTime(20)..<Self.frameTime(40), Self.frameTime(50)..<Self.frameTime(70)]
         let frames = (0..<80).filter { index in !cuts.contains { $0.contains(Self.frameTime(index)) } }.map { index in
             let time = Self.frameTime(index)
             let left = cuts.filter { $0.upperBound <= time }.reduce(0) { $0 + $1.upperBound - $1.lowerBound }
             return (index: index, time: time - Self.start - left)
         }
-        try #require(frames.count == 15 + 10 + 10)
+        try #require(frames.count == 20 + 10 + 10)
         try await check(writer, frames: frames, cuts: cuts)
     }
 
