@@ -59,16 +59,20 @@ extension ProcessTests {
             let root = "/tmp/camerabus-test-\(getpid())"
             mkdir(root, 0o755)
             symlink("/etc", "\(root)/out")
+            symlink("/tmp", "\(root)/up")
             defer {
-                unlink("\(root)/out")
+                for link in ["out", "up"] { unlink("\(root)/\(link)") }
                 rmdir(root)
             }
             let bus = try await BusHarness(
                 virtual: 1,
                 configuration: OtherUser.configuration + "[library]\nroots = [\"\(root)\"]\n"
                     + "[permission.users]\n\(user.uid) = \"control\"\n")
-            let refused = try await start(bus, user, #"{"device":"cam0","path":"\#(root)/out/camerabus-test.mp4"}"#)
-            #expect(refused.string?.contains("pathNotAllowed") == true, "\(refused)")
+            for link in ["out", "up"] {
+                let path = "\(root)/\(link)/camerabus-test.mp4"
+                let refused = try await start(bus, user, #"{"device":"cam0","path":"\#(path)"}"#)
+                #expect(refused.string?.contains("pathNotAllowed") == true, "\(refused)")
+            }
             try await bus.stop()
         }
     }
