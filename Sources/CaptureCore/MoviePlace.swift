@@ -65,9 +65,14 @@ public struct MoviePlace: Hashable, Sendable {
         }
         guard name == nil else { throw .invalidParams("name", "and path are two ways to say the same") }
         let (whole, type) = try Self.withEnding(Self.normal(path), fileType)
-        let root = folders.first { whole.hasPrefix($0 == "/" ? "/" : "\($0)/") }
+        let root = folders.first { Self.contains($0, whole) }
         guard isOwn || root != nil else { throw refusal(path) }
         return Target(path: whole, fileType: type, root: isOwn ? nil : root)
+    }
+
+    /// Whether a path leads into a folder, byte for byte, as the kernel compares: two spellings of one letter are two names.
+    public static func contains(_ folder: String, _ path: String) -> Bool {
+        path.utf8.starts(with: folder == "/" ? "/".utf8 : "\(folder)/".utf8)
     }
 
     /// Why a file may not be there.
@@ -108,19 +113,23 @@ public struct MoviePlace: Hashable, Sendable {
         guard name.utf8.count <= maximumName else {
             throw .invalidParams("name", "has more than \(maximumName) bytes")
         }
-        guard !name.hasPrefix("."), !name.contains("/"), isPlain(name) else {
+        guard !name.utf8.starts(with: ".".utf8), !name.utf8.contains(UInt8(ascii: "/")), isPlain(name) else {
             throw .invalidParams("name", "is a file's name: no '/', no '.' at its beginning, no control characters")
         }
     }
 
+    // What follows may make one character with a '/' or a '.', which is none then for whoever looks for characters, but is one for the kernel.
     private static func isPlain(_ text: String) -> Bool {
-        text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+        let marks = text.utf8.reduce(0) { $0 + ($1 == UInt8(ascii: "/") || $1 == UInt8(ascii: ".") ? 1 : 0) }
+        return text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+            && text.reduce(0) { $0 + ($1 == "/" || $1 == "." ? 1 : 0) } == marks
     }
 
     /// Without doubled slashes and `.`.
     private static func normal(_ path: String) throws(BusError) -> String {
         guard path.hasPrefix("/"), !path.hasSuffix("/"), isPlain(path) else {
-            throw .invalidParams("path", "must be a file's absolute path, without control characters")
+            throw .invalidParams(
+                "path", "must be a file's absolute path, without control characters, and without marks on a '/' or '.'")
         }
         let parts = path.split(separator: "/").filter { $0 != "." }
         guard let name = parts.last, !parts.contains("..") else {

@@ -236,7 +236,7 @@ extension Coordinator {
         guard let root = target.root, let slash = target.path.lastIndex(of: "/") else { return }
         guard let real = File.realPath(ofNearest: root),
             let folder = File.realPath(ofNearest: String(target.path[..<slash])),
-            folder == real || folder.hasPrefix(real == "/" ? "/" : "\(real)/")
+            MoviePlace.contains(real, "\(folder)/")
         else { throw moviePlace.refusal(target.path) }
     }
 

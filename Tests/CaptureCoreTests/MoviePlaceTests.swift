@@ -44,7 +44,10 @@ import Testing
 
     @Test(
         "what leads out of the folder, or hides, is no name",
-        arguments: ["../belt.mp4", "a/b.mp4", ".belt.mp4", "..", "a\u{0}b", "a\nb", String(repeating: "x", count: 201)])
+        arguments: [
+            "../belt.mp4", "a/b.mp4", ".belt.mp4", "..", "a\u{0}b", "a\nb", "a/\u{301}b.mp4", ".\u{301}b.mp4",
+            String(repeating: "x", count: 201),
+        ])
     func noName(_ name: String) throws { #expect(try refusal(name: name).data["path"] == "name") }
 
     @Test(
@@ -71,7 +74,11 @@ import Testing
 
     @Test(
         "what is no file's absolute path is none, whoever asks",
-        arguments: ["a.mp4", "/srv/movies/../../etc/a.mp4", "/srv/movies/", "/", "", "/srv/movies/a\u{1b}.mp4"])
+        arguments: [
+            "a.mp4", "/srv/movies/../../etc/a.mp4", "/srv/movies/", "/", "", "/srv/movies/a\u{1b}.mp4",
+            // With the mark behind it, a '/' is no character of its own.
+            "/srv/movies/../\u{301}a.mp4", "/srv/movies/../\u{301}d/a.mp4", "/srv/movies/..\u{200d}/a.mp4",
+        ])
     func noPath(_ path: String) throws {
         #expect(try refusal(path: path, isOwn: true).data["path"] == "path")
     }
