@@ -11,6 +11,7 @@ import ZeroMQ
 /// It is started once. What is to follow when it has died, ``MovieDesk`` decides.
 final class Recorder {
     private struct Order {
+        let action: RecorderOrder.Action
         let completion: (Result<JSONValue, BusError>) -> Void
         let timer: Loop.Token
     }
@@ -32,7 +33,7 @@ final class Recorder {
     private var link: UInt64 = 0
     private var orders: [UInt64: Order] = [:]
     private var lastOrder: UInt64 = 0
-    /// Given before it has said hello.
+    /// Given before it has said hello, and ends that could not be sent.
     private var early: [(action: RecorderOrder.Action, completion: (Result<JSONValue, BusError>) -> Void)] = []
 
     /// One that has said nothing for so long hangs, milliseconds: what may take its time, the disk, it leaves to a thread of its own.
@@ -121,21 +122,44 @@ final class Recorder {
             watch(opened)
         }
         guard process?.pid == pid else { return false }
-        // What was asked over an earlier connection is not answered any more.
-        if self.connection != nil { failOrders() }
+        // What was asked over an earlier connection is not answered any more, and may never have come; an end has to.
+        if self.connection != nil {
+            let ends = takeEnds()
+            failOrders()
+            early = ends + early
+        }
         self.connection = connection
         self.link = link
         watchForSilence()
+        sendEarly()
+        return true
+    }
+
+    private func takeEnds() -> [(action: RecorderOrder.Action, completion: (Result<JSONValue, BusError>) -> Void)] {
+        let sent = orders.filter { $0.value.action.isEnd }.sorted { $0.key < $1.key }
+        let unsent = early.filter { $0.action.isEnd }
+        early.removeAll { $0.action.isEnd }
+        for (number, order) in sent {
+            orders[number] = nil
+            loop.cancel(order.timer)
+        }
+        return sent.map { ($0.value.action, $0.value.completion) } + unsent
+    }
+
+    private func sendEarly() {
         let waiting = early
         early = []
         for (action, completion) in waiting { order(action, completion: completion) }
-        return true
     }
 
     func isConnection(_ connection: [UInt8]) -> Bool { self.connection == connection }
 
     /// It has said something.
-    func heard() { if !isGone { watchForSilence() } }
+    func heard() {
+        guard !isGone else { return }
+        watchForSilence()
+        if !early.isEmpty { sendEarly() }
+    }
 
     func replied(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
         guard let order = orders.removeValue(forKey: number) else { return }
@@ -162,11 +186,13 @@ final class Recorder {
     // MARK: Orders
 
     /// Gives an order, as soon as it has said hello; the completion is called once.
+    ///
+    /// An end is no matter of how many orders wait already, and is sent again until it has come, as nobody else would give it again.
     func order(
         _ action: RecorderOrder.Action, completion: @escaping (Result<JSONValue, BusError>) -> Void = { _ in }
     ) {
         guard !isGone else { return completion(.failure(crashed)) }
-        guard orders.count + early.count < Self.maximumOrders else {
+        guard action.isEnd || orders.count + early.count < Self.maximumOrders else {
             return completion(
                 .failure(
                     BusError(
@@ -180,9 +206,10 @@ final class Recorder {
         lastOrder += 1
         let number = lastOrder
         guard send(connection, RecorderOrder(number: number, action: action, link: link)) else {
+            guard !action.isEnd else { return early.append((action, completion)) }
             return completion(.failure(crashed))
         }
-        let timer = loop.schedule(afterMilliseconds: action.isQuick ? Self.patience : Self.longest) { [weak self] in
+        let timer = loop.schedule(afterMilliseconds: action.isEnd ? Self.longest : Self.patience) { [weak self] in
             guard let self, let order = orders.removeValue(forKey: number) else { return }
             order.completion(
                 .failure(
@@ -190,15 +217,16 @@ final class Recorder {
                         .workerCrashed, "The recorder of the movie \(movie) did not answer in time.",
                         ["movie": .string(movie)])))
         }
-        orders[number] = Order(completion: completion, timer: timer)
+        orders[number] = Order(action: action, completion: completion, timer: timer)
     }
 }
 
 extension RecorderOrder.Action {
-    fileprivate var isQuick: Bool {
+    /// It ends the movie, which waits for the disk; the others don't.
+    fileprivate var isEnd: Bool {
         switch self {
-        case .pause, .resume: true
-        case .stop, .cancel: false
+        case .pause, .resume: false
+        case .stop, .cancel: true
         }
     }
 }
