@@ -178,10 +178,16 @@ extension Coordinator {
             let isAlive = movie.note.isDetached || ProcessTable.startTime(of: owner.pid) == owner.startTime
             return isAlive ? .stopped : .ownerGone
         }
-        let uniqueIDs = session.inputs.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
+        // A device that isn't known yet, or not any more, is the one that was called so.
+        func isInput(_ device: MovieRequest.Device) -> Bool {
+            session.inputs.contains { input in
+                guard let worker = fleet.workers[input.device] else { return input.device == device.id }
+                return worker.device.identity.uniqueID == device.uniqueID
+            }
+        }
         let isServed =
             session.run.isWanted && session.outputs.contains { $0.kind == .movie }
-            && movie.devices.first.map { uniqueIDs.contains($0.uniqueID) } ?? true
+            && movie.devices.first.map(isInput) ?? true
         return isServed ? nil : .stopped
     }
 
