@@ -11,17 +11,22 @@ public struct RunningMovie: Hashable, Sendable {
         public var continuesAfterCrash: Bool
         /// When the recorders before it have died.
         public var crashes: [Instant]
+        /// In how many places in a row there was a file already where this part was to be.
+        public var misses: Int
 
-        public init(isDetached: Bool = false, continuesAfterCrash: Bool = false, crashes: [Instant] = []) {
+        public init(
+            isDetached: Bool = false, continuesAfterCrash: Bool = false, crashes: [Instant] = [], misses: Int = 0
+        ) {
             self.isDetached = isDetached
             self.continuesAfterCrash = continuesAfterCrash
             self.crashes = crashes
+            self.misses = misses
         }
 
         public var json: JSONValue {
             [
                 "detached": .bool(isDetached), "continues": .bool(continuesAfterCrash),
-                "crashes": .array(crashes.map { .integer($0) }),
+                "crashes": .array(crashes.map { .integer($0) }), "misses": JSONValue(misses),
             ]
         }
 
@@ -29,6 +34,7 @@ public struct RunningMovie: Hashable, Sendable {
             isDetached = json["detached"]?.bool ?? false
             continuesAfterCrash = json["continues"]?.bool ?? false
             crashes = json["crashes"]?.array?.compactMap(\.integer) ?? []
+            misses = json["misses"]?.integer.map { Int(clamping: $0) } ?? 0
         }
     }
 
@@ -47,6 +53,8 @@ public struct RunningMovie: Hashable, Sendable {
     /// A recorder that dies for the third time within so many nanoseconds would die again.
     static let crashWindow: Int64 = 60_000_000_000
     static let maximumCrashes = 2
+    /// Further files that are tried for a part.
+    static let maximumMisses = 8
 
     /// - Parameter progress: as its recorder has it; one that has just been started has none.
     public init(_ request: MovieRequest, progress: MovieProgress = MovieProgress(.starting)) {
@@ -57,6 +65,9 @@ public struct RunningMovie: Hashable, Sendable {
     }
 
     public var id: String { request.movie }
+
+    /// Clients know of it: it has begun, or was named as what goes on in the place of another.
+    public var isTold: Bool { hasBegun || request.part > 1 }
 
     /// What it is of: its camera and its microphone.
     public var devices: [MovieRequest.Device] { [request.camera, request.microphone].compactMap(\.self) }
@@ -119,20 +130,44 @@ public struct RunningMovie: Hashable, Sendable {
         guard note.continuesAfterCrash, hasBegun, ending == nil else { return nil }
         let crashes = note.crashes.filter { $0 > now.advanced(byNanoseconds: -Self.crashWindow) }
         guard crashes.count < Self.maximumCrashes else { return nil }
-        var next = request
-        next.movie = id
-        next.path = MoviePlace.next(request.path, part: request.part)
-        next.part += 1
-        next.notBefore = nil
         var note = note
         note.crashes = crashes + [now]
-        next.note = note.json
+        note.misses = 0
+        var next = behind(id, note)
         // What is left of its time; a movie that has none left has reached it.
         if let maximum = request.limits.maxDuration {
             guard maximum > progress.syncedDuration else { return nil }
             next.limits.maxDuration = maximum - progress.syncedDuration
         }
         return next
+    }
+
+    /// The part that is tried where this one, which was to go on after a crash, could not have its file; nil: none is.
+    private func retry(_ id: String) -> MovieRequest? {
+        guard note.continuesAfterCrash, request.part > 1, !hasBegun, ending == nil, note.misses < Self.maximumMisses,
+            let error = result?.error, error.reason == .invalidParams, error.data["path"] == "path"
+        else { return nil }
+        var note = note
+        note.misses += 1
+        return behind(id, note)
+    }
+
+    private func behind(_ id: String, _ note: Note) -> MovieRequest {
+        var next = request
+        next.movie = id
+        next.path = MoviePlace.next(request.path, part: request.part)
+        next.part += 1
+        next.notBefore = nil
+        next.note = note.json
+        return next
+    }
+
+    /// The movie that goes on in the place of this one, which has ended: when its recorder has died, or when it was to go on itself and found a
+    /// file already; nil: none does.
+    ///
+    /// - Parameter id: of the next one.
+    public func follower(_ id: String, at now: Instant) -> MovieRequest? {
+        result?.reason == .recorderCrashed ? successor(id, at: now) : retry(id)
     }
 
     // MARK: What is told

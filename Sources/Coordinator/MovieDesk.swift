@@ -290,19 +290,19 @@ final class MovieDesk {
     private func finished(_ id: String, _ result: MovieResult) {
         guard running[id]?.finish(result) ?? false, var movie = running.removeValue(forKey: id) else { return }
         order.removeAll { $0 == id }
-        if result.reason == .recorderCrashed { movie.next = succeed(movie) }
+        movie.next = succeed(movie)
         release(movie)
         events.set("state/movie/\(id)", nil)
         logger.info(
             "movie ended",
             metadata: ["movie": "\(id)", "reason": "\(result.reason.rawValue)", "frames": "\(result.frames)"])
-        if movie.hasBegun {
+        if movie.isTold {
             finished.append(movie)
             finished.removeFirst(max(0, finished.count - Self.maximumFinished))
             events.event("event/movie/\(id)", "didFinishRecording", movie.members(of: result))
         }
         for completion in stoppers.removeValue(forKey: id) ?? [] {
-            completion(movie.hasBegun ? .success(movie) : .failure(Self.over(id)))
+            completion(movie.isTold ? .success(movie) : .failure(Self.over(id)))
         }
         // One of a rig may have reached its limit before the others have begun.
         if let start = starts.first(where: { $0.movies.contains(id) }), !movie.hasBegun || !result.isSuccess {
@@ -311,10 +311,10 @@ final class MovieDesk {
         onFinished?(movie)
     }
 
-    /// Another recorder goes on where one has died.
+    /// Another recorder goes on where one has died, or found a file already.
     private func succeed(_ movie: RunningMovie) -> String? {
         guard !hasEnded, !starts.contains(where: { $0.movies.contains(movie.id) }),
-            let next = movie.successor(hexadecimal(randomBytes(8)), at: MonotonicClock.now())
+            let next = movie.follower(hexadecimal(randomBytes(8)), at: MonotonicClock.now())
         else { return nil }
         do {
             try begin(next)
@@ -365,11 +365,11 @@ final class MovieDesk {
         holders.release(pid: movie.request.owner.pid, startTime: startTime)
     }
 
-    // A movie that a coordinator before this one has begun goes on if it still may; one that had not begun is nobody's, as the answer was
-    // lost with that coordinator.
+    // A movie that a coordinator before this one has begun goes on if it still may, and so does the part of one; another that had not begun
+    // is nobody's, as the answer was lost with that coordinator.
     private func adopt(_ recorder: Recorder, _ request: MovieRequest, _ progress: MovieProgress) -> Bool {
         let movie = RunningMovie(request, progress: progress)
-        guard !hasEnded, movie.hasBegun else { return false }
+        guard !hasEnded, movie.isTold else { return false }
         guard watch(movie) else {
             recorder.order(.stop(.ownerGone))
             return true

@@ -26,6 +26,12 @@ import Testing
         return RunningMovie(request, progress: progress)
     }
 
+    private static func ended(_ request: MovieRequest, _ result: MovieResult) -> RunningMovie {
+        var movie = RunningMovie(request)
+        _ = movie.finish(result)
+        return movie
+    }
+
     @Test func `it begins once, and ends once`() {
         var movie = RunningMovie(Self.request())
         let beginnings = [movie.begin(), movie.begin()]
@@ -44,6 +50,29 @@ import Testing
         progress.frames += 1
         let isTaken = movie.update(progress)
         #expect(!isTaken)
+    }
+
+    @Test func `a part that finds a file already is followed by the one behind it`() throws {
+        let taken = MovieResult(
+            .writeFailed, error: .invalidParams("path", "there is a file already"), path: "/v/belt-2.mp4", isKept: false
+        )
+        var request = Self.request(continues: true, crashes: [7], part: 2)
+        for part in 3...10 {
+            #expect(RunningMovie(request).isTold && RunningMovie(request).follower("n", at: 0) == nil)
+            request = try #require(Self.ended(request, taken).follower("n\(part)", at: 0))
+            #expect(request.part == part && request.path == "/v/belt-\(part).mp4" && request.movie == "n\(part)")
+            #expect(RunningMovie.Note(json: request.note).crashes == [7])
+        }
+        #expect(Self.ended(request, taken).follower("n", at: 0) == nil)
+        // Not the first, which the client has asked for, nor what has failed otherwise or was to end.
+        let first = Self.ended(Self.request(continues: true), taken)
+        #expect(!first.isTold && first.follower("n", at: 0) == nil)
+        let lost = MovieResult(.deviceLost, path: "/v/belt-2.mp4", isKept: false)
+        #expect(Self.ended(Self.request(continues: true, part: 2), lost).follower("n", at: 0) == nil)
+        var stopped = RunningMovie(Self.request(continues: true, part: 2))
+        _ = stopped.end(for: .stopped)
+        _ = stopped.finish(taken)
+        #expect(stopped.follower("n", at: 0) == nil)
     }
 
     @Test func `one that has not begun leaves nothing when it ends`() {
@@ -107,7 +136,7 @@ import Testing
     }
 
     @Test func `its note is read as it was written`() {
-        let note = RunningMovie.Note(isDetached: true, continuesAfterCrash: true, crashes: [1, 2])
+        let note = RunningMovie.Note(isDetached: true, continuesAfterCrash: true, crashes: [1, 2], misses: 3)
         #expect(RunningMovie.Note(json: note.json) == note)
         #expect(RunningMovie.Note(json: .null) == RunningMovie.Note())
     }
