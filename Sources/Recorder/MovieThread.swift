@@ -270,7 +270,8 @@ final class MovieThread: @unchecked Sendable {
         pictures?.close()
         sounds?.close()
         var end = exchange.end ?? Exchange.End(reason: .stopped, error: nil)
-        if !end.isCancelled, writer?.end == nil { while step(), writer?.end == nil {} }
+        // What has no file by now, or was refused one, gets none any more.
+        if !end.isCancelled, let writer { while writer.end == nil, step() {} }
         guard let writer else {
             return MovieResult(end.reason, error: end.error, path: request.path, isKept: false)
         }
