@@ -49,6 +49,9 @@ final class Exchange: Sendable {
         var news = News()
     }
 
+    /// Commands that may wait for the thread that writes, which may wait for the disk.
+    static let maximumCommands = 16
+
     private let state = Mutex(State())
     private let ended = Atomic<Bool>(false)
     private let overflow = Atomic<UInt64>(0)
@@ -124,9 +127,15 @@ final class Exchange: Sendable {
 
     // MARK: For the loop
 
-    func order(_ command: Command) {
-        state.withLock { $0.commands.append(command) }
-        work.signal()
+    /// - Returns: false: too many wait already, and this one does not.
+    func order(_ command: Command) -> Bool {
+        let isTaken = state.withLock { state in
+            guard state.commands.count < Self.maximumCommands else { return false }
+            state.commands.append(command)
+            return true
+        }
+        if isTaken { work.signal() }
+        return isTaken
     }
 
     func takeNews() -> News {

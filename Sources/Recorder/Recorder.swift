@@ -218,9 +218,16 @@ public final class Recorder {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
         if isOn != isPaused {
-            isPaused = isOn
             let now = MonotonicClock.now()
-            exchange.order(isOn ? .pause(now) : .resume(now))
+            guard exchange.order(isOn ? .pause(now) : .resume(now)) else {
+                return reply(
+                    number,
+                    .failure(
+                        BusError(
+                            .limitExceeded, "Too many pauses wait for the disk; try again.",
+                            ["limit": "ordersPerMovie", "maximum": JSONValue(Exchange.maximumCommands)])))
+            }
+            isPaused = isOn
             tellState()
         }
         reply(number, .success([:]))
