@@ -278,8 +278,7 @@ public final class MovieWriter {
         if let least = limits.minFreeDiskSpaceLimit {
             bytesUntilDiskCheck -= Int64(bytes)
             if bytesUntilDiskCheck <= 0 {
-                let room = (file.freeDiskSpace ?? .max) - least - more
-                guard room >= 0 else {
+                guard let room = Self.room(file.freeDiskSpace ?? .max, leaving: least, for: more) else {
                     end = .minimumFreeDiskSpaceReached
                     return false
                 }
@@ -288,6 +287,12 @@ public final class MovieWriter {
         }
         fragmentStart = fragmentStart ?? time
         return true
+    }
+
+    /// What is left of the free space beside that; nil: there is less. A client may ask for more than any disk has.
+    static func room(_ free: Int64, leaving least: Int64, for more: Int64) -> Int64? {
+        let (room, isOver) = (free - more).subtractingReportingOverflow(least)
+        return isOver || room < 0 ? nil : room
     }
 
     // False: the disk took no more.

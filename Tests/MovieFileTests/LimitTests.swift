@@ -2,8 +2,9 @@ import CameraBusTesting
 import CaptureCore
 import Glibc
 import LinuxIO
-import MovieFile
 import Testing
+
+@testable import MovieFile
 
 /// A file system of a few megabytes.
 private final class SmallDisk: Sendable {
@@ -102,6 +103,13 @@ private final class SmallDisk: Sendable {
             let next = try await record("\(path)/next", type, MovieLimits(maxRecordedDuration: 1_000_000_000))
             #expect(next.end == .maximumDurationReached)
         }
+    }
+
+    @Test func moreThanAnyDiskHasIsNeverFree() {
+        #expect(MovieWriter.room(0, leaving: .max, for: 100) == nil)
+        #expect(MovieWriter.room(1 << 40, leaving: .max, for: 100) == nil)
+        #expect(MovieWriter.room(.max, leaving: 0, for: 100) == .max - 100)
+        #expect(MovieWriter.room(1000, leaving: 900, for: 100) == 0)
     }
 
     @Test(.enabled(if: SmallDisk.isPossible, "may not mount a disk"))
