@@ -93,7 +93,7 @@ extension Schema {
     ]
 
     private static let presets = [
-        "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow", "placebo",
+        "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower",
     ]
 
     private static let count = Schema.integer(min: 0)

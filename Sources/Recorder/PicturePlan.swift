@@ -73,7 +73,18 @@ struct PicturePlan: Hashable, Sendable {
             return request.fileType == .mp4
                 ? .refuse(.invalidParams("codec", "mp4 can't hold pictures as they are")) : ask(.yuyv)
         }
-        if isReady, encodable.contains(format) { return .record(PicturePlan(kind: .encoded, layout: layout)) }
+        if isReady, encodable.contains(format) {
+            let (most, wish) = (layout.dimensions, request.video)
+            let size = Self.size(most, width: wish.width, height: wish.height)
+            // Nothing is gained by more, and the encoder's memory and time go by it.
+            guard size.width * size.height <= max(most.width * most.height, 4) else {
+                return .refuse(
+                    .invalidParams(
+                        "settings.video",
+                        "\(size.width)x\(size.height) is more than the camera's picture, \(most.width)x\(most.height)"))
+            }
+            return .record(PicturePlan(kind: .encoded, layout: layout))
+        }
         return ask(.i420)
     }
 

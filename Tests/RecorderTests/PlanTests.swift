@@ -74,6 +74,9 @@ struct PlanTests {
         #expect(try Self.isRefused(.h264, Self.request(orientation: 90)), "nothing decodes it")
         #expect(try Self.isRefused(.motionJPEG, Self.request(.mp4, .passThrough, orientation: 90)))
         #expect(try Self.isRefused(.motionJPEG, Self.request(.mp4, .passThrough, width: 320)))
+        #expect(try Self.kind(.yuyv, Self.request(width: 320)) == .encoded)
+        #expect(try Self.kind(.yuyv, Self.request(width: 640)) == .encoded)
+        #expect(try Self.isRefused(.yuyv, Self.request(width: 642)))
     }
 
     @Test("a codec that is named is taken")
