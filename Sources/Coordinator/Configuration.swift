@@ -53,8 +53,8 @@ public struct Configuration: Hashable, Sendable {
     public var libraryDirectory: String?
     /// `library.roots`: further folders in which clients may have movies written.
     public var libraryRoots: [String] = []
-    /// `library.min_free`: bytes that movies leave free on their disk, where the client says nothing of it; nil: none.
-    public var libraryMinFree: Int64?
+    /// `library.min_free`: bytes that movies leave free on their disk, where the client says nothing of it.
+    public var libraryMinFree: Int64 = 256 << 20
 
     /// `pressure.watch`: the machine's pressure.
     public var watchesPressure = true
@@ -170,7 +170,7 @@ public struct Configuration: Hashable, Sendable {
             for root in try library.strings("roots") ?? [] {
                 libraryRoots.append(try Self.folder(root, "library.roots"))
             }
-            libraryMinFree = try library.integer("min_free", 0...Int.max).map { Int64($0) }
+            libraryMinFree = try library.integer("min_free", 0...Int.max).map { Int64($0) } ?? libraryMinFree
         }
         try reader.section("pressure") { pressure throws(ParseError) in
             watchesPressure = try pressure.boolean("watch") ?? watchesPressure
