@@ -7,6 +7,8 @@ struct StateDirectory: Hashable {
     var path: String
     /// Somebody asked for just this one: then it is an error when it can't be had.
     var isNamed: Bool
+    /// systemd made it, with the mode that its unit says.
+    var isOfService = false
 
     /// The one that the command line or the configuration names, else systemd's `$STATE_DIRECTORY`, else `state` in a runtime
     /// directory that was named, else root's or the user's own; nil: a user without a home.
@@ -19,7 +21,7 @@ struct StateDirectory: Hashable {
         }
         // systemd puts a colon between several.
         if let path = environment["STATE_DIRECTORY"]?.split(separator: ":").first, path.hasPrefix("/") {
-            return StateDirectory(path: trimmed(String(path)), isNamed: false)
+            return StateDirectory(path: trimmed(String(path)), isNamed: false, isOfService: true)
         }
         if isRuntimeNamed { return StateDirectory(path: "\(runtime.path)/state", isNamed: false) }
         if uid == 0 { return StateDirectory(path: "/var/lib/camerabus", isNamed: false) }
@@ -31,7 +33,8 @@ struct StateDirectory: Hashable {
         return StateDirectory(path: "\(trimmed(home))/.local/state/camerabus", isNamed: false)
     }
 
-    /// Makes it, ours alone, with the folders above it that are missing.
+    /// Makes it, ours alone, with the folders above it that are missing. Through the service's its group may pass, to movies in the library
+    /// below, where the unit lets it.
     func make() throws(SystemError) {
         guard path.hasPrefix("/") else { throw SystemError(code: EINVAL, operation: "mkdir", subject: path) }
         var parent = ""
@@ -40,7 +43,9 @@ struct StateDirectory: Hashable {
             // What can't be made and is needed shows at the last one.
             mkdir(parent, 0o700)
         }
-        try PrivateDirectory.make(path, mode: 0o700)
+        var status = stat()
+        let passes: UInt32 = isOfService && stat(path, &status) == 0 ? status.st_mode & 0o010 : 0
+        try PrivateDirectory.make(path, mode: 0o700 | passes)
     }
 
     private static func trimmed(_ path: String) -> String {
