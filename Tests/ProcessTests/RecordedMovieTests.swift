@@ -111,6 +111,9 @@ extension ProcessTests {
             let forced = try await bus.run("camerabus", ["record", "cam0", "-o", path, "--duration", "0.2", "--force"])
             #expect(forced.status == 0, "\(forced)")
             #expect(try File.read(path, limit: 64 << 20) != before)
+            // The old one had another name until the new one was whole.
+            let old = try #require(forced.standardError.split(separator: " ").first { $0.hasSuffix(".old") })
+            #expect(throws: SystemError.self) { try File.read(String(old), limit: 64 << 20) }
             try await bus.stop()
         }
 

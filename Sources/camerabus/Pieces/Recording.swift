@@ -16,7 +16,7 @@ struct Recording {
     private(set) var movies: [ClientMovie] = []
     /// Where a movie is copied to, by its id.
     private var copies: [String: String] = [:]
-    /// Files that are in the way of new ones, as they are called for the time being.
+    /// Files that are in the way of new ones, as they are called until those are whole.
     private var aside: [(path: String, name: String)] = []
 
     private enum Subject {
@@ -80,8 +80,9 @@ struct Recording {
             await giveUp()
             throw error
         }
-        for (_, name) in aside { File.remove(name) }
-        aside = []
+        for (path, name) in aside {
+            Output.note(Table.printable("\(path) is called \(name) until the new one is whole."))
+        }
     }
 
     private mutating func startAll(intoLibrary: Bool) async throws {
@@ -166,10 +167,13 @@ struct Recording {
         return ["mp4", "mov", "mkv"].first { path.lowercased().hasSuffix(".\($0)") }
     }
 
-    // The bus overwrites nothing: what is there keeps another name until the new one has begun.
+    // The bus overwrites nothing: what is there has another name until the new one is whole.
     private mutating func moveAside() throws {
         for path in try targets() where MoviePlaces.exists(path) {
             let name = "\(path).\(CurrentProcess.pid).old"
+            guard !MoviePlaces.exists(name) else {
+                throw Failure(status: ExitStatus.refused, description: "\(name) is there already.")
+            }
             guard rename(path, name) == 0 else {
                 throw Failure(status: ExitStatus.refused, description: "\(path): \(String(cString: strerror(errno)))")
             }
@@ -177,14 +181,37 @@ struct Recording {
         }
     }
 
-    // As it was before.
+    // As it was before: what has begun is deleted, what was there has its name again.
     private mutating func giveUp() async {
-        let (client, ids) = (client, movies.map(\.id))
+        let (client, begun, timeout) = (client, movies, command.timeout)
         // Also when this task was cancelled.
-        await Task { for id in ids { _ = try? await client.stopMovie(id) } }.value
+        await Task { for movie in begun { await Self.discard(movie, client, timeout) } }.value
         movies = []
-        for (path, name) in aside where !MoviePlaces.exists(path) { rename(name, path) }
+        copies = [:]
+        settleAside(replaced: [])
         aside = []
+    }
+
+    private static func discard(_ movie: ClientMovie, _ client: Client, _ timeout: Duration) async {
+        let ending = try? await client.stopMovie(movie.id)
+        // Its entry goes with its file, if this user may do that.
+        let isDeleted = (try? await client.deleteFromLibrary(movie.id, timeout: timeout)) != nil
+        guard !isDeleted, let ending, ending.isKept else { return }
+        File.remove(ending.path)
+        if MoviePlaces.exists(ending.path) {
+            Output.note(Table.printable("\(ending.path) had begun, and can't be deleted."))
+        }
+    }
+
+    /// Removes the old files that have new ones in their place, and gives the others their names again where those are free.
+    private func settleAside(replaced: Set<String>) {
+        for (path, name) in aside {
+            if replaced.contains(path) {
+                File.remove(name)
+            } else if MoviePlaces.exists(path) || rename(name, path) != 0 {
+                Output.note(Table.printable("What \(path) was before is \(name)."))
+            }
+        }
     }
 
     // A camera may take its time to give its first picture.
@@ -201,7 +228,12 @@ struct Recording {
         let timeout = command.timeout
         let isInterrupted = OneWaySwitch()
         if command.options.json { for movie in movies { try Output.json(movie.json) } }
-        defer { board.clear() }
+        // Files that ended as wanted.
+        let whole = Mutex<Set<String>>([])
+        defer {
+            board.clear()
+            settleAside(replaced: whole.withLock(\.self))
+        }
         let endings = try await Signals.handled { signal, _ in
             guard !isInterrupted.isSet else { WholeFile.abandon(exiting: 128 + signal) }
             isInterrupted.set()
@@ -214,8 +246,14 @@ struct Recording {
                 }
                 var endings: [MovieEnding] = []
                 for try await ending in group {
+                    if ending.isKept, ending.isSuccess { whole.withLock { _ = $0.insert(ending.path) } }
                     if let path = copies[ending.id], ending.isKept {
-                        try WholeFile.copy(ending.path, to: path, replaces: command.force)
+                        do {
+                            try WholeFile.copy(ending.path, to: path, replaces: command.force)
+                        } catch {
+                            Output.note(Table.printable("The movie is whole in the bus's library: \(ending.path)"))
+                            throw error
+                        }
                         board.clear()
                         if !command.options.json { try Output.line(Table.printable(path)) }
                     }
