@@ -540,6 +540,33 @@ class AsyncMovieCalls(AsyncOpened):
         )  # fmt: skip
         return StartingMovie(self._open, self._run, params, timeout)
 
+    async def record_rig(
+        self,
+        rig: str,
+        *,
+        microphone: str | None = None,
+        path: str | os.PathLike[str] | None = None,
+        file_type: str | None = None,
+        codec: str | None = None,
+        settings: MovieSettings | None = None,
+        fragment: float | None = None,
+        fps: float | None = None,
+        duration: float | None = None,
+        max_size: int | None = None,
+        min_free: int | None = None,
+        resilient: bool = False,
+        detached: bool = False,
+        take: str | None = None,
+        timeout: float | None = None,
+    ) -> list[AsyncMovie]:
+        params = wishes(
+            rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
+            fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
+            detached=detached, take=take,
+        )  # fmt: skip
+        started = await self._run(_start(self._open, params, timeout))
+        return [AsyncMovie(self._open, start, self._run) for start in started]
+
     async def movies(self, *, timeout: float | None = None) -> list[MovieState]:
         return await self._run(self._open.ask(_listing(), timeout))
 
