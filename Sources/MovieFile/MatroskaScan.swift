@@ -86,7 +86,10 @@ enum MatroskaScan {
             }
             offset = next
         }
-        scan.duration = (base + latest) * 1_000_000
+        // What no movie lasts is no time.
+        let (sum, isTooLate) = base.addingReportingOverflow(latest)
+        let (duration, isTooLong) = sum.multipliedReportingOverflow(by: 1_000_000)
+        scan.duration = isTooLate || isTooLong ? 0 : max(0, duration)
         return scan
     }
 

@@ -10,6 +10,18 @@ import Testing
     private let scratch: TemporaryDirectory
     init() throws { scratch = try TemporaryDirectory() }
 
+    /// Garbage where a time should be is no time, and no end of who reads it.
+    @Test func aTimeThatNoMovieLastsIsNone() throws {
+        let path = "\(scratch.path)/late.mkv"
+        let bytes: [UInt8] =
+            [0x1A, 0x45, 0xDF, 0xA3, 0x80, 0x18, 0x53, 0x80, 0x67, 0x01, 255, 255, 255, 255, 255, 255, 255]
+            + [0x16, 0x54, 0xAE, 0x6B, 0x80, 0x1F, 0x43, 0xB6, 0x75, 0x8F]
+            + [0xE7, 0x88, 0x7F, 255, 255, 255, 255, 255, 255, 255, 0xA3, 0x83, 0x81, 0x7F, 0xFF]
+        try File.replace(path, with: bytes, mode: 0o600)
+        let found = try MovieRepair.inspect(path)
+        #expect(found.condition == .playable && found.duration == 0 && found.wholeSize == Int64(bytes.count))
+    }
+
     private struct Synced: Equatable {
         var size: Int64
         var frames: Int
