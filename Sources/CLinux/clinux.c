@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/vfs.h>
@@ -87,6 +88,25 @@ int clinux_peer_credentials(int fd, uint32_t *uid, uint32_t *gid, int32_t *pid) 
 int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread_self(), name); }
 
 int clinux_flock_exclusive_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
+
+int clinux_flock_shared_now(int fd) { return flock(fd, LOCK_SH | LOCK_NB); }
+
+int clinux_lock_file_now(int fd) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+int clinux_file_is_locked(int fd) {
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0) return -1;
+    return lock.l_type != F_UNLCK;
+}
+
+int64_t clinux_birth_time(int fd) {
+    struct statx status;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &status) != 0 || !(status.stx_mask & STATX_BTIME)) return -1;
+    return (int64_t)status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
+}
 
 char **clinux_environment(void) {
     extern char **environ;

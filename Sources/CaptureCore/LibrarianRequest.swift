@@ -12,6 +12,10 @@ public struct LibrarianRequest: Hashable, Sendable {
         /// Mends what is being made by nobody any more; of one entry, or of all. Answers {entries, failed: [{id, why}], recording}: those that
         /// were looked at, as they are now, those that could not be, and how many are being made.
         case recover(String?)
+        /// Answers {ids}: what is to be recovered, the newest first. No movie is looked at.
+        case left
+        /// Takes an entry whose recovery has ended the librarian for damaged. Answers as recover does.
+        case giveUp(String)
     }
 
     /// Which entries are wanted; nil: whatever it is.
@@ -69,6 +73,8 @@ public struct LibrarianRequest: Hashable, Sendable {
         case .get(let id): (members["do"], members["id"]) = ("get", .string(id))
         case .delete(let id): (members["do"], members["id"]) = ("delete", .string(id))
         case .recover(let id): (members["do"], members["id"]) = ("recover", id.map(JSONValue.string))
+        case .left: members["do"] = "left"
+        case .giveUp(let id): (members["do"], members["id"]) = ("giveUp", .string(id))
         }
         return .object(members)
     }
@@ -86,6 +92,8 @@ public struct LibrarianRequest: Hashable, Sendable {
         case ("get", let id?): action = .get(id)
         case ("delete", let id?): action = .delete(id)
         case ("recover", _): action = .recover(id)
+        case ("left", _): action = .left
+        case ("giveUp", let id?): action = .giveUp(id)
         default: return nil
         }
         if let uid = json["uid"] {

@@ -1,4 +1,5 @@
 public import JSON
+public import LinuxIO
 
 /// A device that took part in something, as it was called then.
 public struct LibraryDevice: Hashable, Sendable {
@@ -77,8 +78,12 @@ public struct LibraryEntry: Hashable, Sendable {
     public var kind: Kind
     /// The file, absolute.
     public var path: String
+    /// Which file that is; nil: it was not made, or not by who is known. What lies at the path is then nobody's to change or remove.
+    public var file: FileIdentity?
     /// The file with a line for each frame, absolute.
     public var sideCar: String?
+    /// Which file that is; nil as with ``file``.
+    public var sideCarFile: FileIdentity?
     public var state: State
     /// Why it ended (`didFinishRecording`); nil: it hasn't, or nobody knows.
     public var reason: String?
@@ -157,7 +162,9 @@ extension LibraryEntry {
         members["id"] = .string(id)
         members["kind"] = .string(kind.rawValue)
         members["path"] = .string(path)
+        members["file"] = file?.json
         members["sideCar"] = sideCar.map(JSONValue.string)
+        members["sideCarFile"] = sideCarFile?.json
         members["state"] = .string(state.rawValue)
         members["reason"] = reason.map(JSONValue.string)
         members["problem"] = problem.map(JSONValue.string)
@@ -197,6 +204,8 @@ extension LibraryEntry {
         state = try word("state")
         guard let path = text("path"), !path.isEmpty, !path.utf8.contains(0) else { throw missing("path") }
         self.path = path
+        file = members.removeValue(forKey: "file").flatMap(FileIdentity.init(json:))
+        sideCarFile = members.removeValue(forKey: "sideCarFile").flatMap(FileIdentity.init(json:))
         sideCar = text("sideCar")
         if sideCar?.utf8.contains(0) == true { throw missing("sideCar") }
         reason = text("reason")
@@ -227,5 +236,20 @@ extension LibraryEntry {
         self.owner = owner
         lock = text("lock")
         others = members
+    }
+}
+
+extension FileIdentity {
+    /// {device, inode, born?}
+    fileprivate var json: JSONValue {
+        var members: [String: JSONValue] = ["device": .integer(device), "inode": .integer(inode)]
+        members["born"] = born.map(JSONValue.integer)
+        return .object(members)
+    }
+
+    /// nil when it is something else.
+    fileprivate init?(json: JSONValue) {
+        guard let device = json["device"]?.integer, let inode = json["inode"]?.integer else { return nil }
+        self.init(device: device, inode: inode, born: json["born"]?.integer)
     }
 }

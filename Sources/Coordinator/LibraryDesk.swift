@@ -15,19 +15,12 @@ final class LibraryDesk {
         let uid: UInt32?
         let timer: Loop.Token
         let completion: (Result<JSONValue, BusError>) -> Void
-
-        // What is being mended is not to be looked at meanwhile.
-        var isExclusive: Bool {
-            if case .recover = request.action { return true }
-            return false
-        }
     }
 
     private struct Librarian {
         let output: ProcessOutput
         let reading: Loop.Token
         let ending: Loop.Token
-        let isExclusive: Bool
         /// nil: it was answered, or is given up, and the process has not ended yet.
         var question: UInt64?
     }
@@ -100,38 +93,70 @@ final class LibraryDesk {
         startWaiting()
     }
 
-    /// Mends what nobody records any more, and tells of it in the log.
-    ///
-    /// - Parameters:
-    ///   - id: of the one movie; nil: of all.
-    ///   - completion: gets the entries as they are now ({id, path, state, duration, size, …}): of one that is whole already, too.
-    func recover(_ id: String? = nil, completion: @escaping ([JSONValue]) -> Void = { _ in }) {
-        guard directory != nil else { return completion([]) }
-        ask(LibrarianRequest(.recover(id)), by: nil) { [logger] result in
+    /// Mends what nobody records any more, one movie after the other and each by a process of its own, and tells of it in the log. A movie
+    /// that ends its process is taken for damaged.
+    func recover() {
+        guard directory != nil else { return }
+        ask(LibrarianRequest(.left), by: nil) { [weak self] result in
             switch result {
             case .success(let answer):
-                let entries = answer["entries"]?.array ?? []
-                for entry in entries where id == nil || entry["state"]?.string != "finished" {
-                    logger.notice(
-                        "what a recorder left is \(entry["state"]?.string ?? "unknown")",
-                        metadata: ["path": "\(entry["path"]?.string ?? "")"])
-                }
-                for failure in answer["failed"]?.array ?? [] {
-                    logger.warning(
-                        "what a recorder left can't be looked at now",
-                        metadata: [
-                            "id": "\(failure["id"]?.string ?? "")", "error": "\(failure["why"]?.string ?? "")",
-                        ])
-                }
-                completion(entries)
+                self?.recover(all: (answer["ids"]?.array ?? []).compactMap(\.string)[...])
             case .failure(let error):
-                // A movie that was never entered.
-                if error.reason != .entryNotFound {
-                    logger.warning(
-                        "the capture library can't be looked through", metadata: ["error": "\(error.message)"])
-                }
-                completion([])
+                self?.logger.warning(
+                    "the capture library can't be looked through", metadata: ["error": "\(error.message)"])
             }
+        }
+    }
+
+    private func recover(all ids: ArraySlice<String>) {
+        guard let id = ids.first else { return }
+        recover(id, tellsOfFinished: false) { [weak self] _ in self?.recover(all: ids.dropFirst()) }
+    }
+
+    /// Mends a movie that nobody records any more, and tells of it in the log.
+    ///
+    /// - Parameters:
+    ///   - tellsOfFinished: also of one that is whole already.
+    ///   - completion: gets its entry as it is now ({id, path, state, duration, size, …}); none: it is being recorded, or can't be looked at now.
+    func recover(
+        _ id: String, tellsOfFinished: Bool = true, completion: @escaping ([JSONValue]) -> Void = { _ in }
+    ) {
+        guard directory != nil else { return completion([]) }
+        ask(LibrarianRequest(.recover(id)), by: nil) { [weak self] result in
+            if case .failure(Self.ended) = result, let self {
+                ask(LibrarianRequest(.giveUp(id)), by: nil) { [weak self] result in
+                    completion(self?.recovered(result, tellsOfFinished) ?? [])
+                }
+            } else {
+                completion(self?.recovered(result, tellsOfFinished) ?? [])
+            }
+        }
+    }
+
+    private func recovered(_ result: Result<JSONValue, BusError>, _ tellsOfFinished: Bool) -> [JSONValue] {
+        switch result {
+        case .success(let answer):
+            let entries = answer["entries"]?.array ?? []
+            for entry in entries where tellsOfFinished || entry["state"]?.string != "finished" {
+                logger.notice(
+                    "what a recorder left is \(entry["state"]?.string ?? "unknown")",
+                    metadata: ["path": "\(entry["path"]?.string ?? "")"])
+            }
+            for failure in answer["failed"]?.array ?? [] {
+                logger.warning(
+                    "what a recorder left can't be looked at now",
+                    metadata: [
+                        "id": "\(failure["id"]?.string ?? "")", "error": "\(failure["why"]?.string ?? "")",
+                    ])
+            }
+            return entries
+        case .failure(let error):
+            // A movie that was never entered, or is deleted by now.
+            if error.reason != .entryNotFound {
+                logger.warning(
+                    "a movie of the capture library can't be looked at", metadata: ["error": "\(error.message)"])
+            }
+            return []
         }
     }
 
@@ -155,11 +180,9 @@ final class LibraryDesk {
 
     // MARK: Processes
 
-    // In their order: a long one would else wait for ever behind short ones.
+    // In their order.
     private func startWaiting() {
-        while let number = queue.first, let question = questions[number], librarians.count < Self.maximumProcesses,
-            !librarians.values.contains(where: \.isExclusive), !question.isExclusive || librarians.isEmpty
-        {
+        while let number = queue.first, let question = questions[number], librarians.count < Self.maximumProcesses {
             queue.removeFirst()
             start(number, question)
         }
@@ -185,7 +208,7 @@ final class LibraryDesk {
                 if output.read() { self?.told(process) }
             },
             ending: loop.watch(.descriptor(output.process.rawValue)) { [weak self] in self?.ended(process) },
-            isExclusive: question.isExclusive, question: number)
+            question: number)
     }
 
     /// It has said what it has to say.
@@ -199,12 +222,14 @@ final class LibraryDesk {
         answer(number, Self.result(librarian.output))
     }
 
+    private static let ended = BusError(.internalError, "The librarian ended without an answer.")
+
     private static func result(_ output: ProcessOutput) -> Result<JSONValue, BusError> {
         if output.isComplete, let json = try? JSONValue(parsing: output.bytes) {
             if let result = json["result"] { return .success(result) }
             if let error = json["error"] { return .failure(BusError(wire: error)) }
         }
-        return .failure(BusError(.internalError, "The librarian ended without an answer."))
+        return .failure(ended)
     }
 
     private func ended(_ process: ObjectIdentifier) {

@@ -36,10 +36,19 @@ struct HeldFolder: ~Copyable {
     // Means the file as long as this value lives.
     private var path: String { "/proc/self/fd/\(descriptor.rawValue)/\(name)" }
 
-    /// Calls the body with a path of the file that means it until the body returns.
-    func withPath<Result, Failure: Error>(
-        _ body: (String) throws(Failure) -> Result
-    ) throws(Failure) -> Result { try body(path) }
+    /// Opens the file and calls the body with it; nil: it isn't there, or another lies in its place.
+    ///
+    /// - Parameters:
+    ///   - identity: which file it is.
+    ///   - flags: of open(2): how it is used.
+    func withFile<Result>(
+        _ identity: FileIdentity, _ flags: Int32, _ body: (Int32) throws(SystemError) -> Result
+    ) throws(SystemError) -> Result? {
+        guard try size() != nil else { return nil }
+        let file = try FileDescriptor(opening: path, flags | O_NOFOLLOW | O_NONBLOCK)
+        guard try FileIdentity(file.rawValue).isSame(as: identity) else { return nil }
+        return try body(file.rawValue)
+    }
 
     /// Bytes of the file; nil: it isn't there.
     ///
@@ -58,11 +67,15 @@ struct HeldFolder: ~Copyable {
         return Int64(status.st_size)
     }
 
-    /// Removes the file; false: there was none. It stays removed over a power cut.
-    func remove() throws(SystemError) -> Bool {
-        guard try size() != nil else { return false }
-        try check("unlink", path) { unlinkat(descriptor.rawValue, name, 0) }
-        try check("fsync", path) { fsync(descriptor.rawValue) }
-        return true
+    /// Removes the file; false: it wasn't there, or another lies in its place. It stays removed over a power cut.
+    ///
+    /// - Throws: `EAGAIN` or `EACCES` when somebody writes it.
+    func remove(_ identity: FileIdentity) throws(SystemError) -> Bool {
+        let removed: Void? = try withFile(identity, O_RDWR) { (file) throws(SystemError) -> Void in
+            try WholeFileLock.take(file)
+            try check("unlink", path) { unlinkat(descriptor.rawValue, name, 0) }
+            try check("fsync", path) { fsync(descriptor.rawValue) }
+        }
+        return removed != nil
     }
 }

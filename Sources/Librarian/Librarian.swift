@@ -34,6 +34,8 @@ public struct Librarian {
         case .get(let id): ["entry": shown(try find(id, request.uid))]
         case .delete(let id): try delete(id, request.uid)
         case .recover(let id): try recover(id)
+        case .left: try left()
+        case .giveUp(let id): try giveUp(id)
         }
     }
 
@@ -91,14 +93,15 @@ public struct Librarian {
     /// An entry as clients see it: also whether its file is there.
     func shown(_ entry: LibraryEntry) -> JSONValue {
         var shown = entry
-        shown.lock = nil
+        (shown.lock, shown.file, shown.sideCarFile) = (nil, nil, nil)
         var isMissing = false
         do throws(SystemError) {
-            if let size = try HeldFolder(of: entry.path, library: library).size() {
-                if entry.state == .recording { shown.size = size }
-            } else {
-                isMissing = true
-            }
+            let folder = try HeldFolder(of: entry.path, library: library)
+            let size = try folder.size()
+            isMissing = size == nil
+            // Another may lie in its place.
+            if let file = entry.file { isMissing = try folder.withFile(file, O_RDONLY) { _ in } == nil }
+            if entry.state == .recording, !isMissing, let size { shown.size = size }
         } catch {
             isMissing = error.code == ENOENT || error.code == ENOTDIR
             if !isMissing, shown.problem == nil { shown.problem = "its file can't be looked at: \(error)" }
@@ -119,55 +122,56 @@ public struct Librarian {
 
     // MARK: Who makes it
 
-    private func locks(_ entry: LibraryEntry) -> Set<String> {
-        Set([entry.lock, runtimeDirectory.movieLock(entry.id)].compactMap(\.self))
+    /// Whether a process that lives makes it, or that can't be known. Ids are given once: what nobody makes any more nobody begins to make.
+    func isBeingMade(_ entry: LibraryEntry) -> Bool {
+        let locks = Set([entry.lock, runtimeDirectory.movieLock(entry.id)].compactMap(\.self))
+        return locks.contains(where: isHeld) || isBeingWritten(entry)
     }
 
-    /// Whether a process that lives makes it.
-    func isBeingMade(_ entry: LibraryEntry) -> Bool {
-        locks(entry).contains { path in
-            if case .somebody = LockFile.holder(of: path) { return true }
+    private func isHeld(_ lock: String) -> Bool {
+        guard access(lock, R_OK) == 0 else { return errno != ENOENT && errno != ENOTDIR }
+        if case .somebody = LockFile.holder(of: lock) { return true }
+        return false
+    }
+
+    // By a recorder of whichever bus, whose lock file may be elsewhere or gone.
+    private func isBeingWritten(_ entry: LibraryEntry) -> Bool {
+        guard let file = entry.file else { return false }
+        do throws(SystemError) {
+            return try HeldFolder(of: entry.path, library: library).withFile(file, O_RDONLY) {
+                WholeFileLock.isTaken($0)
+            } ?? false
+        } catch {
+            // What can't be opened is not changed either.
             return false
         }
-    }
-
-    /// Keeps everybody else from it as long as the result lives; nil: somebody makes it.
-    func hold(_ entry: LibraryEntry) -> [LockFile]? {
-        var held: [LockFile] = []
-        for path in locks(entry) {
-            // Nobody can have what isn't there, and ids are given once.
-            guard access(path, F_OK) == 0 else { continue }
-            guard let lock = try? LockFile(path) else { return nil }
-            held.append(lock)
-        }
-        return held
     }
 
     // MARK: What is not wanted any more
 
     // The entry goes last: what is left after a crash can still be asked for, and deleted.
     private func delete(_ id: String, _ uid: UInt32?) throws(BusError) -> JSONValue {
-        guard let lock = hold(try find(id, uid)) else { throw .isBeingMade(id) }
-        return try withExtendedLifetime(lock) { () throws(BusError) in
-            let entry = try find(id, uid)
-            var deleted: [String] = []
-            for path in [entry.path, entry.sideCar].compactMap(\.self) {
-                do throws(SystemError) {
-                    if try HeldFolder(of: path, library: library).remove() { deleted.append(path) }
-                } catch {
-                    guard error.code == ENOENT || error.code == ENOTDIR else {
-                        throw BusError(
-                            .internalError, "\(path) can't be deleted: \(error). The entry \(id) is still there.")
-                    }
+        let entry = try find(id, uid)
+        guard !isBeingMade(entry) else { throw .isBeingMade(id) }
+        var deleted: [String] = []
+        for (path, file) in [(entry.path, entry.file), (entry.sideCar, entry.sideCarFile)] {
+            // What lies there may be anybody's.
+            guard let path, let file else { continue }
+            do throws(SystemError) {
+                if try HeldFolder(of: path, library: library).remove(file) { deleted.append(path) }
+            } catch {
+                guard error.code == ENOENT || error.code == ENOTDIR else {
+                    throw BusError(
+                        .internalError, "\(path) can't be deleted: \(error). The entry \(id) is still there.")
                 }
             }
-            do throws(LibraryError) {
-                try library.remove(id)
-            } catch {
-                throw error.busError
-            }
-            return ["id": .string(id), "deleted": JSONValue(deleted)]
         }
+        do throws(LibraryError) {
+            try library.remove(id)
+        } catch {
+            throw error.busError
+        }
+        return ["id": .string(id), "deleted": JSONValue(deleted)]
     }
 }
 

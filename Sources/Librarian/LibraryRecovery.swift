@@ -30,34 +30,67 @@ extension Librarian {
         return ["entries": .array(settled), "failed": .array(failed), "recording": JSONValue(recording)]
     }
 
+    /// What nobody has finished, so that each can be recovered by a process of its own.
+    func left() throws(BusError) -> JSONValue {
+        ["ids": JSONValue(try contents().entries.filter { $0.state == .recording }.map(\.id))]
+    }
+
+    func giveUp(_ id: String) throws(BusError) -> JSONValue {
+        var entry = try find(id, nil)
+        guard !isBeingMade(entry) else { return ["entries": [], "failed": [], "recording": 1] }
+        if entry.state == .recording {
+            entry.state = .damaged
+            entry.reason = entry.reason ?? "recorderCrashed"
+            entry.problem = "its recorder died, and its file can't be looked through"
+            do throws(LibraryError) { try library.replace(entry) } catch { throw error.busError }
+        }
+        return ["entries": [shown(entry)], "failed": [], "recording": 0]
+    }
+
     private func recover(_ found: LibraryEntry) -> Outcome {
-        guard let lock = hold(found) else { return .recording }
-        return withExtendedLifetime(lock) { () -> Outcome in
-            do throws(LibraryError) {
-                // It may have been finished, or deleted, since it was read.
-                guard var entry = try library.entry(found.id) else { return .failed("it is gone") }
-                guard entry.state == .recording, entry.kind != .photo else { return .settled(entry) }
-                if let why = mend(&entry) { return .failed(why) }
-                try library.replace(entry)
-                return .settled(entry)
-            } catch {
-                return .failed("\(error)")
-            }
+        guard !isBeingMade(found) else { return .recording }
+        do throws(LibraryError) {
+            // It may have been finished, or deleted, since it was read.
+            guard let entry = try library.entry(found.id) else { return .failed("it is gone") }
+            guard entry.state == .recording, entry.kind != .photo else { return .settled(entry) }
+            guard let file = entry.file else { return try settle(entry) }
+            return try mend(entry, file)
+        } catch {
+            return .failed("\(error)")
         }
     }
 
-    /// - Returns: why nothing could be done now.
-    private func mend(_ entry: inout LibraryEntry) -> String? {
+    // Nobody knows which file is its own.
+    private func settle(_ found: LibraryEntry) throws(LibraryError) -> Outcome {
+        var entry = found
+        entry.state = .damaged
+        entry.reason = entry.reason ?? "recorderCrashed"
+        entry.problem = "its recorder died before it had told which file it made"
+        try library.replace(entry)
+        return .settled(entry)
+    }
+
+    private func mend(_ found: LibraryEntry, _ file: FileIdentity) throws(LibraryError) -> Outcome {
         do throws(SystemError) {
-            let folder = try HeldFolder(of: entry.path, library: library)
             // It may be on a disk that isn't here.
-            guard try folder.size() != nil else { return "its file \(entry.path) is not there" }
-            let inspection: MovieInspection
-            do throws(MovieError) {
-                inspection = try folder.withPath { (path) throws(MovieError) in try MovieRepair.repair(path) }
-            } catch {
-                return "\(error)"
-            }
+            return try HeldFolder(of: found.path, library: library).withFile(file, O_RDWR) {
+                (descriptor) throws(SystemError) in
+                do throws(SystemError) {
+                    try WholeFileLock.take(descriptor)
+                } catch {
+                    return error.isWouldBlock || error.code == EACCES ? .recording : .failed("\(error)")
+                }
+                return mend(found, descriptor)
+            } ?? .failed("its file \(found.path) is not there")
+        } catch {
+            return .failed("\(error)")
+        }
+    }
+
+    private func mend(_ found: LibraryEntry, _ descriptor: Int32) -> Outcome {
+        var entry = found
+        do throws(MovieError) {
+            let inspection = try MovieRepair.repair(descriptor, entry.path)
             entry.duration = inspection.duration / 1_000_000
             entry.size = inspection.fileSize
             entry.reason = entry.reason ?? "recorderCrashed"
@@ -71,19 +104,29 @@ extension Librarian {
                 entry.state = .recovered
             }
         } catch {
-            return "\(error)"
+            return .failed("\(error)")
         }
-        // The movie is what counts.
-        if let sideCar = entry.sideCar {
-            do throws(SystemError) {
-                let folder = try HeldFolder(of: sideCar, library: library)
-                try folder.withPath { (path) throws(SystemError) in try SideCarRepair.repair(path) }
-            } catch {
-                if entry.problem == nil, error.code != ENOENT {
-                    entry.problem = "its side-car can't be mended: \(error)"
-                }
+        mendSideCar(&entry)
+        // While it is locked: nobody else mends it meanwhile.
+        do throws(LibraryError) {
+            try library.replace(entry)
+        } catch {
+            return .failed("\(error)")
+        }
+        return .settled(entry)
+    }
+
+    // The movie is what counts.
+    private func mendSideCar(_ entry: inout LibraryEntry) {
+        guard let sideCar = entry.sideCar, let file = entry.sideCarFile else { return }
+        do throws(SystemError) {
+            _ = try HeldFolder(of: sideCar, library: library).withFile(file, O_RDWR) {
+                (descriptor) throws(SystemError) in try SideCarRepair.repair(descriptor, sideCar)
+            }
+        } catch {
+            if entry.problem == nil, error.code != ENOENT {
+                entry.problem = "its side-car can't be mended: \(error)"
             }
         }
-        return nil
     }
 }

@@ -3,26 +3,22 @@ import LinuxIO
 
 /// Cuts what is no whole line off the end of a movie's side-car (``FrameLog``).
 enum SideCarRepair {
-    /// - Throws: what the system refuses; `EINVAL` for what is no plain file.
-    static func repair(_ path: String) throws(SystemError) {
-        let file = try FileDescriptor(opening: path, O_RDWR | O_NOFOLLOW | O_NONBLOCK)
+    /// - Parameter descriptor: of a plain file, open for reading and writing.
+    /// - Throws: what the system refuses.
+    static func repair(_ descriptor: Int32, _ path: String) throws(SystemError) {
         var status = stat()
-        try check("fstat", path) { fstat(file.rawValue, &status) }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw SystemError(code: EINVAL, operation: "open", subject: path)
-        }
+        try check("fstat", path) { fstat(descriptor, &status) }
         let size = Int(status.st_size)
-        let whole = try endOfLastLine(file, path, size)
+        let whole = try endOfLastLine(descriptor, path, size)
         guard whole < size else { return }
-        try check("ftruncate", path) { ftruncate(file.rawValue, whole) }
-        try check("fsync", path) { fsync(file.rawValue) }
+        try check("ftruncate", path) { ftruncate(descriptor, whole) }
+        try check("fsync", path) { fsync(descriptor) }
     }
 
     // From the end on: what a file system adds to a file of which it lost the end can be long.
     private static func endOfLastLine(
-        _ file: borrowing FileDescriptor, _ path: String, _ size: Int
+        _ descriptor: Int32, _ path: String, _ size: Int
     ) throws(SystemError) -> Int {
-        let descriptor = file.rawValue
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         var end = size
         while end > 0 {

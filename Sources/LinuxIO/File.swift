@@ -124,8 +124,8 @@ public final class LockFile: Sendable {
     /// Who holds that lock file now.
     public static func holder(of path: String) -> Holder {
         guard let file = try? FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW) else { return .nobody }
-        // Taken for a moment, and let go with the descriptor.
-        guard clinux_flock_exclusive_now(file.rawValue) != 0 else { return .nobody }
+        // Taken for a moment, and let go with the descriptor; those who ask at the same time don't see each other.
+        guard clinux_flock_shared_now(file.rawValue) != 0 else { return .nobody }
         var buffer = [UInt8](repeating: 0, count: 64)
         let count = pread(file.rawValue, &buffer, buffer.count, 0)
         let words = String(decoding: buffer.prefix(max(0, count)), as: UTF8.self).split { $0 == " " || $0 == "\n" }

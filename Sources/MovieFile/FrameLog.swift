@@ -27,6 +27,9 @@ public final class FrameLog {
 
     deinit { room.deallocate() }
 
+    /// Which file it is.
+    public func identity() throws(SystemError) -> FileIdentity { try FileIdentity(file.rawValue) }
+
     /// Adds a line.
     ///
     /// - Parameters:

@@ -8,11 +8,17 @@ struct MovieFile: ~Copyable {
     /// Bytes that outlive a power cut.
     private(set) var syncedSize: Int64 = 0
 
+    /// Makes the file, and has it locked (``WholeFileLock``) as long as it is written.
+    ///
     /// - Throws: `EEXIST`; nothing is overwritten.
     init(_ path: String) throws(SystemError) {
         self.path = path
         descriptor = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644)
+        // Where a file system has no locks, nobody else gets one either.
+        try? WholeFileLock.take(descriptor.rawValue)
     }
+
+    func identity() throws(SystemError) -> FileIdentity { try FileIdentity(descriptor.rawValue) }
 
     var rawValue: Int32 { descriptor.rawValue }
 

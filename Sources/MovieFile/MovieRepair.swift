@@ -45,17 +45,22 @@ public enum MovieRepair {
     /// - Returns: what the file is now.
     public static func repair(_ path: String) throws(MovieError) -> MovieInspection {
         let file = try open(path, O_RDWR)
-        let (found, type) = try inspect(file.rawValue, path)
+        return try repair(file.rawValue, path)
+    }
+
+    /// The same of a plain file that is open for reading and writing.
+    public static func repair(_ descriptor: Int32, _ path: String) throws(MovieError) -> MovieInspection {
+        let (found, type) = try inspect(descriptor, path)
         guard found.condition == .playable else { return found }
         do throws(SystemError) {
-            try check("ftruncate", path) { ftruncate(file.rawValue, Int(found.wholeSize)) }
-            try check("fsync", path) { fsync(file.rawValue) }
+            try check("ftruncate", path) { ftruncate(descriptor, Int(found.wholeSize)) }
+            try check("fsync", path) { fsync(descriptor) }
         } catch {
             throw .file(error)
         }
         // Without room for an index it plays all the same.
-        if let type, type != .mkv { _ = try? MovieIndex.complete(file.rawValue, as: type.container) }
-        return try inspect(file.rawValue, path).inspection
+        if let type, type != .mkv { _ = try? MovieIndex.complete(descriptor, as: type.container) }
+        return try inspect(descriptor, path).inspection
     }
 
     private static func open(_ path: String, _ flags: Int32) throws(MovieError) -> FileDescriptor {

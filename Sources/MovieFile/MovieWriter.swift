@@ -1,6 +1,6 @@
 import FFmpeg
 import Glibc
-import LinuxIO
+public import LinuxIO
 
 /// Writes one movie, so that a crash or a power cut costs no more than its last fragment (`AVAssetWriter`, `AVCaptureMovieFileOutput`).
 ///
@@ -46,10 +46,14 @@ public final class MovieWriter {
     /// Bytes that the index of a finished file takes for each packet, and beside them, at most.
     private static let (indexBytesPerPacket, indexBytes): (Int64, Int64) = (64, 16384)
 
-    /// Makes the file, and nothing but a new one.
+    /// Makes the file, and nothing but a new one. Nobody else gets its lock (``WholeFileLock``) as long as this lives.
     ///
+    /// - Parameter made: is told which file it is as soon as it is there, before there is anything in it. If it throws, the file is removed.
     /// - Throws: ``MovieError/unsupported(_:)`` before there is a file.
-    public init(_ path: String, _ configuration: MovieConfiguration) throws(MovieError) {
+    public init(
+        _ path: String, _ configuration: MovieConfiguration,
+        made: (FileIdentity) throws(MovieError) -> Void = { _ in }
+    ) throws(MovieError) {
         self.path = path
         self.configuration = configuration
         try configuration.check()
@@ -67,11 +71,16 @@ public final class MovieWriter {
         }
         do throws(SystemError) { file = try MovieFile(path) } catch { throw .file(error) }
         do throws(MovieError) {
+            try made(identity())
             try writeBeginning()
         } catch {
             unlink(path)
             throw error
         }
+    }
+
+    private func identity() throws(MovieError) -> FileIdentity {
+        do throws(SystemError) { return try file.identity() } catch { throw .file(error) }
     }
 
     private func writeBeginning() throws(MovieError) {

@@ -1,29 +1,32 @@
 import BusProtocol
 import CaptureCore
 import CaptureLibrary
+import Glibc
 import JSON
 import LinuxIO
 import Logging
+import MovieFile
 
-/// The movie's entry in the capture library, if it is to have one. What can't be entered is recorded all the same.
+/// The movie's entry in the capture library, if it is to have one. In the library there is no movie without; one elsewhere that can't be
+/// entered is recorded all the same.
 struct MovieEntry {
     private let library: CaptureLibrary
     private var entry: LibraryEntry
     private let logger: Logger
 
-    /// Enters the movie as being recorded, and makes the folder of its file.
+    /// Enters the movie as being recorded, before it has a file, and makes the folder of that.
     ///
     /// - Parameters:
     ///   - time: when it begins: monotonic nanoseconds.
-    ///   - sideCar: the side-car's path; nil: it has none.
-    /// - Returns: nil when it is not to be entered, or can't be.
+    /// - Returns: nil when it is not to be entered, or can't be and lies elsewhere.
+    /// - Throws: why what lies in the library can't be entered.
     init?(
-        _ request: MovieRequest, at time: Int64, sideCar: String?, video: JSONValue?, audio: JSONValue?, logger: Logger
-    ) {
+        _ request: MovieRequest, at time: Int64, video: JSONValue?, audio: JSONValue?, logger: Logger
+    ) throws(LibraryError) {
         guard let folder = request.library else { return nil }
         self.logger = logger
         entry = LibraryEntry(
-            id: request.movie, path: request.path, sideCar: sideCar, devices: request.camera.map { [$0.entry] } ?? [],
+            id: request.movie, path: request.path, devices: request.camera.map { [$0.entry] } ?? [],
             microphone: request.microphone?.entry,
             started: MonotonicClock.realtime() - (MonotonicClock.now() - time),
             fileType: request.fileType.rawValue, video: video, audio: audio, session: request.session, rig: request.rig,
@@ -35,7 +38,25 @@ struct MovieEntry {
             try library.add(entry)
         } catch {
             logger.error("the capture library doesn't take the movie", metadata: ["error": "\(error)"])
+            if try CaptureLibrary(folder, isMade: false).contains(request.path) { throw error }
             return nil
+        }
+    }
+
+    /// The file has been made, and its side-car if it has one: only these are ever mended or removed for this entry.
+    ///
+    /// - Throws: as ``init(_:at:video:audio:logger:)``.
+    mutating func made(_ file: FileIdentity, sideCar: FrameLog?) throws(LibraryError) {
+        entry.file = file
+        if let sideCar {
+            do throws(SystemError) { entry.sideCarFile = try sideCar.identity() } catch { throw .file(error) }
+            entry.sideCar = sideCar.path
+        }
+        do throws(LibraryError) {
+            try library.replace(entry)
+        } catch {
+            logger.error("the capture library doesn't take the movie's file", metadata: ["error": "\(error)"])
+            if library.contains(entry.path) { throw error }
         }
     }
 
@@ -65,4 +86,12 @@ struct MovieEntry {
 
 extension MovieRequest.Device {
     fileprivate var entry: LibraryDevice { LibraryDevice(device: id, uniqueID: uniqueID, name: name) }
+}
+
+extension LibraryError {
+    /// As a movie's file that can't be written: what is wrong is not the path that was asked for.
+    var movieError: MovieError {
+        if case .file(let error) = self, error.code == ENOSPC || error.code == EDQUOT { return .file(error) }
+        return .file(SystemError(code: EIO, operation: "enter", subject: description))
+    }
 }

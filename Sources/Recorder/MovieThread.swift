@@ -1,5 +1,6 @@
 import BusProtocol
 import CaptureCore
+import CaptureLibrary
 import Imaging
 import JSON
 import LinuxIO
@@ -233,18 +234,24 @@ final class MovieThread: @unchecked Sendable {
             maxRecordedFileSize: request.limits.maxFileSize,
             minFreeDiskSpaceLimit: request.limits.minFreeDiskSpace)
         let (video, audio) = (configuration.video?.wireForm(frameRate: frameRate), configuration.audio?.wireForm)
-        // Before there is a file, so that none is left that nobody knows of.
-        entry = MovieEntry(
-            request, at: time, sideCar: pictures == nil ? nil : request.path + Self.sideCarEnding, video: video,
-            audio: audio, logger: logger)
         do throws(MovieError) {
-            let writer = try MovieWriter(request.path, configuration)
+            // Before there is a file, so that none is left that nobody knows of.
+            do throws(LibraryError) {
+                entry = try MovieEntry(request, at: time, video: video, audio: audio, logger: logger)
+            } catch {
+                throw error.movieError
+            }
+            let writer = try MovieWriter(request.path, configuration) { (file) throws(MovieError) in
+                openLog(time)
+                do throws(LibraryError) { try entry?.made(file, sideCar: log) } catch { throw error.movieError }
+            }
             writer.startSession(atSourceTime: time)
             self.writer = writer
             exchange.tell(video: video ?? .null, audio: audio ?? .null)
-            openLog(time)
             return writer
         } catch {
+            if log != nil { File.remove(request.path + Self.sideCarEnding) }
+            log = nil
             entry?.remove()
             entry = nil
             let failure = Self.failure(error, request)

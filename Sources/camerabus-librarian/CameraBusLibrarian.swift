@@ -16,10 +16,13 @@ struct CameraBusLibrarian: ParsableCommand {
               {"do": "get", "id": ID, "uid": UID}
               {"do": "delete", "id": ID, "uid": UID}
               {"do": "recover", "id": ID}
+              {"do": "left"}
+              {"do": "giveUp", "id": ID}
             of which only "do", and "id" of get and delete, have to be there. With "uid" only what is that user's is there.
             The answer is {"result": …} or {"error": {code, message, data}}, as over the bus.
 
             recover mends what is being recorded by nobody any more; it needs the runtime directory of the bus that records here.
+            left tells what there is to recover, and giveUp takes for damaged what recover did not survive.
 
             Exit status: 0 it answered, also with an error, 1 it could not, 64 usage.
             """)

@@ -30,7 +30,7 @@ public struct LeftMovie {
     ) throws {
         let path = "\(library.directory)/2026-11-22/\(id).\(fileType)"
         try library.makeFolder(for: path)
-        let entry = LibraryEntry(
+        var entry = LibraryEntry(
             id: id, path: path, sideCar: "\(path).frames.jsonl",
             devices: [LibraryDevice(device: "cam0", uniqueID: "virtual-0", name: "Virtual Camera 0")], started: started,
             fileType: fileType.rawValue, video: ["codec": "mjpeg", "width": 64, "height": 48], take: "take-\(id)",
@@ -64,7 +64,15 @@ public struct LeftMovie {
             try File.replace(path, with: bytes, mode: 0o640)
         }
         try File.replace("\(path).frames.jsonl", with: Self.wholeLines + Array("{\"timest".utf8), mode: 0o640)
+        entry.file = try Self.identity(path)
+        entry.sideCarFile = try Self.identity("\(path).frames.jsonl")
+        try library.replace(entry)
         self.entry = entry
+    }
+
+    private static func identity(_ path: String) throws -> FileIdentity {
+        let file = try FileDescriptor(opening: path, O_RDONLY)
+        return try FileIdentity(file.rawValue)
     }
 
     /// What of the side-car is whole.

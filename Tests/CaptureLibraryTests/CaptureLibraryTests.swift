@@ -22,6 +22,8 @@ import Testing
             microphone: LibraryDevice(device: "desk", uniqueID: "usb-2"), started: started, fileType: "mp4",
             video: ["codec": "mjpeg", "width": 1280, "height": 720], audio: ["codec": "aac"], take: "t1", part: 2,
             owner: LibraryOwner(uid: 1000, pid: 42, name: "camerabus"), lock: "/run/x/\(id).lock")
+        entry.file = FileIdentity(device: 66306, inode: 1 << 40, born: 1_795_333_303_000_000_001)
+        entry.sideCarFile = FileIdentity(device: 66306, inode: 13)
         entry.frames = 30
         entry.dropped = 0
         return entry

@@ -105,6 +105,62 @@ import Testing
         }
     }
 
+    /// Whichever bus that recorder is of: its lock file may be elsewhere, or gone.
+    @Test func aFileThatIsWrittenIsLeftAlone() throws {
+        let left = try LeftMovie(library, id: "aa11", cut: 0.6)
+        do {
+            let file = try FileDescriptor(opening: left.entry.path, O_RDWR)
+            try WholeFileLock.take(file.rawValue)
+            #expect(try ask(.recover(nil)) == ["entries": [], "failed": [], "recording": 1])
+            #expect(try ask(.giveUp("aa11"))["recording"] == 1)
+            #expect(refusal(.delete("aa11"))?.reason == .recordingInProgress)
+            #expect(try ask(.get("aa11"))["entry"]?["state"] == "recording")
+            #expect(try read(left.entry.path) == left.bytes)
+            #expect(try library.entry("aa11") == left.entry)
+            #expect(fcntl(file.rawValue, F_GETFD) >= 0, "locked until here")
+        }
+        #expect(try ask(.recover(nil))["entries"]?[0]?["state"] == "recovered")
+    }
+
+    /// Somebody else's file at the path of an entry is neither mended nor removed.
+    @Test func anotherFileInItsPlaceIsLeftAlone() throws {
+        let left = try LeftMovie(library, id: "aa11", cut: 0.6)
+        let sideCar = try #require(left.entry.sideCar)
+        let lines = try read(sideCar)
+        // The old ones are kept, so that the new ones are not given their numbers.
+        rename(left.entry.path, "\(scratch.path)/old.mp4")
+        rename(sideCar, "\(scratch.path)/old.jsonl")
+        try File.replace(left.entry.path, with: left.bytes, mode: 0o600)
+        try File.replace(sideCar, with: lines, mode: 0o600)
+        #expect(try ask(.get("aa11"))["entry"]?["state"] == "missing")
+        #expect(try ask(.recover(nil))["failed"]?[0]?["id"] == "aa11")
+        #expect(try ask(.delete("aa11"))["deleted"] == [])
+        #expect(refusal(.get("aa11"))?.reason == .entryNotFound)
+        #expect(try read(left.entry.path) == left.bytes && read(sideCar) == lines)
+    }
+
+    /// The recorder died between its entry and its file: what lies there may be somebody else's.
+    @Test func aFileThatWasNeverEnteredIsLeftAlone() throws {
+        let left = try LeftMovie(library, id: "aa11", cut: 0.6)
+        var entry = left.entry
+        (entry.file, entry.sideCarFile) = (nil, nil)
+        try library.replace(entry)
+        let lines = try read(try #require(entry.sideCar))
+        #expect(try ask(.recover(nil))["entries"]?[0]?["state"] == "damaged")
+        #expect(try ask(.left)["ids"] == [])
+        #expect(try ask(.delete("aa11"))["deleted"] == [])
+        #expect(try read(entry.path) == left.bytes && read(try #require(entry.sideCar)) == lines)
+    }
+
+    @Test func whatEndsTheLibrarianIsTakenForDamaged() throws {
+        let pill = try LeftMovie(library, id: "pill", cut: 0.6, started: 2)
+        _ = try LeftMovie(library, id: "good", cut: 0.6, started: 1)
+        #expect(try ask(.left)["ids"] == ["pill", "good"])
+        #expect(try ask(.giveUp("pill"))["entries"]?[0]?["state"] == "damaged")
+        #expect(try read(pill.entry.path) == pill.bytes)
+        #expect(try ask(.left)["ids"] == ["good"])
+    }
+
     @Test func whatCannotBeMendedIsKept() throws {
         for (index, cut) in [0, 0.01].enumerated() {
             let left = try LeftMovie(library, id: "m\(index)", cut: cut, zeros: index * 4000)
@@ -115,7 +171,12 @@ import Testing
             #expect(try read(entry.path) == left.bytes)
         }
         var entry = try LeftMovie(library, id: "m9", cut: 1).entry
-        try File.replace(entry.path, with: Array("no movie at all\n".utf8), mode: 0o600)
+        // In its place: it is still the file that was made.
+        do {
+            let file = try FileDescriptor(opening: entry.path, O_WRONLY | O_TRUNC)
+            let text = Array("no movie at all\n".utf8)
+            #expect(write(file.rawValue, text, text.count) == text.count)
+        }
         _ = try ask(.recover("m9"))
         entry = try #require(try library.entry("m9"))
         #expect(entry.state == .damaged)
@@ -236,7 +297,8 @@ import Testing
         let requests = [
             LibrarianRequest(.list(.init())), LibrarianRequest(.get("a"), uid: 5),
             LibrarianRequest(.delete("b"), uid: 0),
-            LibrarianRequest(.recover(nil)), LibrarianRequest(.recover("c")),
+            LibrarianRequest(.recover(nil)), LibrarianRequest(.recover("c")), LibrarianRequest(.left),
+            LibrarianRequest(.giveUp("d")),
             LibrarianRequest(
                 .list(.init(since: 1, kind: "movie", device: "d", state: "missing", take: "t", limit: 7)), uid: .max),
         ]

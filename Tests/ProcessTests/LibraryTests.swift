@@ -26,7 +26,10 @@ extension ProcessTests {
             let empty = try LeftMovie(try library, id: "empty", cut: 0)
             let bus = try await bus()
             let client = try RawClient(path: bus.directory.commandSocket)
-            // Questions wait for the mending.
+            // Questions don't wait for the mending.
+            try await eventually {
+                try library.entry("torn")?.state == .recovered && library.entry("empty")?.state == .damaged
+            }
             let answer = try client.call("library.list")
             let states = (answer["entries"]?.array ?? []).map {
                 "\($0["id"]?.string ?? "") \($0["state"]?.string ?? "")"
@@ -36,11 +39,30 @@ extension ProcessTests {
             let entry = try client.call("library.get", ["id": "torn"])["entry"]
             #expect(entry?["reason"] == "recorderCrashed" && entry?["path"] == .string(torn.entry.path))
             #expect(try #require(entry?["duration"]?.integer) > 0)
-            #expect(bus.log.contains(torn.entry.path) && bus.log.contains(empty.entry.path))
+            try await eventually { bus.log.contains(torn.entry.path) && bus.log.contains(empty.entry.path) }
             let deleted = try client.call("library.delete", ["id": "torn"])
             #expect(deleted["deleted"]?.array?.count == 2)
             #expect(access(torn.entry.path, F_OK) != 0)
             #expect(try client.refusal("library.get", ["id": "torn"])?.reason == .entryNotFound)
+            try await bus.stop()
+        }
+
+        @Test func `a movie that ends its librarian does not keep others from being mended`() async throws {
+            _ = try LeftMovie(try library, id: "good", cut: 0.8, started: 1)
+            let pill = try LeftMovie(try library, id: "pill", cut: 0.8, started: 2)
+            let mortal = "\(home.path)/mortal"
+            let script = """
+                #!/bin/sh
+                case "$*" in *pill*) case "$*" in *recover*) kill -9 $$;; esac;; esac
+                exec "\(Programs.path("camerabus-librarian"))" "$@"
+
+                """
+            try File.replace(mortal, with: Array(script.utf8), mode: 0o700)
+            let bus = try await bus(arguments: ["--librarian", mortal])
+            try await eventually {
+                try library.entry("pill")?.state == .damaged && library.entry("good")?.state == .recovered
+            }
+            #expect(try File.read(pill.entry.path, limit: 16 << 20) == pill.bytes)
             try await bus.stop()
         }
 
@@ -138,6 +160,7 @@ extension ProcessTests {
         @Test func `the command line shows it`() async throws {
             _ = try LeftMovie(try library, id: "torn", cut: 0.8)
             let bus = try await bus()
+            try await eventually { try library.entry("torn")?.state == .recovered }
             let table = try await bus.run("camerabus", ["library"])
             let lines = table.standardOutput.split(separator: "\n")
             #expect(table.status == 0 && lines.count == 2 && lines[0].hasPrefix("ID"), "\(table)")

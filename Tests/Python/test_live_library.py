@@ -25,10 +25,12 @@ class Library(LiveTestCase):
         """Something that was recorded."""
         movie = self.day / f"{name}.mp4"
         movie.write_bytes(b"a movie")
+        status = movie.stat()
         entry = {
             "id": name,
             "kind": "movie",
             "path": f"2026-11-22/{name}.mp4",
+            "file": {"device": status.st_dev, "inode": status.st_ino},
             "state": "finished",
             "reason": "stopped",
             "devices": [{"device": "front", "uniqueID": f"unique-{name}"}],

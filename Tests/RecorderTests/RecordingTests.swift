@@ -122,7 +122,14 @@ struct RecordingTests {
         let recorder = try studio.record(request)
         try studio.wait(for: .didStartRecording)
         let library = try CaptureLibrary(try #require(request.library))
-        #expect(try library.entry("m1")?.state == .recording)
+        let begun = try #require(try library.entry("m1"))
+        #expect(begun.state == .recording && begun.sideCar == request.path + ".frames.jsonl")
+        do {
+            let file = try FileDescriptor(opening: request.path, O_RDONLY)
+            #expect(try begun.file?.isSame(as: FileIdentity(file.rawValue)) == true)
+            let sideCar = try FileDescriptor(opening: request.path + ".frames.jsonl", O_RDONLY)
+            #expect(try begun.sideCarFile?.isSame(as: FileIdentity(sideCar.rawValue)) == true)
+        }
         let result = try studio.waitForEnd()
         #expect(result.reason == .maximumDurationReached && result.isSuccess && result.frames == 30)
         #expect(try await recorder.end().status == 0)
@@ -168,6 +175,22 @@ struct RecordingTests {
         let second = try studio.waitForEnd()
         #expect(!second.isSuccess && second.error?.data["path"] == "path")
         #expect(try File.read(request.path, limit: 100) == [1, 2, 3])
+    }
+
+    @Test("in the library there is no movie without an entry")
+    func noEntry() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        var request = studio.request()
+        request.library = "\(studio.scratch.path)/library"
+        request.path = "\(studio.scratch.path)/library/2026-01-01/movie.mp4"
+        mkdir("\(studio.scratch.path)/library", 0o700)
+        // Where the entries were to be.
+        try File.replace("\(studio.scratch.path)/library/entries", with: [], mode: 0o600)
+        _ = try studio.record(request)
+        let result = try studio.waitForEnd()
+        #expect(result.reason == .writeFailed && !result.isKept && result.error?.reason == .internalError)
+        #expect(access(request.path, F_OK) != 0 && access(request.path + ".frames.jsonl", F_OK) != 0)
     }
 
     @Test("nothing is left of a movie that is given up")

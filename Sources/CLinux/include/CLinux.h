@@ -43,6 +43,15 @@ int clinux_set_thread_nice(int nice);
 int clinux_semaphore_wait_until(void *semaphore, int64_t at);
 
 int clinux_flock_exclusive_now(int fd);
+int clinux_flock_shared_now(int fd);
+
+// The whole file, for as long as its open file description lives (F_OFD_SETLK). The descriptor must be open for writing.
+int clinux_lock_file_now(int fd);
+// 1: somebody else has the lock, 0: nobody, -1: can't be known (F_OFD_GETLK). Takes nothing.
+int clinux_file_is_locked(int fd);
+
+// When the file was made, nanoseconds since 1970, or -1 where the file system doesn't say (statx).
+int64_t clinux_birth_time(int fd);
 
 char **clinux_environment(void);
 
