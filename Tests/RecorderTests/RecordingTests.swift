@@ -126,9 +126,11 @@ struct RecordingTests {
         #expect(begun.state == .recording && begun.sideCar == request.path + ".frames.jsonl")
         do {
             let file = try FileDescriptor(opening: request.path, O_RDONLY)
-            #expect(try begun.file?.isSame(as: FileIdentity(file.rawValue)) == true)
+            let made = try FileIdentity(file.rawValue)
+            #expect(begun.file?.isSame(as: made) == true)
             let sideCar = try FileDescriptor(opening: request.path + ".frames.jsonl", O_RDONLY)
-            #expect(try begun.sideCarFile?.isSame(as: FileIdentity(sideCar.rawValue)) == true)
+            let madeBeside = try FileIdentity(sideCar.rawValue)
+            #expect(begun.sideCarFile?.isSame(as: madeBeside) == true)
         }
         let result = try studio.waitForEnd()
         #expect(result.reason == .maximumDurationReached && result.isSuccess && result.frames == 30)
