@@ -3,8 +3,10 @@ public import JSON
 /// A movie that the bus records, by its id; what was answered when it began.
 public struct ClientMovie: Hashable, Sendable {
     public let id: String
-    /// Where it is written, as the bus sees it.
+    /// Where it is written, as the bus sees it; empty: a server gets it.
     public let path: String
+    /// The server that gets it, without a password; nil: it is written into a file.
+    public let url: String?
     /// Which file of its take it is, from 1 on: a recorder that died is succeeded by another one's file, where that was asked for.
     public let part: Int
     /// The answer: {movie, path, part, take, devices, microphone, fileType, video, audio, …}.
@@ -14,17 +16,17 @@ public struct ClientMovie: Hashable, Sendable {
     public var devices: [String] { json["devices"]?.array?.compactMap(\.string) ?? [] }
     /// The microphone's.
     public var microphone: String? { json["microphone"]?.string }
-    /// `mp4`, `mov` or `mkv`.
+    /// `mp4`, `mov` or `mkv`; empty: a server gets it.
     public var fileType: String { json["fileType"]?.string ?? "" }
     /// What the movies of a rig, and the files of a recording that outlived its recorder, have in common.
     public var take: String? { json["take"]?.string }
 
     init(_ json: JSONValue) throws(ClientError) {
-        guard let id = json["movie"]?.string, let path = json["path"]?.string else {
+        (url, path) = (json["url"]?.string, json["path"]?.string ?? "")
+        guard let id = json["movie"]?.string, url != nil || !path.isEmpty else {
             throw .unreadable("The bus answered without a movie.")
         }
         self.id = id
-        self.path = path
         part = json["part"]?.integer.flatMap { Int(exactly: $0) } ?? 1
         self.json = json
     }
@@ -38,7 +40,14 @@ public struct MovieState: Hashable, Sendable {
     public init(_ json: JSONValue) { self.json = json }
 
     public var id: String { json["id"]?.string ?? "" }
+    /// Empty: a server gets it.
     public var path: String { json["path"]?.string ?? "" }
+    /// The server that gets it, without a password; nil: it is written into a file.
+    public var url: String? { json["url"]?.string }
+    /// Whether the server is there; nil: it is written into a file.
+    public var isConnected: Bool? { json["connected"]?.bool }
+    /// How often the server was connected to again.
+    public var reconnects: Int64 { json["reconnects"]?.integer ?? 0 }
     /// `starting`, `recording`, `paused`, `finishing` or `finished`.
     public var state: String { json["state"]?.string ?? "" }
     /// From the beginning to the end of the last frame or sound, without pauses.
@@ -72,7 +81,10 @@ public struct MovieEnding: Hashable, Sendable {
     public let isSuccess: Bool
     /// A sentence on what went wrong.
     public let message: String?
+    /// Empty: a server had it.
     public let path: String
+    /// The server that had it, without a password; nil: it was written into a file.
+    public let url: String?
     public let duration: Duration
     /// Bytes.
     public let size: Int64
@@ -94,6 +106,7 @@ public struct MovieEnding: Hashable, Sendable {
         isSuccess = json["success"]?.bool ?? false
         message = json["error"]?["message"]?.string
         path = json["path"]?.string ?? ""
+        url = json["url"]?.string
         duration = MovieState.duration(json["duration"])
         size = json["size"]?.integer ?? 0
         frames = json["frames"]?.integer ?? 0

@@ -138,8 +138,8 @@ extension BusError {
                 .required("needed", Schema.integer(min: 0).orNull.described("Bytes that have to be free.")),
             ]),
         Meaning(
-            .pathNotAllowed, "The file would be where this user may have none written.",
-            [.required("roots", .array(of: .string()).described("Folders in which it may be."))]),
+            .pathNotAllowed, "The movie would be where this user may have none written, or sent.",
+            [.required("roots", .array(of: .string()).described("Folders in which it may be, or URLs."))]),
     ]
 
     private static let groups = [

@@ -18,7 +18,7 @@ extension MethodTable {
     static let movies = [
         Method(
             "movie.start",
-            "Begins a movie of one camera, or one of each of a rig's, and answers when the first frame is in the file.",
+            "Begins a movie of one camera, or one of each of a rig's, and answers when the first frame is in the file, or was sent.",
             params: .object([
                 .optional(
                     "session",
@@ -35,6 +35,10 @@ extension MethodTable {
                 .optional(
                     "path",
                     .string(minLength: 1, maxLength: 4096).described("The file, absolute, in the place of name.")),
+                .optional(
+                    "url",
+                    .string(minLength: 1, maxLength: 1024).described(
+                        "A media server that gets the movie, in the place of a file: rtsp, rtsps, srt, rtmp or rtmps.")),
                 .optional(
                     "fileType",
                     Schema.reference("MovieFileType").described("Absent: as the file's name ends, else mp4.")),

@@ -30,11 +30,11 @@ extension Schema {
         // What the bus says
         "MovieStarted": .object(
             [
-                .required("movie", .string(minLength: 1)), .required("path", .string(minLength: 1)),
+                .required("movie", .string(minLength: 1)), .required("path", path), .optional("url", url),
                 .required("take", .string(minLength: 1)), .required("part", .integer(min: 1)),
                 .required("devices", .array(of: .string(), min: 1).described("What it is of: camera and microphone.")),
                 .required("microphone", Schema.string().orNull),
-                .required("fileType", .reference("MovieFileType")), .required("video", video),
+                .required("fileType", fileType), .required("video", video),
                 .required("audio", audio),
             ], additional: true
         ).described("A movie that has begun."),
@@ -46,7 +46,7 @@ extension Schema {
         ).described("The movies of a rig, in the order of its devices."),
         "MovieEnd": .object(
             [
-                .required("movie", .string(minLength: 1)), .required("path", .string(minLength: 1)),
+                .required("movie", .string(minLength: 1)), .required("path", path), .optional("url", url),
                 .required("reason", .string(minLength: 1).described("Why it ended.")),
                 .required("success", .boolean.described("It ended as was asked for.")),
                 .required(
@@ -62,14 +62,14 @@ extension Schema {
         ).described("How a movie ended."),
         "Movie": .object(
             [
-                .required("id", .string(minLength: 1)), .required("path", .string(minLength: 1)),
-                .required("name", .string(minLength: 1).described("The file's.")),
+                .required("id", .string(minLength: 1)), .required("path", path), .optional("url", url),
+                .required("name", .string(minLength: 1).described("The file's, or the last of the url.")),
                 .required("state", .choice(["starting", "recording", "paused", "finishing", "finished"])),
                 .required("device", Schema.string().orNull.described("The camera; null: sound alone.")),
                 .required("microphone", Schema.string().orNull), .required("session", Schema.string().orNull),
                 .required("rig", Schema.string().orNull), .required("take", .string(minLength: 1)),
                 .required("part", .integer(min: 1)), .required("owner", .reference("Holder")),
-                .required("detached", .boolean), .required("fileType", .reference("MovieFileType")),
+                .required("detached", .boolean), .required("fileType", fileType),
                 .required("video", video), .required("audio", audio),
                 .required("fragmentInterval", .number(min: 0).described("Milliseconds.")),
                 .required("recordedDuration", .number(min: 0).described("Milliseconds.")),
@@ -87,6 +87,8 @@ extension Schema {
                     "startOffset",
                     Schema.number().orNull.described(
                         "Of a rig: milliseconds from the time that all were to begin at to the first frame.")),
+                .optional("connected", .boolean.described("Of a url: the server is there.")),
+                .optional("reconnects", count.described("Of a url: how often the server was connected to again.")),
                 .optional("end", Schema.reference("MovieEnd").orNull.described("Of one that has ended.")),
             ], additional: true
         ).described("A movie as it is now: state/movie/<id>/."),
@@ -95,6 +97,13 @@ extension Schema {
     private static let presets = [
         "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower",
     ]
+
+    private static let path = Schema.string(minLength: 1).orNull.described("The file; null with url.")
+
+    private static let url = Schema.string(minLength: 1).described(
+        "The server that gets the movie, without user, password and query.")
+
+    private static let fileType = Schema.reference("MovieFileType").orNull.described("null with url.")
 
     private static let count = Schema.integer(min: 0)
 

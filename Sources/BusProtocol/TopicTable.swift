@@ -181,8 +181,15 @@ extension TopicTable {
         .object(
             order + [
                 .required(
-                    "event", .choice(["didStartRecording", "didPauseRecording", "didResumeRecording", "didDropFrames"])),
-                .required("path", .string(minLength: 1)),
+                    "event",
+                    .choice([
+                        "didStartRecording", "didPauseRecording", "didResumeRecording", "didDropFrames",
+                        "didDisconnect",
+                        "didReconnect",
+                    ])),
+                .required("path", Schema.string(minLength: 1).orNull.described("null with url.")),
+                .optional("url", .string(minLength: 1)),
+                .optional("message", .string().described("Of didDisconnect: why.")),
             ], additional: true),
         .object(
             order + [

@@ -9,6 +9,8 @@ public struct MoviePlace: Hashable, Sendable {
     public var library: String?
     /// Further folders, absolute.
     public var roots: [String]
+    /// Media servers, with all that is below.
+    public var destinations: [StreamURL]
 
     /// A file, and the folder by which it is allowed.
     public struct Target: Hashable, Sendable {
@@ -33,9 +35,26 @@ public struct MoviePlace: Hashable, Sendable {
     static let maximumName = 200
     static let maximumPath = 1024
 
-    public init(library: String?, roots: [String]) {
+    public init(library: String?, roots: [String], destinations: [StreamURL] = []) {
         self.library = library.map(Self.trimmed)
         self.roots = roots.map(Self.trimmed)
+        self.destinations = destinations
+    }
+
+    /// The server that a client asks for.
+    ///
+    /// - Throws: `invalidParams`, `pathNotAllowed` {roots}.
+    public func stream(_ url: String) throws(BusError) -> StreamURL {
+        guard let url = StreamURL(url) else {
+            throw .invalidParams("url", "must be rtsp://, srt:// or rtmp:// with a host, and be written plainly")
+        }
+        guard !destinations.contains(where: url.isWithin) else { return url }
+        let shown = destinations.map(\.shown)
+        let places = shown.isEmpty ? "nowhere" : "to \(shown.joined(separator: ", ")) only"
+        throw BusError(
+            .pathNotAllowed,
+            "Movies may be sent \(places), not to \(url.shown.prefix(256)); [library] in camerabus.toml names further ones (destinations).",
+            ["roots": JSONValue(shown)])
     }
 
     /// The folders in which everybody may have files.

@@ -47,6 +47,9 @@ public struct MovieProgress: Hashable, Sendable {
     public var encoderLoad: Double = 0
     /// Milliseconds from ``MovieRequest/notBefore`` to the first frame; nil without one, or without the other.
     public var startOffset: Double?
+    /// Of what is sent to a server: whether that has it, and how often it was connected to again; nil of a file.
+    public var connected: Bool?
+    public var reconnects: UInt64?
 
     public init(_ stage: Stage) { self.stage = stage }
 
@@ -57,6 +60,7 @@ public struct MovieProgress: Hashable, Sendable {
             "recordedFileSize": .integer(recordedFileSize), "syncedFileSize": .integer(syncedFileSize),
             "frames": JSONValue(frames), "dropped": JSONValue(dropped), "fragments": JSONValue(fragments),
             "encoderLoad": .number(encoderLoad), "startOffset": startOffset.map(JSONValue.number),
+            "connected": connected.map(JSONValue.bool), "reconnects": reconnects.map { JSONValue($0) },
         ])
     }
 
@@ -83,6 +87,8 @@ public struct MovieProgress: Hashable, Sendable {
         self.fragments = fragments
         self.encoderLoad = encoderLoad
         startOffset = json["startOffset"]?.double
+        connected = json["connected"]?.bool
+        reconnects = count("reconnects")
     }
 }
 
@@ -91,6 +97,7 @@ public struct MovieResult: Hashable, Sendable {
     public var reason: MovieEndReason
     /// What went wrong; nil: nothing did.
     public var error: BusError?
+    /// Empty: it was sent to a server.
     public var path: String
     /// Milliseconds.
     public var duration: Int64
@@ -117,10 +124,11 @@ public struct MovieResult: Hashable, Sendable {
 
     public var isSuccess: Bool { reason.isSuccess && error == nil }
 
-    /// {reason, success, error?, path, duration, size, frames, dropped, kept}
+    /// {reason, success, error?, path (null: a server had it), duration, size, frames, dropped, kept}
     public var members: [String: JSONValue] {
         var members: [String: JSONValue] = [
-            "reason": .string(reason.rawValue), "success": .bool(isSuccess), "path": .string(path),
+            "reason": .string(reason.rawValue), "success": .bool(isSuccess),
+            "path": path.isEmpty ? .null : .string(path),
             "duration": .integer(duration), "size": .integer(size), "frames": JSONValue(frames),
             "dropped": JSONValue(dropped), "kept": .bool(isKept),
         ]
@@ -130,14 +138,14 @@ public struct MovieResult: Hashable, Sendable {
 
     /// nil when it is something else.
     public init?(json: JSONValue) {
-        guard let reason = json["reason"]?.string.flatMap(MovieEndReason.init), let path = json["path"]?.string,
+        guard let reason = json["reason"]?.string.flatMap(MovieEndReason.init),
             let duration = json["duration"]?.integer, let size = json["size"]?.integer,
             let frames = json["frames"]?.integer.flatMap({ UInt64(exactly: $0) }),
             let dropped = json["dropped"]?.integer.flatMap({ UInt64(exactly: $0) }), let isKept = json["kept"]?.bool
         else { return nil }
         self.init(
-            reason, error: json["error"].map { BusError(wire: $0) }, path: path, duration: duration, size: size,
-            frames: frames, dropped: dropped, isKept: isKept)
+            reason, error: json["error"].map { BusError(wire: $0) }, path: json["path"]?.string ?? "",
+            duration: duration, size: size, frames: frames, dropped: dropped, isKept: isKept)
     }
 }
 
@@ -149,6 +157,10 @@ public enum MovieEvent: Hashable, Sendable {
     case didResumeRecording
     /// The recorder couldn't keep up: so many frames more are missing. At most once a second.
     case didDropFrames(UInt64)
+    /// The server that it is sent to has gone; why. It is looked for until the movie ends.
+    case didDisconnect(String)
+    /// The server is back.
+    case didReconnect
     /// The last.
     case didFinishRecording(MovieResult)
 
@@ -158,6 +170,8 @@ public enum MovieEvent: Hashable, Sendable {
         case .didPauseRecording: "didPauseRecording"
         case .didResumeRecording: "didResumeRecording"
         case .didDropFrames: "didDropFrames"
+        case .didDisconnect: "didDisconnect"
+        case .didReconnect: "didReconnect"
         case .didFinishRecording: "didFinishRecording"
         }
     }
@@ -165,7 +179,8 @@ public enum MovieEvent: Hashable, Sendable {
     /// Those beside its name.
     public var members: [String: JSONValue] {
         switch self {
-        case .didStartRecording, .didPauseRecording, .didResumeRecording: [:]
+        case .didStartRecording, .didPauseRecording, .didResumeRecording, .didReconnect: [:]
+        case .didDisconnect(let why): ["message": .string(why)]
         case .didDropFrames(let count): ["frames": JSONValue(count)]
         case .didFinishRecording(let result): result.members
         }
@@ -180,6 +195,8 @@ public enum MovieEvent: Hashable, Sendable {
         case "didDropFrames":
             guard let count = members["frames"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
             self = .didDropFrames(count)
+        case "didDisconnect": self = .didDisconnect(members["message"]?.string ?? "")
+        case "didReconnect": self = .didReconnect
         case "didFinishRecording":
             guard let result = MovieResult(json: members) else { return nil }
             self = .didFinishRecording(result)

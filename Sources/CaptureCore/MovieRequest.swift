@@ -100,8 +100,10 @@ public struct MovieRequest: Hashable, Sendable {
 
     /// The movie's id.
     public var movie: String
-    /// The file, absolute; there must be none.
+    /// The file, absolute; there must be none. Empty with a ``url``.
     public var path: String
+    /// The server that the movie is sent to; nil: it is written into the file.
+    public var url: StreamURL?
     /// The folder of the capture library; nil: the movie is entered nowhere.
     public var library: String?
     public var camera: Device?
@@ -130,11 +132,15 @@ public struct MovieRequest: Hashable, Sendable {
     /// What the coordinator wants to find again after its own end; the recorder only gives it back.
     public var note: JSONValue
 
+    /// The environment's variable in which a recorder finds the whole URL, with a password that its arguments are not to show.
+    public static let urlVariable = "CAMERABUS_MOVIE_URL"
+
     /// AVFoundation's, milliseconds.
     public static let usualFragmentInterval: Int64 = 10_000
 
     public init(
-        movie: String, path: String, library: String? = nil, camera: Device?, microphone: Device? = nil,
+        movie: String, path: String, url: StreamURL? = nil, library: String? = nil, camera: Device?,
+        microphone: Device? = nil,
         fileType: MovieFileType, video: Video = Video(), audio: Audio = Audio(),
         fragmentInterval: Int64 = usualFragmentInterval, frameRate: Double? = nil, limits: Limits = Limits(),
         notBefore: Instant? = nil, orientation: Int? = nil, mirrored: Bool? = nil, take: String? = nil, part: Int = 1,
@@ -142,6 +148,7 @@ public struct MovieRequest: Hashable, Sendable {
     ) {
         self.movie = movie
         self.path = path
+        self.url = url
         self.library = library
         self.camera = camera
         self.microphone = microphone
@@ -175,7 +182,8 @@ public enum MovieFileType: String, Hashable, Sendable, CaseIterable {
 extension MovieRequest {
     public var json: JSONValue {
         .members([
-            "movie": .string(movie), "path": .string(path), "library": library.map(JSONValue.string),
+            "movie": .string(movie), "path": .string(path), "url": url.map { .string($0.text) },
+            "library": library.map(JSONValue.string),
             "camera": camera?.json, "microphone": microphone?.json, "fileType": .string(fileType.rawValue),
             "video": video.json, "audio": audio.json, "fragmentInterval": .integer(fragmentInterval),
             "frameRate": frameRate.map(JSONValue.number), "limits": limits.json,
@@ -193,7 +201,11 @@ extension MovieRequest {
         var reader = try MemberReader(json, path: "")
         movie = try reader.string("movie")
         path = try reader.string("path")
-        guard path.hasPrefix("/"), !path.utf8.contains(0) else {
+        url = try reader.text("url").map { (text) throws(BusError) in
+            guard let url = StreamURL(text) else { throw .invalidParams("url", "is of no media server") }
+            return url
+        }
+        guard url != nil ? path.isEmpty : path.hasPrefix("/") && !path.utf8.contains(0) else {
             throw .invalidParams("path", "must be absolute")
         }
         library = try reader.text("library")

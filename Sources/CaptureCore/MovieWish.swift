@@ -58,6 +58,30 @@ public struct MovieWish: Hashable, Sendable {
         isMirrored = params["mirrored"]?.bool
     }
 
+    /// What a server is not told, or can't be given.
+    ///
+    /// - Throws: `invalidParams` with the member.
+    public static func checkIsOfStream(_ params: JSONValue, _ scheme: StreamURL.Scheme) throws(BusError) {
+        for name in [
+            "name", "path", "rig", "fileType", "fragmentInterval", "frameRate", "maxFileSize", "minFreeDiskSpace",
+            "continueAfterCrash",
+        ] where params[name] != nil {
+            throw .invalidParams(
+                name, name == "rig" ? "has a movie of each device, and a URL takes one" : "is of a file, not of a url")
+        }
+        if params["codec"] == "raw" { throw .invalidParams("codec", "raw can't be sent to a server; take h264") }
+        guard let settings = params["settings"] else { return }
+        let audio = settings.isNull ? JSONValue.null : settings["audio"]
+        guard params["microphone"]?.isNull == false || audio?.isNull == false, let audio else { return }
+        let codec = audio["codec"]?.string
+        let isRTMP = scheme == .rtmp || scheme == .rtmps
+        guard codec == "aac" || codec == "opus" && !isRTMP else {
+            throw .invalidParams(
+                settings.isNull ? "settings" : "settings.audio", "\(codec ?? "pcm") can't be sent by \(scheme.rawValue)"
+            )
+        }
+    }
+
     /// null: as it comes.
     private static func video(
         _ json: JSONValue, _ codec: MovieRequest.Video.Codec?

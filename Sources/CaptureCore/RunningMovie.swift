@@ -117,9 +117,12 @@ public struct RunningMovie: Hashable, Sendable {
         MovieResult(
             .recorderCrashed,
             error: BusError(
-                .workerCrashed, "The recorder of the movie \(id) has died; its file plays up to its last fragment.",
+                .workerCrashed,
+                "The recorder of the movie \(id) has died"
+                    + (request.url == nil ? "; its file plays up to its last fragment." : "."),
                 ["movie": .string(id)]),
-            path: request.path, duration: progress.syncedDuration, size: progress.syncedFileSize,
+            path: request.path, duration: request.url == nil ? progress.syncedDuration : progress.recordedDuration,
+            size: request.url == nil ? progress.syncedFileSize : progress.recordedFileSize,
             frames: progress.frames, dropped: progress.dropped, isKept: progress.fragments > 0)
     }
 
@@ -127,7 +130,7 @@ public struct RunningMovie: Hashable, Sendable {
     ///
     /// - Parameter id: of the next one.
     public func successor(_ id: String, at now: Instant) -> MovieRequest? {
-        guard note.continuesAfterCrash, hasBegun, ending == nil else { return nil }
+        guard note.continuesAfterCrash, request.url == nil, hasBegun, ending == nil else { return nil }
         let crashes = note.crashes.filter { $0 > now.advanced(byNanoseconds: -Self.crashWindow) }
         guard crashes.count < Self.maximumCrashes else { return nil }
         var note = note
@@ -176,33 +179,36 @@ public struct RunningMovie: Hashable, Sendable {
     public var json: JSONValue {
         let state = result != nil ? "finished" : ending != nil && hasBegun ? "finishing" : progress.stage.rawValue
         var members: [String: JSONValue] = [
-            "id": .string(id), "path": .string(request.path), "name": .string(name), "state": .string(state),
+            "id": .string(id), "path": path, "name": .string(name), "state": .string(state),
             "device": request.camera.map { .string($0.id) } ?? .null,
             "microphone": request.microphone.map { .string($0.id) } ?? .null,
             "session": request.session.map(JSONValue.string) ?? .null,
             "rig": request.rig.map(JSONValue.string) ?? .null, "take": .string(request.take ?? id),
             "part": JSONValue(request.part), "owner": request.owner.json, "detached": .bool(note.isDetached),
-            "fileType": .string(request.fileType.rawValue), "fragmentInterval": .integer(request.fragmentInterval),
+            "fileType": fileType, "fragmentInterval": .integer(request.fragmentInterval),
             "end": result.map { .object(self.members(of: $0)) } ?? .null,
         ]
+        if let url = request.url { members["url"] = .string(url.shown) }
         for (name, value) in progress.json.object ?? [:] where members[name] == nil { members[name] = value }
         return .object(members)
     }
 
     /// What `movie.start` answers.
     public var started: JSONValue {
-        [
-            "movie": .string(id), "path": .string(request.path), "take": .string(request.take ?? id),
-            "part": JSONValue(request.part), "devices": JSONValue(devices.map(\.id)),
+        .members([
+            "movie": .string(id), "path": path, "url": request.url.map { .string($0.shown) },
+            "take": .string(request.take ?? id), "part": JSONValue(request.part),
+            "devices": JSONValue(devices.map(\.id)),
             "microphone": request.microphone.map { .string($0.id) } ?? .null,
-            "fileType": .string(request.fileType.rawValue), "video": progress.video, "audio": progress.audio,
-        ]
+            "fileType": fileType, "video": progress.video, "audio": progress.audio,
+        ])
     }
 
     /// How it ended, as `didFinishRecording` and `movie.stop` tell it.
     public func members(of result: MovieResult) -> [String: JSONValue] {
         var members = result.members
         members["movie"] = .string(id)
+        if let url = request.url { members["url"] = .string(url.shown) }
         members["error"] =
             result.error.map {
                 .object(
@@ -212,7 +218,20 @@ public struct RunningMovie: Hashable, Sendable {
         return members
     }
 
+    /// Which file it is, or which server has it, as each of its events says.
+    public var place: [String: JSONValue] {
+        request.url.map { ["path": .null, "url": .string($0.shown)] } ?? ["path": path]
+    }
+
+    private var path: JSONValue { request.url == nil ? .string(request.path) : .null }
+    private var fileType: JSONValue { request.url == nil ? .string(request.fileType.rawValue) : .null }
+
     private var name: String {
+        if let url = request.url { return url.path.last ?? url.host }
+        return filename
+    }
+
+    private var filename: String {
         request.path.lastIndex(of: "/").map { String(request.path[request.path.index(after: $0)...]) } ?? request.path
     }
 }

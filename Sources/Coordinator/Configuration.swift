@@ -53,6 +53,8 @@ public struct Configuration: Hashable, Sendable {
     public var libraryDirectory: String?
     /// `library.roots`: further folders in which clients may have movies written.
     public var libraryRoots: [String] = []
+    /// `library.destinations`: media servers to which clients may have movies sent.
+    public var libraryDestinations: [StreamURL] = []
     /// `library.min_free`: bytes that movies leave free on their disk, where the client says nothing of it.
     public var libraryMinFree: Int64 = 256 << 20
 
@@ -170,6 +172,9 @@ public struct Configuration: Hashable, Sendable {
             for root in try library.strings("roots") ?? [] {
                 libraryRoots.append(try Self.folder(root, "library.roots"))
             }
+            for destination in try library.strings("destinations") ?? [] {
+                libraryDestinations.append(try Self.destination(destination))
+            }
             libraryMinFree = try library.integer("min_free", 0...Int.max).map { Int64($0) } ?? libraryMinFree
         }
         try reader.section("pressure") { pressure throws(ParseError) in
@@ -207,6 +212,15 @@ public struct Configuration: Hashable, Sendable {
             throw ParseError(description: "\(key) must be absolute, without '..'")
         }
         return path
+    }
+
+    private static func destination(_ text: String) throws(ParseError) -> StreamURL {
+        guard let url = StreamURL(text), url.user == nil, url.query == nil else {
+            throw ParseError(
+                description:
+                    "library.destinations must be rtsp://, srt:// or rtmp:// URLs, without user, password and query")
+        }
+        return url
     }
 
     static let logLevels = ["trace", "debug", "info", "notice", "warning", "error", "critical"]

@@ -265,7 +265,8 @@ final class MovieDesk {
         guard let movie = running[id] else { return }
         switch event {
         case .didStartRecording: begun(id)
-        case .didPauseRecording, .didResumeRecording, .didDropFrames: tell(movie, event)
+        case .didPauseRecording, .didResumeRecording, .didDropFrames, .didDisconnect, .didReconnect:
+            tell(movie, event)
         case .didFinishRecording(let result): finished(id, result)
         }
     }
@@ -416,6 +417,6 @@ final class MovieDesk {
 
     private func tell(_ movie: RunningMovie, _ event: MovieEvent) {
         events.event(
-            "event/movie/\(movie.id)", event.name, event.members.merging(["path": .string(movie.request.path)]) { $1 })
+            "event/movie/\(movie.id)", event.name, event.members.merging(movie.place) { $1 })
     }
 }

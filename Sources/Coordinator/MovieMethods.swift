@@ -199,14 +199,23 @@ extension Coordinator {
         let (day, time) = Self.today()
         let main = subject.rig ?? subject.cameras.first?.device.id ?? subject.microphone?.device.id ?? "movie"
         let ids = (0..<max(1, subject.cameras.count)).map { _ in hexadecimal(randomBytes(8)) }
-        let target = try moviePlace.target(
-            name: call.string("name"), path: call.string("path"),
-            fileType: call.string("fileType").flatMap(MovieFileType.init), day: day,
-            newName: "\(main)-\(time)-\(ids[0].prefix(8))", isOwn: isOwn)
-        try checkLinks(target)
+        let url: StreamURL?
+        let target: MoviePlace.Target
+        if let text = call.string("url") {
+            let stream = try moviePlace.stream(text)
+            try MovieWish.checkIsOfStream(call.params, stream.scheme)
+            (url, target) = (stream, MoviePlace.Target(path: "", fileType: .mp4, root: nil))
+        } else {
+            url = nil
+            target = try moviePlace.target(
+                name: call.string("name"), path: call.string("path"),
+                fileType: call.string("fileType").flatMap(MovieFileType.init), day: day,
+                newName: "\(main)-\(time)-\(ids[0].prefix(8))", isOwn: isOwn)
+            try checkLinks(target)
+        }
         let wish = try MovieWish(
             call.params, fileType: target.fileType, hasSound: subject.microphone != nil,
-            minFreeDiskSpace: configuration.libraryMinFree)
+            minFreeDiskSpace: url == nil ? configuration.libraryMinFree : nil)
         let isDetached = subject.session?.isDetached ?? wish.isDetached
         guard isDetached || (owner.pid > 0 && owner.startTime != nil) else {
             throw .invalidParams(
@@ -220,7 +229,8 @@ extension Coordinator {
         return zip(ids, cameras).map { id, camera in
             let file = subject.rig == nil ? target : target.marked(camera?.device.id ?? "sound")
             return MovieRequest(
-                movie: id, path: file.path, library: moviePlace.library, camera: camera.map(MovieRequest.Device.init),
+                movie: id, path: file.path, url: url, library: url == nil ? moviePlace.library : nil,
+                camera: camera.map(MovieRequest.Device.init),
                 microphone: subject.microphone.map(MovieRequest.Device.init), fileType: target.fileType,
                 video: wish.video, audio: wish.audio, fragmentInterval: wish.fragmentInterval,
                 frameRate: wish.frameRate, limits: wish.limits, notBefore: notBefore,
@@ -234,7 +244,7 @@ extension Coordinator {
     var moviePlace: MoviePlace {
         MoviePlace(
             library: configuration.libraryDirectory ?? books.directory.map { "\($0)/library" },
-            roots: configuration.libraryRoots)
+            roots: configuration.libraryRoots, destinations: configuration.libraryDestinations)
     }
 
     // Who may write in an allowed folder must not lead the bus out of it.

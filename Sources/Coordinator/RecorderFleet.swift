@@ -57,12 +57,19 @@ final class RecorderFleet {
 
     /// Starts the recorder of a movie.
     func start(_ request: MovieRequest) throws(SystemError) {
+        var environment: [String: String]?
+        var told = request
+        if let url = request.url {
+            // Everybody sees a process's arguments, but only its user its environment.
+            environment = CurrentProcess.environment().merging([MovieRequest.urlVariable: url.text]) { $1 }
+            told.url = StreamURL(url.shown)
+        }
         let child = try ChildProcess(
             program: program,
             arguments: [
                 "--movie", request.movie, "--runtime-dir", directory.path, "--log-level", logLevel,
-                "--request", request.json.description,
-            ], keepsDescriptors: false)
+                "--request", told.json.description,
+            ], environment: environment, keepsDescriptors: false)
         make(request.movie).started(child)
     }
 

@@ -25,6 +25,8 @@ final class Exchange: Sendable {
     /// How far the movie is, as the thread that writes tells it.
     struct Figures: Sendable {
         var statistics = MovieStatistics()
+        /// Of a server; nil: it goes into a file, or has not begun.
+        var connection: SinkConnection?
         /// Nanoseconds that writing has taken so far.
         var busy: Int64 = 0
         /// Nanoseconds; nil: nothing is in it.

@@ -7,7 +7,7 @@ import LinuxIO
 import Logging
 import MovieFile
 
-/// Writes the movie: everything that waits for the disk or the encoder happens on the thread that calls ``run()``.
+/// Writes the movie, or sends it: everything that waits for the disk or the encoder happens on the thread that calls ``run()``.
 final class MovieThread: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
@@ -16,7 +16,7 @@ final class MovieThread: @unchecked Sendable {
     private let pictures: SampleQueue?
     private let sounds: SampleQueue?
     private let logger: Logger
-    private var writer: MovieWriter?
+    private var writer: (any MovieSink)?
     private var log: FrameLog?
     private var entry: MovieEntry?
     private var figures = Exchange.Figures()
@@ -90,7 +90,7 @@ final class MovieThread: @unchecked Sendable {
     }
 
     private func tellFigures() {
-        if let writer { figures.statistics = writer.statistics }
+        if let writer { (figures.statistics, figures.connection) = (writer.statistics, writer.connection) }
         exchange.tell(figures)
     }
 
@@ -143,7 +143,9 @@ final class MovieThread: @unchecked Sendable {
         let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
         if sample.dropped > 0, figures.hasStarted, !isPaused { writer.noteDropped(sample.dropped) }
         add(writer) { () throws(MovieError) in
-            guard try writer.append(bytes, at: sample.time, isKeyFrame: sample.isKeyFrame) else { return }
+            guard try writer.append(bytes, at: sample.time, isKeyFrame: sample.isKeyFrame), writer.hasBegun else {
+                return
+            }
             try note(sample)
         }
     }
@@ -152,11 +154,11 @@ final class MovieThread: @unchecked Sendable {
         guard let writer = writer ?? open(at: max(sample.time, request.notBefore ?? .min), nil) else { return }
         add(writer) { () throws(MovieError) in
             guard try writer.append(sound: bytes, at: sample.time) else { return }
-            if pictures == nil { started(at: sample.time) }
+            if pictures == nil, writer.hasBegun { started(at: sample.time) }
         }
     }
 
-    private func add(_ writer: MovieWriter, _ body: () throws(MovieError) -> Void) {
+    private func add(_ writer: any MovieSink, _ body: () throws(MovieError) -> Void) {
         do throws(MovieError) {
             try body()
             failures = 0
@@ -212,7 +214,7 @@ final class MovieThread: @unchecked Sendable {
 
     // MARK: The file
 
-    private func open(at time: Int64, _ picture: UnsafeRawBufferPointer?) -> MovieWriter? {
+    private func open(at time: Int64, _ picture: UnsafeRawBufferPointer?) -> (any MovieSink)? {
         let frameRate = min(max(request.frameRate ?? request.camera?.frameRate ?? 30, 1), 1000)
         let plan = pictures == nil ? nil : exchange.picture
         let soundPlan = sounds == nil ? nil : exchange.sound
@@ -235,17 +237,7 @@ final class MovieThread: @unchecked Sendable {
             minFreeDiskSpaceLimit: request.limits.minFreeDiskSpace)
         let (video, audio) = (configuration.video?.wireForm(frameRate: frameRate), configuration.audio?.wireForm)
         do throws(MovieError) {
-            // Before there is a file, so that none is left that nobody knows of.
-            do throws(LibraryError) {
-                entry = try MovieEntry(request, at: time, video: video, audio: audio, logger: logger)
-            } catch {
-                throw error.movieError
-            }
-            let writer = try MovieWriter(request.path, configuration) { (file) throws(MovieError) in
-                openLog(time)
-                do throws(LibraryError) { try entry?.made(file, sideCar: log) } catch { throw error.movieError }
-            }
-            writer.startSession(atSourceTime: time)
+            let writer = try sink(configuration, at: time, video, audio)
             self.writer = writer
             exchange.tell(video: video ?? .null, audio: audio ?? .null)
             return writer
@@ -260,8 +252,30 @@ final class MovieThread: @unchecked Sendable {
         }
     }
 
+    private func sink(
+        _ configuration: MovieConfiguration, at time: Int64, _ video: JSONValue?, _ audio: JSONValue?
+    ) throws(MovieError) -> any MovieSink {
+        if let url = request.url {
+            return try StreamSink(
+                url, video: configuration.video, audio: configuration.audio, frameRate: configuration.frameRate,
+                maxDuration: configuration.limits.maxRecordedDuration, exchange)
+        }
+        // Before there is a file, so that none is left that nobody knows of.
+        do throws(LibraryError) {
+            entry = try MovieEntry(request, at: time, video: video, audio: audio, logger: logger)
+        } catch {
+            throw error.movieError
+        }
+        let writer = try MovieWriter(request.path, configuration) { (file) throws(MovieError) in
+            openLog(time)
+            do throws(LibraryError) { try entry?.made(file, sideCar: log) } catch { throw error.movieError }
+        }
+        writer.startSession(atSourceTime: time)
+        return writer
+    }
+
     private func openLog(_ time: Int64) {
-        guard pictures != nil else { return }
+        guard pictures != nil, request.url == nil else { return }
         do throws(SystemError) {
             let log = try FrameLog(request.path + Self.sideCarEnding)
             try log.append(line: SideCar.head(request, firstFrame: time).description)
@@ -297,14 +311,14 @@ final class MovieThread: @unchecked Sendable {
         }
         syncLog()
         let statistics = writer.statistics
-        figures.statistics = statistics
+        (figures.statistics, figures.connection) = (statistics, writer.connection)
         let result = MovieResult(
             end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,
             size: statistics.recordedFileSize, frames: statistics.frames, dropped: statistics.dropped,
             isKept: statistics.fragments > 0)
         if result.isKept {
             entry?.end(result)
-        } else {
+        } else if request.url == nil {
             // Nothing that anybody could look at.
             File.remove(request.path)
             if log != nil { File.remove(request.path + Self.sideCarEnding) }

@@ -55,15 +55,15 @@ struct PicturePlan: Hashable, Sendable {
         let isReady = isAskedFor || !isTurned
         switch video.codec {
         case .passThrough:
-            if let kind = storedKind(format) { return asIs(kind) }
+            if let kind = storedKind(format, request) { return asIs(kind) }
             guard canHold(format, request.fileType) else {
+                let holder = request.url?.scheme.rawValue ?? request.fileType.rawValue
                 return .refuse(
-                    .invalidParams(
-                        "codec", "the camera gives \(format.name), which \(request.fileType) can't hold as it comes"))
+                    .invalidParams("codec", "the camera gives \(format.name), which \(holder) can't hold as it comes"))
             }
             return asIs(.raw)
         case .automatic:
-            if let kind = storedKind(format), !isTurned, !isScaled { return asIs(kind) }
+            if let kind = storedKind(format, request), !isTurned, !isScaled { return asIs(kind) }
             if format == .h264 { return asIs(.h264) }
         case .h264:
             // Nothing here decodes it.
@@ -88,9 +88,10 @@ struct PicturePlan: Hashable, Sendable {
         return ask(.i420)
     }
 
-    private static func storedKind(_ format: PixelFormat) -> Kind? {
+    private static func storedKind(_ format: PixelFormat, _ request: MovieRequest) -> Kind? {
         switch format {
-        case .motionJPEG, .jpeg: .motionJPEG
+        // Hardly any server passes it on.
+        case .motionJPEG, .jpeg: request.url == nil ? .motionJPEG : nil
         case .h264: .h264
         default: nil
         }

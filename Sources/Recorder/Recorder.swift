@@ -266,6 +266,8 @@ public final class Recorder {
         progress.dropped = statistics.dropped
         progress.fragments = statistics.fragments
         progress.encoderLoad = load.load
+        progress.connected = figures.connection?.isConnected
+        progress.reconnects = figures.connection?.reconnects
         progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
         return progress
     }

@@ -13,7 +13,8 @@ struct CameraBusRecorder: ParsableCommand {
         commandName: "camerabus-recorder",
         abstract: "The process that records one movie. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
-            It takes pictures from media/DEVICE.ring and sound from media/DEVICE.sock, writes the movie and its side-car, and \
+            It takes pictures from media/DEVICE.ring and sound from media/DEVICE.sock, writes the movie and its side-car, or \
+            sends the movie to the server that the environment's CAMERABUS_MOVIE_URL has with its password, and \
             reports to internal/recorders.sock. It ends with the movie; SIGTERM ends the movie whole.
 
             Exit status: 0 the movie has ended, 1 failed, 64 usage, 75 another recorder has the movie.
@@ -42,7 +43,13 @@ struct CameraBusRecorder: ParsableCommand {
         }
     }
 
-    private func parsed() throws -> MovieRequest { try MovieRequest(json: try JSONValue(parsing: request)) }
+    private func parsed() throws -> MovieRequest {
+        var parsed = try MovieRequest(json: try JSONValue(parsing: request))
+        if parsed.url != nil, let url = CurrentProcess.environment(MovieRequest.urlVariable) {
+            parsed.url = StreamURL(url) ?? parsed.url
+        }
+        return parsed
+    }
 
     func run() throws {
         // Before any other thread is started, so that no thread takes a signal away.

@@ -29,22 +29,6 @@ import Testing
         }
     }
 
-    /// A port that nobody has.
-    private func freePort(_ type: __socket_type = SOCK_STREAM) throws -> Int {
-        let socket = FileDescriptor(owning: Glibc.socket(AF_INET, Int32(type.rawValue), 0))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let result = withUnsafeMutablePointer(to: &address) {
-            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(socket.rawValue, $0, length) | getsockname(socket.rawValue, $0, &length)
-            }
-        }
-        guard result == 0 else { throw TestingError("no port") }
-        return Int(UInt16(bigEndian: address.sin_port))
-    }
-
     private func serve(_ kind: Kind, _ port: Int, to path: String) throws -> RunningProgram {
         let environment = ["PATH": CurrentProcess.environment("PATH") ?? "/usr/bin:/bin"]
         return try RunningProgram(
@@ -86,7 +70,7 @@ import Testing
         let count = 90
         let material = try await Material.h264(count, in: scratch)
         let video = MovieVideo.h264(Self.size, parameterSets: material.parameterSets)
-        let port = try freePort(kind == .srt ? SOCK_DGRAM : SOCK_STREAM)
+        let port = try LocalPort.free(kind == .srt ? SOCK_DGRAM : SOCK_STREAM)
         let received = "\(scratch.path)/received.mkv"
         // It isn't there yet when the stream begins.
         let stream = try MovieStream(configuration(kind, port, video, audio))
@@ -121,7 +105,7 @@ import Testing
         (settings.preset, settings.keyFrameInterval) = ("ultrafast", 1000)
         var material = try await Material.motionJPEG(30, in: scratch)
         material.frames = (0..<30).map { MovieWriterTests.picture(layout, $0) }
-        let port = try freePort()
+        let port = try LocalPort.free()
         let states = Mutex<[StreamState]>([])
         let configuration = configuration(kind, port, .encoded(layout, settings), .aac)
         let stream = try MovieStream(configuration) { state in states.withLock { $0.append(state) } }

@@ -64,6 +64,13 @@ class Movies(BusTestCase):
     def answer_recommendedSettings(self, params: dict[str, Any]) -> Any:
         return {"video": {"codec": "h264"}, "audio": None}
 
+    def test_a_server_in_the_place_of_a_file(self) -> None:
+        place = {"path": None, "url": "rtsp://a/live", "fileType": None}
+        self.bus.methods["movie.start"] = lambda params: self.asked.append(("start", params)) or {**self.movie(), "movie": "m1", **place}
+        with self.client.record("cam0", url="rtsp://u:p@a/live") as movie:
+            self.assertEqual((movie.url, movie.path), ("rtsp://a/live", ""))
+        self.assertEqual(self.asked[0], ("start", {"device": "cam0", "url": "rtsp://u:p@a/live"}))
+
     def test_what_is_asked_for(self) -> None:
         with self.client.record(
             "cam0", microphone="mic0", path=Path("a.mp4"), fragment=0.5, duration=10, min_free=0, resilient=True, codec="h264"

@@ -46,6 +46,8 @@ class MovieEnding:
     success: bool = False
     error: Mapping[str, Any] = _map()
     path: str = ""
+    #: The server that had it, in the place of a file; without a password.
+    url: str | None = None
     duration: float = 0.0
     size: int = 0
     frames: int = 0
@@ -60,6 +62,8 @@ class MovieState:
 
     id: str = ""
     path: str = ""
+    #: The server that gets it, in the place of a file; without a password.
+    url: str | None = None
     name: str = ""
     state: str = ""
     device: str | None = None
@@ -88,6 +92,9 @@ class MovieState:
     encoderLoad: float = 0.0
     #: Of a rig: milliseconds from the time that all were to begin at to the first frame.
     startOffset: float | None = None
+    #: Of a `url`: whether the server is there, and how often it was connected to again.
+    connected: bool | None = None
+    reconnects: int = 0
     #: Of one that has ended.
     end: MovieEnding | None = _of(MovieEnding)
     raw: Mapping[str, Any] = _raw()
@@ -99,6 +106,7 @@ class MovieStart:
 
     movie: str = ""
     path: str = ""
+    url: str | None = None
     take: str = ""
     part: int = 1
     devices: tuple[str, ...] = _tuple()
@@ -125,6 +133,7 @@ def wishes(
     resilient: bool,
     detached: bool,
     take: str | None,
+    url: str | None = None,
     **subject: str | None,
 ) -> dict[str, Any]:
     """The params of `movie.start`."""
@@ -133,7 +142,7 @@ def wishes(
     }
     return {
         **given(
-            **subject, microphone=microphone, path=None if path is None else os.path.abspath(path), name=name, fileType=file_type,
+            **subject, microphone=microphone, path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type,
             codec=codec, settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
             continueAfterCrash=resilient, detached=detached, take=take,
         ),  # fmt: skip
@@ -181,7 +190,7 @@ def _recommended(device: str | None, session: str | None, microphone: str | None
 def _started(result: Any) -> list[MovieStart]:
     movies = _object(result).get("movies")
     found = [read(MovieStart, result)] if movies is None else read_list(MovieStart, movies)
-    if not found or not all(movie.movie and movie.path for movie in found):
+    if not found or not all(movie.movie and (movie.path or movie.url) for movie in found):
         raise ProtocolError("The bus answered movie.start without a movie.")
     return found
 
@@ -212,7 +221,7 @@ class MovieBase:
 
     def __repr__(self) -> str:
         how = self.ending.reason if self.ending else self.state.state if self.state else "recording"
-        return f"<{type(self).__name__} {self.id} {self.path}: {how}>"
+        return f"<{type(self).__name__} {self.id} {self.url or self.path}: {how}>"
 
     @property
     def id(self) -> str:
@@ -220,8 +229,13 @@ class MovieBase:
 
     @property
     def path(self) -> str:
-        """The file, as the bus sees it."""
+        """The file, as the bus sees it; empty: a server gets it."""
         return self.start.path
+
+    @property
+    def url(self) -> str | None:
+        """The server that gets it, without a password; None: it is written into a file."""
+        return self.start.url
 
     def _learn(self, state: MovieState) -> MovieState:
         self.state = state
@@ -416,6 +430,7 @@ class MovieCalls(Opened):
         session: str | None = None,
         path: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        url: str | None = None,
         file_type: str | None = None,
         codec: str | None = None,
         settings: MovieSettings | None = None,
@@ -439,11 +454,15 @@ class MovieCalls(Opened):
         `settings` are those of `recommended_settings`, changed. With `fps` frames are equally far apart, else each has its true time. If
         the process that writes the file dies, a `resilient` movie goes on in a further file with the same `take`.
 
-        Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams` if the file is there.
+        With `url` a media server gets it instead (`rtsp://`, `srt://` or `rtmp://`, as far as the bus's configuration allows), and H.264 at any rate; one
+        that goes away is looked for until the movie ends.
+
+        Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams` if the file is there, or the
+        server is not.
         """
         params = wishes(
-            device=device, session=session, microphone=microphone, path=path, name=name, file_type=file_type, codec=codec,
-            settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
+            device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
+            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
             resilient=resilient, detached=detached, take=take,
         )  # fmt: skip
         return Movie(self._open, run(_start(self._open, params, timeout))[0])
@@ -503,7 +522,7 @@ class MovieCalls(Opened):
 def _as_started(state: MovieState) -> MovieStart:
     devices = tuple(name for name in (state.device, state.microphone) if name)
     return MovieStart(
-        movie=state.id, path=state.path, take=state.take, part=state.part, devices=devices, microphone=state.microphone,
+        movie=state.id, path=state.path, url=state.url, take=state.take, part=state.part, devices=devices, microphone=state.microphone,
         fileType=state.fileType, video=state.video, audio=state.audio, raw=state.raw,
     )  # fmt: skip
 
@@ -519,6 +538,7 @@ class AsyncMovieCalls(AsyncOpened):
         session: str | None = None,
         path: str | os.PathLike[str] | None = None,
         name: str | None = None,
+        url: str | None = None,
         file_type: str | None = None,
         codec: str | None = None,
         settings: MovieSettings | None = None,
@@ -534,8 +554,8 @@ class AsyncMovieCalls(AsyncOpened):
     ) -> StartingMovie:
         """To be entered (`async with client.record("cam0") as movie:`) or awaited, which only begins it."""
         params = wishes(
-            device=device, session=session, microphone=microphone, path=path, name=name, file_type=file_type, codec=codec,
-            settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
+            device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
+            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
             resilient=resilient, detached=detached, take=take,
         )  # fmt: skip
         return StartingMovie(self._open, self._run, params, timeout)

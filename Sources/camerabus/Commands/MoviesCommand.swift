@@ -60,7 +60,7 @@ extension MoviesCommand {
                 ByteCount.text(movie.recordedFileSize), "\(movie.frames)", "\(movie.dropped)",
                 "\(Int((min(max(movie.encoderLoad, 0), 1) * 100).rounded())) %",
                 movie.json["detached"] == true ? "detached" : Describing.holder(movie.json["owner"]))
-            table.note(movie.path)
+            table.note(movie.url ?? movie.path)
         }
         return table
     }
@@ -129,7 +129,7 @@ extension MoviesCommand {
 
     /// Its file on standard output, all else on standard error.
     static func tell(_ ending: MovieEnding) throws {
-        if ending.isKept { try Output.line(Table.printable(ending.path)) }
+        if let place = ending.url ?? (ending.isKept ? ending.path : nil) { try Output.line(Table.printable(place)) }
         let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
         Output.note(
             Table.printable(

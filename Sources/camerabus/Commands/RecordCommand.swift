@@ -17,6 +17,9 @@ struct RecordCommand: BusCommand {
             is called FILE.PID.old until the new file has ended as wanted, and has its name again when there is none. Without -o the movie goes into the bus's capture library under a name of its own; so it \
             does with -o where the bus may not write there, and is copied from there at the end.
 
+            With --to a media server gets the movie in the place of a file, by RTSP, SRT or RTMP, if the bus's configuration allows that server ('destinations' below [library]). \
+            A server that goes away is looked for until the movie ends.
+
             Of several cameras, or of those of a rig, each has a movie of its own, begun together: -o take.mp4 makes take-left.mp4 and take-right.mp4 then, \
             and -o '%s.mp4' left.mp4 and right.mp4. A microphone alone is recorded as sound.
 
@@ -30,6 +33,7 @@ struct RecordCommand: BusCommand {
               camerabus record cam0 --duration 10 -o ten.mov
               camerabus record left right --mic mic0 -o '%s.mkv'
               camerabus record cam0 --codec h264 --bit-rate 4M --fps 25 -o small.mp4
+              camerabus record cam0 --mic mic0 --to rtsp://media.example/live/belt
               id=$(camerabus record cam0 --detach)   # goes on; 'camerabus movies stop $id' ends it
             """)
 
@@ -48,6 +52,9 @@ struct RecordCommand: BusCommand {
         completion: .file())
     var output: String?
 
+    @Option(help: ArgumentHelp("A media server that gets the movie: rtsp://, srt:// or rtmp://.", valueName: "url"))
+    var to: String?
+
     @Flag(help: "Replace a file that is there already, once the new one is whole.")
     var force = false
 
@@ -56,6 +63,17 @@ struct RecordCommand: BusCommand {
 
     func validate() throws {
         if Set(devices).count < devices.count { throw ValidationError("A camera is named twice.") }
+        if to != nil {
+            guard output == nil else { throw ValidationError("-o and --to are two places for one movie.") }
+            guard devices.count == 1 else { throw ValidationError("--to takes the movie of one camera.") }
+            let isOfFile =
+                making.type != nil || making.fps != nil || making.fragment != nil || limits.maxSize != nil
+                || limits.minFree != nil || limits.resilient
+            guard !isOfFile else {
+                throw ValidationError(
+                    "--type, --fps, --fragment, --max-size, --min-free and --resilient are of files, not of --to.")
+            }
+        }
         if let output {
             if output.isEmpty { throw ValidationError("-o takes the name of a file or a folder.") }
             if limits.detach, force { throw ValidationError("--force needs somebody who waits; --detach doesn't.") }

@@ -7,6 +7,8 @@ enum MovieWords {
     static func progress(_ state: MovieState) -> String {
         var words = [time(state.recordedDuration), ByteCount.text(state.recordedFileSize), "\(state.frames) frames"]
         if state.dropped > 0 { words.append("\(state.dropped) dropped") }
+        if state.reconnects > 0 { words.append("\(state.reconnects) reconnects") }
+        if state.isConnected == false { words.append("the server is away") }
         words.append("load \(Int((min(max(state.encoderLoad, 0), 1) * 100).rounded())) %")
         if state.state != "recording" { words.append(state.state) }
         return words.joined(separator: "  ")

@@ -135,6 +135,7 @@ struct Recording {
         if case .rig = subject, !intoLibrary, let path = places?.common {
             wishes["path"] = .string(try MoviePlaces.resolved(path))
         }
+        if let url = command.to { wishes["url"] = .string(url) }
         if let microphone = command.microphone { wishes["microphone"] = .string(microphone) }
         if let type = making.type ?? (intoLibrary ? ending : nil) { wishes["fileType"] = .string(type) }
         if let codec = making.codec { wishes["codec"] = .string(codec) }
@@ -332,6 +333,7 @@ final class RecordingBoard: Sendable {
             clear()
             guard !asJSON else { return }
             if ending.isKept, !copied.contains(id) { try Output.line(Table.printable(ending.path)) }
+            if let url = ending.url { try Output.line(Table.printable(url)) }
             let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
             Output.note(Table.printable(MovieWords.summary(ending) + "." + remark))
         }
