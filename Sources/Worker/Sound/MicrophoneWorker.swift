@@ -293,6 +293,8 @@ public final class MicrophoneWorker {
     private func tellDescription() {
         guard let description = director.snapshot?.description.json, description != toldDescription else { return }
         toldDescription = description
+        // Who has been told what the device can be takes it for ready: how it is has come by then.
+        status?.tell()
         link.send(.description(description))
     }
 
