@@ -68,7 +68,8 @@ from .errors import (
 from .finding import find_bus
 from .frame import Frame
 from .library import Library, LibraryDevice, LibraryEntry
-from .movies import AsyncMovie, Movie, MovieEnding, MovieStart, MovieState
+from .movie_messages import MovieEnding, MovieStart, MovieState
+from .movies import AsyncMovie, Movie
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingConnection, RingFrame
