@@ -16,6 +16,64 @@ public struct LibrarianRequest: Hashable, Sendable {
         case left
         /// Takes an entry whose recovery has ended the librarian for damaged. Answers as recover does.
         case giveUp(String)
+        /// Makes one movie of a take's segments, and enters it. Answers {id, path, cover, duration, size, encoded, entry}: milliseconds, bytes, whether
+        /// it was encoded anew, and the entry as clients see it. The segments are not changed. After an error, or when the librarian was
+        /// ended and ``recover(_:)`` was asked for, nothing else is there. `entryNotFound` names a segment that isn't there.
+        case join(Join)
+    }
+
+    /// What a take is to become.
+    public struct Join: Hashable, Sendable {
+        /// The take's id, which its entry has, too.
+        public var take: String
+        /// Ids of the entries of its segments, in their order.
+        public var segments: [String]
+        /// Of the movie, absolute (`….mp4`); there must be none.
+        public var path: String
+        /// Of its first frame (JPEG), likewise; nil: it is in the movie alone.
+        public var cover: String?
+        /// The picture is to be no larger, and stored as H.264 and AAC; nil: it stays as it is stored, where all segments are alike.
+        public var preset: ExportPreset?
+        /// The folder by which these paths are allowed, and which they have to be in when links are followed; nil: wherever they are.
+        public var root: String?
+
+        public init(
+            take: String, segments: [String], path: String, cover: String? = nil, preset: ExportPreset? = nil,
+            root: String? = nil
+        ) {
+            self.take = take
+            self.segments = segments
+            self.path = path
+            self.cover = cover
+            self.preset = preset
+            self.root = root
+        }
+
+        var members: [String: JSONValue] {
+            var members: [String: JSONValue] = [
+                "take": .string(take), "segments": JSONValue(segments), "path": .string(path),
+            ]
+            members["cover"] = cover.map(JSONValue.string)
+            members["preset"] = preset.map { .string($0.rawValue) }
+            members["root"] = root.map(JSONValue.string)
+            return members
+        }
+
+        // nil when something is missing or wrong.
+        init?(json: JSONValue) {
+            guard let take = json["take"]?.string, let listed = json["segments"]?.array,
+                let path = json["path"]?.string, path.hasPrefix("/"),
+                json["cover"].map({ $0.string?.hasPrefix("/") == true }) ?? true
+            else { return nil }
+            let segments = listed.compactMap(\.string)
+            guard segments.count == listed.count else { return nil }
+            self.init(
+                take: take, segments: segments, path: path, cover: json["cover"]?.string, root: json["root"]?.string)
+            if let preset = json["preset"] {
+                guard let known = preset.string.flatMap(ExportPreset.init) else { return nil }
+                self.preset = known
+            }
+        }
     }
 
     /// Which entries are wanted; nil: whatever it is.
@@ -75,6 +133,9 @@ public struct LibrarianRequest: Hashable, Sendable {
         case .recover(let id): (members["do"], members["id"]) = ("recover", id.map(JSONValue.string))
         case .left: members["do"] = "left"
         case .giveUp(let id): (members["do"], members["id"]) = ("giveUp", .string(id))
+        case .join(let join):
+            members["do"] = "join"
+            members.merge(join.members) { own, _ in own }
         }
         return .object(members)
     }
@@ -94,6 +155,9 @@ public struct LibrarianRequest: Hashable, Sendable {
         case ("recover", _): action = .recover(id)
         case ("left", _): action = .left
         case ("giveUp", let id?): action = .giveUp(id)
+        case ("join", _):
+            guard let join = Join(json: json) else { return nil }
+            action = .join(join)
         default: return nil
         }
         if let uid = json["uid"] {

@@ -45,10 +45,13 @@ public struct MovieRequest: Hashable, Sendable {
         public var keyFrameInterval: Int?
         /// libx264's word; nil: the recorder's choice.
         public var preset: String?
+        /// What is encoded keeps its shape in that width and height, with black borders, and is made larger where the camera's picture is
+        /// smaller: so that all segments of a take are alike.
+        public var isFitted: Bool
 
         public init(
             codec: Codec = .automatic, width: Int? = nil, height: Int? = nil, bitRate: Int? = nil,
-            keyFrameInterval: Int? = nil, preset: String? = nil
+            keyFrameInterval: Int? = nil, preset: String? = nil, isFitted: Bool = false
         ) {
             self.codec = codec
             self.width = width
@@ -56,6 +59,7 @@ public struct MovieRequest: Hashable, Sendable {
             self.bitRate = bitRate
             self.keyFrameInterval = keyFrameInterval
             self.preset = preset
+            self.isFitted = isFitted
         }
     }
 
@@ -118,6 +122,9 @@ public struct MovieRequest: Hashable, Sendable {
     public var limits: Limits
     /// Monotonic nanoseconds: the movie begins with the first frame at or after it. nil: with the first that comes.
     public var notBefore: Instant?
+    /// Of picture and sound: the first sound is the movie's zero, and the picture before it is left out; a microphone that gives none ends the
+    /// movie sooner than one that has gone. false: the first picture that has its sound is.
+    public var startsWithSound: Bool
     /// Degrees clockwise that the picture has to be turned to be upright, and whether it is to be mirrored; nil: as the camera has it.
     public var orientation: Int?
     public var mirrored: Bool?
@@ -143,8 +150,9 @@ public struct MovieRequest: Hashable, Sendable {
         microphone: Device? = nil,
         fileType: MovieFileType, video: Video = Video(), audio: Audio = Audio(),
         fragmentInterval: Int64 = usualFragmentInterval, frameRate: Double? = nil, limits: Limits = Limits(),
-        notBefore: Instant? = nil, orientation: Int? = nil, mirrored: Bool? = nil, take: String? = nil, part: Int = 1,
-        session: String? = nil, rig: String? = nil, owner: LockHolder, note: JSONValue = .null
+        notBefore: Instant? = nil, startsWithSound: Bool = false, orientation: Int? = nil, mirrored: Bool? = nil,
+        take: String? = nil, part: Int = 1, session: String? = nil, rig: String? = nil, owner: LockHolder,
+        note: JSONValue = .null
     ) {
         self.movie = movie
         self.path = path
@@ -159,6 +167,7 @@ public struct MovieRequest: Hashable, Sendable {
         self.frameRate = frameRate
         self.limits = limits
         self.notBefore = notBefore
+        self.startsWithSound = startsWithSound
         self.orientation = orientation
         self.mirrored = mirrored
         self.take = take
@@ -187,7 +196,8 @@ extension MovieRequest {
             "camera": camera?.json, "microphone": microphone?.json, "fileType": .string(fileType.rawValue),
             "video": video.json, "audio": audio.json, "fragmentInterval": .integer(fragmentInterval),
             "frameRate": frameRate.map(JSONValue.number), "limits": limits.json,
-            "notBefore": notBefore.map(JSONValue.integer), "orientation": orientation.map { JSONValue($0) },
+            "notBefore": notBefore.map(JSONValue.integer), "startsWithSound": startsWithSound ? .bool(true) : nil,
+            "orientation": orientation.map { JSONValue($0) },
             "mirrored": mirrored.map(JSONValue.bool), "take": take.map(JSONValue.string), "part": JSONValue(part),
             "session": session.map(JSONValue.string), "rig": rig.map(JSONValue.string), "owner": owner.keptJSON,
             "note": note.isNull ? nil : note,
@@ -229,6 +239,7 @@ extension MovieRequest {
         }
         limits = try Limits(json: reader.known("limits") ?? [:], path: "limits")
         notBefore = try reader.number("notBefore")
+        startsWithSound = reader.known("startsWithSound")?.bool ?? false
         orientation = try reader.number("orientation", in: 0...270).map { Int($0) }
         guard (orientation ?? 0) % 90 == 0 else { throw .invalidParams("orientation", "must be a quarter turn") }
         mirrored = reader.known("mirrored")?.bool
@@ -268,6 +279,7 @@ extension MovieRequest.Video {
             "codec": .string(codec.rawValue), "width": width.map { JSONValue($0) },
             "height": height.map { JSONValue($0) }, "bitRate": bitRate.map { JSONValue($0) },
             "keyFrameInterval": keyFrameInterval.map { JSONValue($0) }, "preset": preset.map(JSONValue.string),
+            "fitted": isFitted ? .bool(true) : nil,
         ])
     }
 
@@ -279,6 +291,7 @@ extension MovieRequest.Video {
         bitRate = try reader.number("bitRate", in: 1000...1_000_000_000).map { Int($0) }
         keyFrameInterval = try reader.number("keyFrameInterval", in: 1...100_000).map { Int($0) }
         preset = reader.known("preset")?.string
+        isFitted = reader.known("fitted")?.bool ?? false
     }
 }
 

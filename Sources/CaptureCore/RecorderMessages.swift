@@ -14,6 +14,42 @@ public struct RecorderOrder: Hashable, Sendable {
         case stop(MovieEndReason)
         /// Ends the movie and removes its files. Answers like ``stop(_:)``.
         case cancel
+        /// Goes on with another camera's pictures, in the same file and at its size. Answers {} when the first of them is taken; after an error the
+        /// movie goes on with the camera that it has: `recordingInProgress` while another camera is waited for, `notRecording` where it
+        /// ends before, `formatUnsupported` and `invalidParams` where one of the two can't follow on the other, and why the new one gives
+        /// nothing.
+        case input(Input)
+    }
+
+    /// The camera that a movie goes on with.
+    public struct Input: Hashable, Sendable {
+        public var camera: MovieRequest.Device
+        /// As in ``MovieRequest/orientation`` and ``MovieRequest/mirrored``, from now on.
+        public var orientation: Int?
+        public var mirrored: Bool?
+
+        public init(_ camera: MovieRequest.Device, orientation: Int? = nil, mirrored: Bool? = nil) {
+            self.camera = camera
+            self.orientation = orientation
+            self.mirrored = mirrored
+        }
+
+        var members: [String: JSONValue] {
+            var members: [String: JSONValue] = ["camera": camera.json]
+            members["orientation"] = orientation.map { JSONValue($0) }
+            members["mirrored"] = mirrored.map(JSONValue.bool)
+            return members
+        }
+
+        // nil when it names no camera, or is turned by no quarter turn.
+        init?(json: JSONValue) {
+            guard let camera = json["camera"].flatMap({ try? MovieRequest.Device(json: $0, path: "camera") }) else {
+                return nil
+            }
+            let orientation = json["orientation"]?.integer.flatMap { Int(exactly: $0) }
+            guard [0, 90, 180, 270].contains(orientation ?? 0) else { return nil }
+            self.init(camera, orientation: orientation, mirrored: json["mirrored"]?.bool)
+        }
     }
 
     public var number: UInt64
@@ -37,6 +73,9 @@ public struct RecorderOrder: Hashable, Sendable {
             members["do"] = "stop"
             members["reason"] = .string(reason.rawValue)
         case .cancel: members["do"] = "cancel"
+        case .input(let input):
+            members["do"] = "input"
+            members.merge(input.members) { own, _ in own }
         }
         return .object(members)
     }
@@ -51,6 +90,9 @@ public struct RecorderOrder: Hashable, Sendable {
             // A reason of a newer version stops it all the same.
             action = .stop(json["reason"]?.string.flatMap(MovieEndReason.init) ?? .stopped)
         case "cancel": action = .cancel
+        case "input":
+            guard let input = Input(json: json) else { return nil }
+            action = .input(input)
         default: return nil
         }
         self.number = number

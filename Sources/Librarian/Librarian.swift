@@ -36,6 +36,7 @@ public struct Librarian {
         case .recover(let id): try recover(id)
         case .left: try left()
         case .giveUp(let id): try giveUp(id)
+        case .join: throw BusError(.internalError, "Takes can't be joined.")
         }
     }
 

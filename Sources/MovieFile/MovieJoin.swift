@@ -4,26 +4,6 @@ import Glibc
 import LinuxIO
 import TurboJPEG
 
-/// The size that a movie is exported at (`AVAssetExportPreset1280x720`), by its name.
-public enum ExportPreset: String, Hashable, Sendable, CaseIterable {
-    case size640x480 = "640x480"
-    case size960x540 = "960x540"
-    case size1280x720 = "1280x720"
-    case size1920x1080 = "1920x1080"
-    case size3840x2160 = "3840x2160"
-
-    /// Pixels, at most.
-    public var dimensions: Dimensions {
-        switch self {
-        case .size640x480: Dimensions(width: 640, height: 480)
-        case .size960x540: Dimensions(width: 960, height: 540)
-        case .size1280x720: Dimensions(width: 1280, height: 720)
-        case .size1920x1080: Dimensions(width: 1920, height: 1080)
-        case .size3840x2160: Dimensions(width: 3840, height: 2160)
-        }
-    }
-}
-
 /// A movie that was joined from others.
 public struct JoinedMovie: Hashable, Sendable {
     /// Nanoseconds.

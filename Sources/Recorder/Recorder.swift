@@ -210,6 +210,8 @@ public final class Recorder {
         case .resume: pause(false, number)
         case .stop(let reason): end(reason, isCancelled: false, number)
         case .cancel: end(.stopped, isCancelled: true, number)
+        case .input:
+            reply(number, .failure(BusError(.formatUnsupported, "This movie has one camera.", ["nearest": .null])))
         }
     }
 

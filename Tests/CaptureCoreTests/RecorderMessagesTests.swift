@@ -18,11 +18,12 @@ struct RecorderMessagesTests {
             camera: MovieRequest.Device(id: "front", uniqueID: "u-1", name: "Front", frameRate: 29.97),
             microphone: MovieRequest.Device(id: "desk", uniqueID: "u-2", name: "Desk"), fileType: .mkv,
             video: MovieRequest.Video(
-                codec: .h264, width: 640, height: 480, bitRate: 1_000_000, keyFrameInterval: 30, preset: "fast"),
+                codec: .h264, width: 640, height: 480, bitRate: 1_000_000, keyFrameInterval: 30, preset: "fast",
+                isFitted: true),
             audio: MovieRequest.Audio(codec: .opus, rate: 48000, channels: 2, bitRate: 96000), fragmentInterval: 1000,
             frameRate: 29.97,
             limits: MovieRequest.Limits(maxDuration: 1000, maxFileSize: 2000, minFreeDiskSpace: 3000),
-            notBefore: 123_456_789_012_345_678, orientation: 90, mirrored: true, take: "t", part: 2, session: "s",
+            notBefore: 123_456_789_012_345_678, startsWithSound: true, orientation: 90, mirrored: true, take: "t", part: 2, session: "s",
             rig: "r", owner: owner, note: ["detached": true])
     }
 
@@ -76,6 +77,9 @@ struct RecorderMessagesTests {
             RecorderOrder(number: 1, action: .pause), RecorderOrder(number: 2, action: .resume, link: 7),
             RecorderOrder(number: 3, action: .stop(.ownerGone)),
             RecorderOrder(number: .init(Int64.max), action: .cancel),
+            RecorderOrder(number: 4, action: .input(RecorderOrder.Input(camera))),
+            RecorderOrder(
+                number: 5, action: .input(RecorderOrder.Input(camera, orientation: 270, mirrored: true)), link: 1),
         ])
     func order(_ order: RecorderOrder) throws {
         #expect(RecorderOrder(json: try Self.overTheWire(order.json)) == order)
@@ -83,7 +87,11 @@ struct RecorderMessagesTests {
 
     @Test(
         "what is no order is none",
-        arguments: [["do": "stop"], ["order": 1], ["order": 1, "do": "x"], .null] as [JSONValue])
+        arguments: [
+            ["do": "stop"], ["order": 1], ["order": 1, "do": "x"], .null, ["order": 1, "do": "input"],
+            ["order": 1, "do": "input", "camera": ["device": "A B"]],
+            ["order": 1, "do": "input", "camera": camera.json, "orientation": 45],
+        ] as [JSONValue])
     func noOrder(_ json: JSONValue) { #expect(RecorderOrder(json: json) == nil) }
 
     @Test("a stop for a reason that isn't known stops")

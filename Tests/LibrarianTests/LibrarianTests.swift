@@ -303,13 +303,29 @@ import Testing
             LibrarianRequest(.giveUp("d")),
             LibrarianRequest(
                 .list(.init(since: 1, kind: "movie", device: "d", state: "missing", take: "t", limit: 7)), uid: .max),
+            LibrarianRequest(.join(.init(take: "t", segments: ["a", "b"], path: "/l/t.mp4"))),
+            LibrarianRequest(
+                .join(
+                    .init(
+                        take: "t", segments: [], path: "/l/t.mp4", cover: "/l/t.jpg", preset: .size640x480, root: "/l")),
+                uid: 7),
         ]
         for request in requests { #expect(LibrarianRequest(json: request.json) == request) }
         for json: JSONValue in [
             [:], ["do": "get"], ["do": "burn"], ["do": "list", "uid": -1], ["do": "list", "uid": "0"],
+            ["do": "join", "take": "t", "segments": ["a"]], ["do": "join", "take": "t", "segments": [1], "path": "/t"],
+            ["do": "join", "take": "t", "segments": ["a"], "path": "t"],
+            ["do": "join", "take": "t", "segments": ["a"], "path": "/t", "cover": 1],
+            ["do": "join", "take": "t", "segments": ["a"], "path": "/t", "preset": "huge"],
         ] {
             #expect(LibrarianRequest(json: json) == nil)
         }
+        for report: LibrarianReport in [
+            .progress(0.25), .answer(.success(["id": "t"])), .answer(.failure(BusError(.diskFull, "full"))),
+        ] {
+            #expect(LibrarianReport(json: report.json) == report)
+        }
+        #expect(LibrarianReport(json: ["entries": []]) == nil)
     }
 
     @Test func theProgramAnswersAndEnds() async throws {
