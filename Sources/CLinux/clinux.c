@@ -108,6 +108,20 @@ int64_t clinux_birth_time(int fd) {
     return (int64_t)status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
 }
 
+int clinux_open_unnamed(const char *folder, uint32_t mode) {
+    return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+}
+
+int clinux_name_file(int fd, const char *path) {
+    char name[32];
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, name, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+int clinux_rename_new(const char *from, const char *to) {
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
 char **clinux_environment(void) {
     extern char **environ;
     return environ;

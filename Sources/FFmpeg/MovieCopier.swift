@@ -23,16 +23,27 @@ public final class MovieCopier {
     private var lastStamps: [Int64] = []
     /// Nanoseconds: where the next movie begins.
     private var end: Int64 = 0
+    /// A piece of AAC in which nothing is heard; nil: none was needed yet; empty: there is none that fits.
+    private var silence: UnsafeMutableRawBufferPointer?
 
-    /// Whether the tracks of all of them are alike, and MP4 can hold them, so that they can be put one behind the other.
+    /// What movies have in common that can be put one behind the other.
+    public struct Likeness: Hashable, Sendable {
+        /// Pixels of the picture; 0: there is none.
+        public var width: Int
+        public var height: Int
+        /// Picture and sound, as far as there are any, are H.264 and AAC.
+        public var isUsual: Bool
+    }
+
+    /// What they have in common, if the tracks of all of them are alike and MP4 can hold them, so that they can be put one behind the other.
     ///
     /// - Parameter paths: of plain files.
-    public static func canJoin(_ paths: [String]) throws(MediaError) -> Bool {
-        guard let path = paths.first else { return false }
+    public static func likeness(of paths: [String]) throws(MediaError) -> Likeness? {
+        guard let path = paths.first else { return nil }
         let first = try Tracks(path)
-        guard first.video != nil || first.sound != nil, first.isHeld else { return false }
-        for path in paths.dropFirst() where try !first.isLike(Tracks(path)) { return false }
-        return true
+        guard first.video != nil || first.sound != nil, first.isHeld else { return nil }
+        for path in paths.dropFirst() where try !first.isLike(Tracks(path)) { return nil }
+        return first.likeness
     }
 
     /// - Parameter descriptor: of an empty plain file, open for writing as long as this lives; not owned.
@@ -50,6 +61,7 @@ public final class MovieCopier {
     deinit {
         av_packet_free(&packet)
         avformat_free_context(output)
+        silence?.deallocate()
     }
 
     /// How long what was copied is, nanoseconds.
@@ -124,12 +136,16 @@ public final class MovieCopier {
         return stream
     }
 
+    private static let second = AVRational(num: 1, den: 1_000_000_000)
+
     private func copy(_ tracks: Tracks, _ progress: (Int64) -> Bool) throws(MediaError) -> Bool {
         guard let packet, let output else { return false }
-        let second = AVRational(num: 1, den: 1_000_000_000)
-        let start = end
+        let start = try bridge(to: tracks)
         // Per track: how long its last piece lasted, where no duration is told.
-        var steps = [Int64](repeating: 0, count: tracks.all.count)
+        var steps = tracks.all.enumerated().map { number, track -> Int64 in
+            guard let target = output.pointee.streams[number], let rate = track.pointee.rate else { return 0 }
+            return av_rescale_q(1, AVRational(num: rate.den, den: rate.num), target.pointee.time_base)
+        }
         while true {
             av_packet_unref(packet)
             let result = av_read_frame(tracks.input.format, packet)
@@ -139,7 +155,7 @@ public final class MovieCopier {
                 packet.pointee.size > 0, let target = output.pointee.streams[number]
             else { continue }
             let (from, to) = (tracks.all[number].pointee.time_base, target.pointee.time_base)
-            let offset = av_rescale_q(start - tracks.start, second, to)
+            let offset = av_rescale_q(start - tracks.start, Self.second, to)
             if packet.pointee.dts == cffmpeg_no_time() { packet.pointee.dts = packet.pointee.pts }
             guard packet.pointee.dts != cffmpeg_no_time() else { continue }
             av_packet_rescale_ts(packet, from, to)
@@ -149,14 +165,88 @@ public final class MovieCopier {
             packet.pointee.dts = last == .min ? max(0, stamp) : max(stamp, last + 1)
             packet.pointee.pts = packet.pointee.dts + delay
             if last != .min { steps[number] = packet.pointee.dts - last }
-            lastStamps[number] = packet.pointee.dts
             let lasts = packet.pointee.duration > 0 ? packet.pointee.duration : steps[number]
-            end = max(end, av_rescale_q(packet.pointee.pts + lasts, to, second))
-            packet.pointee.stream_index = Int32(number)
-            packet.pointee.pos = -1
-            try check("av_write_frame", av_write_frame(output, packet))
+            try write(packet, to: number, lasts)
             guard progress(end) else { return false }
         }
+    }
+
+    private func write(
+        _ packet: UnsafeMutablePointer<AVPacket>, to number: Int, _ lasts: Int64
+    ) throws(MediaError) {
+        guard let target = output?.pointee.streams[number] else { return }
+        lastStamps[number] = packet.pointee.dts
+        end = max(end, av_rescale_q(packet.pointee.pts + lasts, target.pointee.time_base, Self.second))
+        packet.pointee.stream_index = Int32(number)
+        packet.pointee.pos = -1
+        try check("av_write_frame", av_write_frame(output, packet))
+    }
+
+    // Players that count samples would hear the sound too early behind a hole in it. So there is none: silence lies in it, and since
+    // that comes in whole pieces the next movie begins where one ends, no more than a piece later than it could.
+    private func bridge(to tracks: Tracks) throws(MediaError) -> Int64 {
+        guard end > 0, let packet, let source = tracks.sound, let number = tracks.all.firstIndex(of: source),
+            let target = output?.pointee.streams[number], lastStamps[number] != .min,
+            let parameters = source.pointee.codecpar, parameters.pointee.codec_id == AV_CODEC_ID_AAC,
+            source.pointee.start_time != cffmpeg_no_time()
+        else { return end }
+        let timeBase = target.pointee.time_base
+        guard timeBase.num == 1, timeBase.den == parameters.pointee.sample_rate else { return end }
+        if silence == nil { silence = try Self.silence(parameters) }
+        guard let silence, !silence.isEmpty, let count = Int32(exactly: silence.count) else { return end }
+        var next = lastStamps[number] + Self.samplesOfPiece
+        // So much later than the movie its sound begins.
+        let delay =
+            av_rescale_q(source.pointee.start_time, source.pointee.time_base, timeBase)
+            - av_rescale_q(tracks.start, Self.second, timeBase)
+        let least = av_rescale_q(end, Self.second, timeBase)
+        // What a damaged file says may be anything.
+        let most = Self.longestBridge * Int64(timeBase.den)
+        guard abs(delay) <= most, least <= next + most else { return end }
+        while next - delay < least {
+            av_packet_unref(packet)
+            packet.pointee.data = silence.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            packet.pointee.size = count
+            packet.pointee.flags = AV_PKT_FLAG_KEY
+            (packet.pointee.pts, packet.pointee.dts, packet.pointee.duration) = (next, next, Self.samplesOfPiece)
+            try write(packet, to: number, Self.samplesOfPiece)
+            next += Self.samplesOfPiece
+        }
+        return av_rescale_q(next - delay, timeBase, Self.second)
+    }
+
+    /// Seconds of silence, at most, between two movies.
+    private static let longestBridge: Int64 = 3600
+    /// Samples of each channel in a piece of AAC.
+    private static let samplesOfPiece: Int64 = 1024
+
+    // Empty when the sound was made by another kind of encoder.
+    private static func silence(
+        _ parameters: UnsafeMutablePointer<AVCodecParameters>
+    ) throws(MediaError) -> UnsafeMutableRawBufferPointer {
+        let none = UnsafeMutableRawBufferPointer.allocate(byteCount: 0, alignment: 16)
+        let (rate, channels) = (Int(parameters.pointee.sample_rate), Int(parameters.pointee.ch_layout.nb_channels))
+        let bitRate = Int(parameters.pointee.bit_rate)
+        let encoder = try AudioEncoder(
+            AudioEncoderSettings(.aac, rate: rate, channels: channels, bitRate: bitRate > 0 ? bitRate : 64000),
+            from: AudioFormat(.int16, rate: rate, channels: channels))
+        var described = avcodec_parameters_alloc()
+        defer { avcodec_parameters_free(&described) }
+        guard let description = described else { throw MediaError("avcodec_parameters_alloc", cffmpeg_no_memory()) }
+        try encoder.describe(description)
+        guard Tracks.extra(description.pointee).elementsEqual(Tracks.extra(parameters.pointee)) else { return none }
+        // The first pieces are of what comes before the sound.
+        let zeros = UnsafeMutableRawBufferPointer.allocate(
+            byteCount: 8 * Int(samplesOfPiece) * encoder.input.frameBytes, alignment: 16)
+        defer { zeros.deallocate() }
+        zeros.initializeMemory(as: UInt8.self, repeating: 0)
+        var last = none
+        try encoder.encode(UnsafeRawBufferPointer(zeros), at: 0) { (packet) throws(MediaError) in
+            last.deallocate()
+            last = .allocate(byteCount: packet.bytes.count, alignment: 16)
+            last.copyMemory(from: packet.bytes)
+        }
+        return last
     }
 
     private func check(_ operation: String, _ result: Int32) throws(MediaError) {
@@ -194,6 +284,14 @@ private struct Tracks {
             && (soundCodec == nil || soundCodec == AV_CODEC_ID_AAC || soundCodec == AV_CODEC_ID_OPUS)
     }
 
+    var likeness: MovieCopier.Likeness {
+        let (picture, audio) = (video?.pointee.codecpar?.pointee, sound?.pointee.codecpar?.pointee)
+        return MovieCopier.Likeness(
+            width: Int(picture?.width ?? 0), height: Int(picture?.height ?? 0),
+            isUsual: (picture.map { $0.codec_id == AV_CODEC_ID_H264 } ?? true)
+                && (audio.map { $0.codec_id == AV_CODEC_ID_AAC } ?? true))
+    }
+
     func isLike(_ other: Tracks) -> Bool { Self.isLike(video, other.video) && Self.isLike(sound, other.sound) }
 
     private static func isLike(_ one: UnsafeMutablePointer<AVStream>?, _ other: UnsafeMutablePointer<AVStream>?) -> Bool
@@ -201,11 +299,20 @@ private struct Tracks {
         guard let one = one?.pointee.codecpar?.pointee, let other = other?.pointee.codecpar?.pointee else {
             return one == nil && other == nil
         }
-        func extra(_ parameters: AVCodecParameters) -> UnsafeBufferPointer<UInt8> {
-            UnsafeBufferPointer(start: parameters.extradata, count: Int(max(0, parameters.extradata_size)))
-        }
         return one.codec_id == other.codec_id && one.width == other.width && one.height == other.height
             && one.sample_rate == other.sample_rate && one.ch_layout.nb_channels == other.ch_layout.nb_channels
             && extra(one).elementsEqual(extra(other))
+    }
+
+    /// What a decoder has to know before it is given anything.
+    static func extra(_ parameters: AVCodecParameters) -> UnsafeBufferPointer<UInt8> {
+        UnsafeBufferPointer(start: parameters.extradata, count: Int(max(0, parameters.extradata_size)))
+    }
+}
+
+extension AVStream {
+    /// Frames a second on the average, where that is known.
+    fileprivate var rate: AVRational? {
+        avg_frame_rate.num > 0 && avg_frame_rate.den > 0 ? avg_frame_rate : nil
     }
 }

@@ -140,18 +140,47 @@ extension PictureCopier {
         to frame: UnsafeMutablePointer<AVFrame>
     ) throws(MediaError) {
         let result = Self.planes(frame)
-        if description == wanted {
-            for plane in 0..<wanted.format.planes {
-                let bytes = wanted.format.lineBytes(plane: plane, width: wanted.width)
-                guard let from = planes[plane], let to = result[plane], from.stride >= bytes, to.stride >= bytes else {
-                    throw MediaError("copyPicture", message: "plane \(plane) is missing or too narrow")
-                }
-                for line in 0..<wanted.format.lines(plane: plane, height: wanted.height) {
-                    (to.base + line * to.stride).copyMemory(from: from.base + line * from.stride, byteCount: bytes)
-                }
-            }
-            return
+        if description == wanted { return try lines(planes, wanted, result) }
+        try scale(planes, description, as: wanted, to: result)
+    }
+
+    /// Writes a picture that lies in memory to a part of a frame, which is planar with 4:2:0. What is around it stays as it is.
+    ///
+    /// - Parameters:
+    ///   - wanted: with the size of that part.
+    ///   - x: where it begins, even, as ``y`` is.
+    func copy(
+        _ planes: ImagePlanes, _ description: ImageDescription, as wanted: ImageDescription, x: Int, y: Int,
+        of frame: UnsafeMutablePointer<AVFrame>
+    ) throws(MediaError) {
+        let whole = Self.planes(frame)
+        var part = ImagePlanes()
+        for plane in 0..<wanted.format.planes {
+            guard let (base, stride) = whole[plane] else { continue }
+            let shift = plane == 0 ? 0 : 1
+            part[plane] = (base + (y >> shift) * stride + (x >> shift), stride)
         }
+        if description == wanted { return try lines(planes, wanted, part) }
+        // The scaler writes whole blocks, beyond the part's edge.
+        if scaler?.destination != wanted || made == nil { made = try buffer(wanted, replacing: &made) }
+        guard let made else { throw MediaError("av_frame_get_buffer", cffmpeg_no_memory()) }
+        try scale(planes, description, as: wanted, to: Self.planes(made))
+        try lines(made, wanted, part)
+    }
+
+    /// Makes a frame black, which is planar with 4:2:0 and of a limited range.
+    static func blacken(_ frame: UnsafeMutablePointer<AVFrame>) {
+        let planes = Self.planes(frame)
+        for plane in 0..<3 {
+            guard let (base, stride) = planes[plane] else { continue }
+            let lines = ImageFormat.yuv420p.lines(plane: plane, height: Int(frame.pointee.height))
+            base.initializeMemory(as: UInt8.self, repeating: plane == 0 ? 16 : 128, count: stride * lines)
+        }
+    }
+
+    private func scale(
+        _ planes: ImagePlanes, _ description: ImageDescription, as wanted: ImageDescription, to result: ImagePlanes
+    ) throws(MediaError) {
         do throws(ScalerError) {
             if scaler?.source != description || scaler?.destination != wanted {
                 scaler = try Scaler(from: description, to: wanted)
@@ -159,6 +188,20 @@ extension PictureCopier {
             try scaler?.scale(planes, to: result)
         } catch {
             throw MediaError(error.operation, message: error.message)
+        }
+    }
+
+    private func lines(
+        _ planes: ImagePlanes, _ wanted: ImageDescription, _ result: ImagePlanes
+    ) throws(MediaError) {
+        for plane in 0..<wanted.format.planes {
+            let bytes = wanted.format.lineBytes(plane: plane, width: wanted.width)
+            guard let from = planes[plane], let to = result[plane], from.stride >= bytes, to.stride >= bytes else {
+                throw MediaError("copyPicture", message: "plane \(plane) is missing or too narrow")
+            }
+            for line in 0..<wanted.format.lines(plane: plane, height: wanted.height) {
+                (to.base + line * to.stride).copyMemory(from: from.base + line * from.stride, byteCount: bytes)
+            }
         }
     }
 }

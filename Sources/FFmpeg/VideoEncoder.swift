@@ -40,6 +40,19 @@ public final class VideoEncoder {
     private let made: ImageDescription
     private let copier = PictureCopier()
     private var lastStamp = Int64.min
+    /// The size at which pictures are drawn in the middle, with black around them.
+    private var inner: Size
+
+    /// Pixels, both even.
+    public struct Size: Hashable, Sendable {
+        public var width: Int
+        public var height: Int
+
+        public init(width: Int, height: Int) {
+            self.width = width
+            self.height = height
+        }
+    }
 
     /// Ticks a second of the times that are kept.
     static let timeScale: Int32 = 1_000_000
@@ -51,6 +64,7 @@ public final class VideoEncoder {
             settings.frameRate > 0, settings.frameRate <= 1000, (0...64).contains(settings.threads)
         else { throw MediaError("avcodec_open2", message: "a size or rate that no H.264 can have") }
         self.settings = settings
+        inner = Size(width: settings.width, height: settings.height)
         made = ImageDescription(.yuv420p, width: settings.width, height: settings.height, range: .limited)
         guard let encoder = avcodec_find_encoder_by_name("libx264") else {
             throw MediaError("avcodec_find_encoder_by_name", message: "this FFmpeg has no libx264")
@@ -93,14 +107,27 @@ public final class VideoEncoder {
     /// - Parameters:
     ///   - time: nanoseconds, later than that of the picture before.
     ///   - asKeyFrame: it is to build on none before; others become key frames in their turn.
+    ///   - size: that it has in the middle of black; no larger than the movie's. nil: it covers all.
     ///   - body: takes what came out.
     public func encode(
-        _ planes: ImagePlanes, _ description: ImageDescription, at time: Int64, asKeyFrame: Bool,
+        _ planes: ImagePlanes, _ description: ImageDescription, at time: Int64, asKeyFrame: Bool, size: Size? = nil,
         _ body: (EncodedPacket) throws(MediaError) -> Void
     ) throws(MediaError) {
         guard let frame else { return }
         try MediaError.check("av_frame_make_writable", av_frame_make_writable(frame))
-        try copier.copy(planes, description, as: made, to: frame)
+        let whole = Size(width: settings.width, height: settings.height)
+        let size = size ?? whole
+        if size != inner { PictureCopier.blacken(frame) }
+        inner = size
+        if size == whole {
+            try copier.copy(planes, description, as: made, to: frame)
+        } else {
+            var drawn = made
+            (drawn.width, drawn.height) = (min(size.width, whole.width), min(size.height, whole.height))
+            try copier.copy(
+                planes, description, as: drawn, x: (whole.width - drawn.width) / 2 & ~1,
+                y: (whole.height - drawn.height) / 2 & ~1, of: frame)
+        }
         try encodeAgain(at: time, asKeyFrame: asKeyFrame, body)
     }
 

@@ -1,7 +1,7 @@
 public import CaptureCore
 import FFmpeg
 import Glibc
-import LinuxIO
+public import LinuxIO
 import TurboJPEG
 
 /// A movie that was joined from others.
@@ -12,57 +12,86 @@ public struct JoinedMovie: Hashable, Sendable {
     public var size: Int64
     /// Its pictures and sound were encoded anew.
     public var isEncoded: Bool
+    /// Pixels; nil: there is no picture.
+    public var dimensions: Dimensions?
+    /// Its first picture (JPEG); nil: there is none.
+    public var cover: [UInt8]?
 }
 
 /// Joins the segments of a take into one MP4 file, with the first frame as its cover.
 public enum MovieJoin {
+    /// A joined movie that is on the disk as a whole, and that nobody finds until it is published. Nothing is left of one that isn't.
+    public struct Whole {
+        public let movie: JoinedMovie
+        public let file: NewFile
+    }
+
     /// Joins movies in their order: as they are stored, where that is the same codec with the same parameters in all of them and MP4 can
-    /// hold it, else encoded anew as H.264 and AAC. Picture and sound of each stay in step.
+    /// hold it, else encoded anew as H.264 and AAC. Picture and sound of each stay in step, also for who counts samples.
     ///
     /// - Parameters:
     ///   - segments: paths of plain files, which are only read.
-    ///   - path: of a new file; while it is encoded there is another one beside it.
-    ///   - preset: no larger than this where it is encoded; smaller pictures stay as they are, those of another shape get black borders.
+    ///   - path: of a new file.
+    ///   - preset: the picture is no larger than this, and picture and sound are H.264 and AAC; smaller ones stay as they are, those of another
+    ///     shape get black borders. nil: what has to be encoded anew is no larger than 1280x720.
     ///   - isEncoded: in any case.
     ///   - progress: told how much is done, nanoseconds of the movie; returns false to end.
     /// - Returns: nil if it was to end; there is no file then.
     @discardableResult
     public static func join(
-        _ segments: [String], to path: String, preset: ExportPreset = .size1280x720, isEncoded: Bool = false,
+        _ segments: [String], to path: String, preset: ExportPreset? = nil, isEncoded: Bool = false,
         progress: (Int64) -> Bool = { _ in true }
     ) throws(MovieError) -> JoinedMovie? {
+        guard let whole = try make(segments, at: path, preset: preset, isEncoded: isEncoded, progress: progress) else {
+            return nil
+        }
+        do throws(SystemError) { try whole.file.publish() } catch { throw .file(error) }
+        return whole.movie
+    }
+
+    /// The same, but for the name of the file: whoever dies before ``NewFile/publish()`` leaves nothing.
+    public static func make(
+        _ segments: [String], at path: String, preset: ExportPreset? = nil, isEncoded: Bool = false,
+        progress: (Int64) -> Bool = { _ in true }
+    ) throws(MovieError) -> Whole? {
         guard !segments.isEmpty else { throw .unsupported("a movie of no segments") }
-        let canCopy: Bool
-        do throws(MediaError) { canCopy = try MovieCopier.canJoin(segments) } catch { throw .media(error) }
-        if canCopy, !isEncoded { return try copy(segments, path, isEncoded: false, progress) }
-        let part = "\(path).\(getpid()).part"
-        guard try SegmentEncoder.encode(segments, to: part, preset, progress) else { return nil }
-        defer { unlink(part) }
-        return try copy([part], path, isEncoded: true) { _ in true }
+        let likeness: MovieCopier.Likeness?
+        do throws(MediaError) { likeness = try MovieCopier.likeness(of: segments) } catch { throw .media(error) }
+        let file: NewFile
+        do throws(SystemError) { file = try NewFile(path) } catch { throw .file(error) }
+        if let likeness, !isEncoded, isKept(likeness, preset) {
+            return try copy(segments, file, isEncoded: false, progress)
+        }
+        let part = "\(path).\(getpid()).encoded"
+        guard
+            let writer = try SegmentEncoder.encode(segments, to: part, preset ?? .size1280x720, progress)
+        else { return nil }
+        return try withExtendedLifetime(writer) { () throws(MovieError) in
+            try copy([writer.openPath], file, isEncoded: true) { _ in true }
+        }
+    }
+
+    private static func isKept(_ likeness: MovieCopier.Likeness, _ preset: ExportPreset?) -> Bool {
+        guard let preset else { return true }
+        let most = preset.dimensions(for: Dimensions(width: likeness.width, height: likeness.height))
+        return likeness.isUsual && likeness.width <= most.width && likeness.height <= most.height
     }
 
     private static func copy(
-        _ segments: [String], _ path: String, isEncoded: Bool, _ progress: (Int64) -> Bool
-    ) throws(MovieError) -> JoinedMovie? {
+        _ segments: [String], _ file: NewFile, isEncoded: Bool, _ progress: (Int64) -> Bool
+    ) throws(MovieError) -> Whole? {
         // A movie of sound alone has none.
         let cover = segments.first.flatMap { try? self.cover($0) }
-        var file: MovieFile
-        do throws(SystemError) { file = try MovieFile(path) } catch { throw .file(error) }
-        do throws(MovieError) {
-            guard let duration = try copy(segments, file.rawValue, cover, progress) else {
-                unlink(path)
-                return nil
-            }
-            do throws(SystemError) {
-                try file.sync()
-                try file.syncDirectory()
-            } catch {
-                throw .file(error)
-            }
-            return JoinedMovie(duration: duration, size: file.syncedSize, isEncoded: isEncoded)
+        guard let duration = try copy(segments, file.rawValue, cover, progress) else { return nil }
+        do throws(SystemError) {
+            try file.sync()
+            return Whole(
+                movie: JoinedMovie(
+                    duration: duration, size: try file.size(), isEncoded: isEncoded,
+                    dimensions: cover.map { Dimensions(width: $0.width, height: $0.height) }, cover: cover?.bytes),
+                file: file)
         } catch {
-            unlink(path)
-            throw error
+            throw .file(error)
         }
     }
 
@@ -94,5 +123,16 @@ public enum MovieJoin {
                 into: UnsafeMutableRawBufferPointer(buffer))
         }
         return MovieCopier.Cover(bytes: bytes, width: size.width, height: size.height)
+    }
+}
+
+extension MovieError {
+    /// There is no room for it, or none left of what the user may have.
+    public var isDiskFull: Bool {
+        switch self {
+        case .file(let error): error.code == ENOSPC || error.code == EDQUOT
+        case .media(let error): error.errorNumber == ENOSPC || error.errorNumber == EDQUOT
+        case .unsupported: false
+        }
     }
 }

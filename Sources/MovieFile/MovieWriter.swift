@@ -1,3 +1,4 @@
+public import CaptureCore
 import FFmpeg
 import Glibc
 public import LinuxIO
@@ -79,6 +80,9 @@ public final class MovieWriter {
         }
     }
 
+    /// Means the file as long as this lives, whatever it is called.
+    var openPath: String { "/proc/self/fd/\(file.rawValue)" }
+
     private func identity() throws(MovieError) -> FileIdentity {
         do throws(SystemError) { return try file.identity() } catch { throw .file(error) }
     }
@@ -110,6 +114,13 @@ public final class MovieWriter {
         guard stage == .new else { return }
         timeline.begin(at: time)
         stage = .writing
+    }
+
+    /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black around them.
+    ///
+    /// - Throws: when what comes is not encoded here, or these can't be.
+    public func setSource(_ layout: FrameLayout) throws(MovieError) {
+        do throws(MediaError) { try picture?.setSource(layout) } catch { throw .media(error) }
     }
 
     /// Adds a frame, whose bytes are copied or encoded.

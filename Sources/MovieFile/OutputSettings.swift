@@ -13,9 +13,12 @@ public struct VideoSettings: Hashable, Sendable {
     public var keyFrameInterval: Int
     /// libx264's: `ultrafast` to `placebo`.
     public var preset: String
+    /// Pictures keep their shape in that width and height, with black around them.
+    public var isFitted: Bool
 
     public init(
-        codec: VideoCodec, width: Int, height: Int, bitRate: Int, keyFrameInterval: Int, preset: String = "veryfast"
+        codec: VideoCodec, width: Int, height: Int, bitRate: Int, keyFrameInterval: Int, preset: String = "veryfast",
+        isFitted: Bool = false
     ) {
         self.codec = codec
         self.width = width
@@ -23,6 +26,7 @@ public struct VideoSettings: Hashable, Sendable {
         self.bitRate = bitRate
         self.keyFrameInterval = keyFrameInterval
         self.preset = preset
+        self.isFitted = isFitted
     }
 }
 

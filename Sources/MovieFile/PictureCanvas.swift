@@ -15,6 +15,11 @@ final class PictureCanvas {
         self.dimensions = dimensions
         self.layout = layout
         room = .allocate(byteCount: layout.totalBytes, alignment: 64)
+        clear()
+    }
+
+    /// Black.
+    func clear() {
         for (index, plane) in layout.planes.enumerated() {
             UnsafeMutableRawBufferPointer(rebasing: room[plane.offset..<plane.offset + plane.bytes])
                 .initializeMemory(as: UInt8.self, repeating: index == 0 ? 16 : 128)

@@ -22,10 +22,10 @@ final class PictureTrack {
     /// How long the last frame is shown, as far as it is known: as long as the one before it, nanoseconds.
     private(set) var frameDuration: Int64
 
-    private let video: MovieVideo
+    private var video: MovieVideo
     private let frameRate: Double
     private let encoder: VideoEncoder?
-    private let source: ImageDescription?
+    private var source: ImageDescription?
     /// A frame without padding between its lines, or the last one's bytes.
     private var room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     /// So many bytes of it are the last frame, once it is kept.
@@ -95,6 +95,15 @@ final class PictureTrack {
         }
     }
 
+    /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black around them.
+    func setSource(_ layout: FrameLayout) throws(MediaError) {
+        guard case .encoded(_, var settings) = video, let description = Self.description(layout) else {
+            throw MediaError("append", message: "pictures that can't follow on those before")
+        }
+        settings.isFitted = true
+        (video, source) = (.encoded(layout, settings), description)
+    }
+
     /// It begins with a key frame, and with one goes on behind a hole.
     var needsKeyFrame: Bool { if case .h264 = video { true } else { false } }
 
@@ -127,13 +136,15 @@ final class PictureTrack {
             try muxer.write(bytes, to: track, at: time, duration: duration, isKeyFrame: true)
             written.count(bytes.count)
             if keepsLast { keep(bytes) }
-        case .encoded(let layout, _):
+        case .encoded(let layout, let settings):
             guard let encoder, let source, payload.count >= layout.totalBytes,
                 let base = UnsafeMutableRawPointer(mutating: payload.baseAddress)
             else { throw Self.tooShort(payload, layout) }
             var planes = ImagePlanes()
             for (index, plane) in layout.planes.enumerated() { planes[index] = (base + plane.offset, plane.stride) }
-            try encoder.encode(planes, source, at: time, asKeyFrame: beginsFragment) { (packet) throws(MediaError) in
+            let size = settings.isFitted ? Self.fit(layout.dimensions, settings) : nil
+            try encoder.encode(planes, source, at: time, asKeyFrame: beginsFragment, size: size) {
+                (packet) throws(MediaError) in
                 try muxer.write(packet, to: track, duration: duration)
                 written.count(packet.bytes.count)
                 largest = max(largest, packet.bytes.count)
@@ -141,6 +152,11 @@ final class PictureTrack {
         }
         (lastTime, frameDuration) = (time, duration)
         return written
+    }
+
+    private static func fit(_ shape: Dimensions, _ settings: VideoSettings) -> VideoEncoder.Size {
+        let fitted = PictureCanvas.fit(shape, into: Dimensions(width: settings.width, height: settings.height))
+        return VideoEncoder.Size(width: fitted.width, height: fitted.height)
     }
 
     /// Writes the last frame once more.

@@ -5,10 +5,11 @@ import LinuxIO
 
 /// Encodes movies anew, one behind the other into one file: H.264 and AAC.
 enum SegmentEncoder {
-    /// - Returns: false if it was to end; there is no file then.
+    /// - Parameter path: of a new file, which loses its name at once: it is there as long as its writer lives.
+    /// - Returns: what has written it; nil if it was to end.
     static func encode(
         _ segments: [String], to path: String, _ preset: ExportPreset, _ progress: (Int64) -> Bool
-    ) throws(MovieError) -> Bool {
+    ) throws(MovieError) -> MovieWriter? {
         let configuration: MovieConfiguration
         let canvas: PictureCanvas
         do throws(MediaError) {
@@ -16,25 +17,16 @@ enum SegmentEncoder {
         } catch {
             throw .media(error)
         }
-        let writer = try MovieWriter(path, configuration)
-        do throws(MovieError) {
-            writer.startSession(atSourceTime: 0)
-            for segment in segments {
-                guard try encode(segment, canvas, writer, progress) else {
-                    writer.cancelWriting()
-                    return false
-                }
-            }
-            switch try writer.finishWriting() {
-            case nil: return true
-            case .writeFailed(let code): throw .file(SystemError(code: code, operation: "write", subject: path))
-            default: throw .file(SystemError(code: ENOSPC, operation: "write", subject: path))
-            }
-        } catch {
-            writer.cancelWriting()
-            // Also one that could be finished.
-            unlink(path)
-            throw error
+        let writer = try MovieWriter(path, configuration) { _ in unlink(path) }
+        writer.startSession(atSourceTime: 0)
+        var heard: Int64 = 0
+        for segment in segments {
+            guard try encode(segment, canvas, writer, &heard, progress) else { return nil }
+        }
+        switch try writer.finishWriting() {
+        case nil: return writer
+        case .writeFailed(let code): throw .file(SystemError(code: code, operation: "write", subject: path))
+        default: throw .file(SystemError(code: ENOSPC, operation: "write", subject: path))
         }
     }
 
@@ -46,7 +38,7 @@ enum SegmentEncoder {
         for segment in segments where sound == nil { sound = try SoundReader.contents(segment) }
         let track = try MovieReader(segments[0], delivers: .pictures).track
         let shape = Dimensions(width: track.width, height: track.height)
-        let most = preset.dimensions
+        let most = preset.dimensions(for: shape)
         let isSmall = shape.width <= most.width && shape.height <= most.height
         let even = Dimensions(width: max(2, shape.width & ~1), height: max(2, shape.height & ~1))
         let canvas = try PictureCanvas(isSmall ? even : PictureCanvas.fit(shape, into: most))
@@ -64,11 +56,14 @@ enum SegmentEncoder {
         )
     }
 
-    // False: it was to end.
+    // False: it was to end. So far there is sound, nanoseconds.
     private static func encode(
-        _ segment: String, _ canvas: PictureCanvas, _ writer: MovieWriter, _ progress: (Int64) -> Bool
+        _ segment: String, _ canvas: PictureCanvas, _ writer: MovieWriter, _ heard: inout Int64,
+        _ progress: (Int64) -> Bool
     ) throws(MovieError) -> Bool {
         let start = writer.statistics.recordedDuration
+        // Another shape leaves borders.
+        canvas.clear()
         let pictures: MovieReader
         var sounds: SoundReader?
         do throws(MediaError) {
@@ -83,13 +78,16 @@ enum SegmentEncoder {
         var sound = try next(sounds)
         // One begins at the segment's beginning, and the other as much later as it does.
         let origin = min(picture ?? .max, sound?.time ?? .max)
+        if let first = sound?.time { try beSilent(from: heard, until: start + first - origin, writer) }
         while writer.end == nil {
             if let time = picture, time <= sound?.time ?? .max {
                 do throws(MediaError) { try canvas.draw(pictures, range: .limited) } catch { throw .media(error) }
                 try writer.append(canvas.bytes, at: start + time - origin)
                 picture = try next(pictures, after: time)
             } else if let piece = sound {
-                try writer.append(sound: piece.samples, at: start + piece.time - origin)
+                let time = start + piece.time - origin
+                try writer.append(sound: piece.samples, at: time)
+                heard = time + (writer.sound?.duration(of: piece.samples) ?? 0)
                 sound = try next(sounds)
             } else {
                 return true
@@ -98,6 +96,28 @@ enum SegmentEncoder {
         }
         return true
     }
+
+    // The encoder makes up for a short hole by and by: until then the sound would be out of step.
+    private static func beSilent(
+        from begin: Int64, until end: Int64, _ writer: MovieWriter
+    ) throws(MovieError) {
+        guard let format = writer.configuration.audio?.format, begin < end, end - begin <= longestSilence else {
+            return
+        }
+        let step = format.rate / 10
+        let piece = UnsafeMutableRawBufferPointer.allocate(byteCount: step * format.frameBytes, alignment: 16)
+        defer { piece.deallocate() }
+        piece.initializeMemory(as: UInt8.self, repeating: 0)
+        let count = Int((end - begin) * Int64(format.rate) / 1_000_000_000)
+        for first in stride(from: 0, to: count, by: step) {
+            let samples = piece[..<(min(step, count - first) * format.frameBytes)]
+            let time = begin + Int64(first) * 1_000_000_000 / Int64(format.rate)
+            try writer.append(sound: UnsafeRawBufferPointer(rebasing: samples), at: time)
+        }
+    }
+
+    /// Nanoseconds; a longer one the encoder makes by itself.
+    private static let longestSilence: Int64 = 3_600_000_000_000
 
     private static func next(_ pictures: MovieReader, after time: Int64 = 0) throws(MovieError) -> Int64? {
         do throws(MediaError) {

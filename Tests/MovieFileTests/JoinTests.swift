@@ -13,10 +13,10 @@ import Testing
     private static let size = Dimensions(width: Material.width, height: Material.height)
     private static let rate = 48000
 
-    /// A second of grey that is a little brighter in each picture, and a click in the middle of its sound.
+    /// A second of grey that is a little brighter in each picture, and a click in the middle of its sound, which may end before the picture.
     private func segment(
-        _ name: String, _ size: Dimensions = size, grey: Int = 60, count: Int = 30, audio: AudioCodec? = .aac,
-        type: FileType = .mp4
+        _ name: String, _ size: Dimensions = size, grey: Int = 60, count: Int = 30, sound pieces: Int = 30,
+        audio: AudioCodec? = .aac, type: FileType = .mp4
     ) throws -> String {
         let path = "\(scratch.path)/\(name).\(type)"
         let layout = try #require(FrameLayout.packed(.i420, size))
@@ -33,7 +33,7 @@ import Testing
             let picture = [UInt8](repeating: UInt8(grey + index), count: size.width * size.height)
             let whole = picture + [UInt8](repeating: 128, count: layout.totalBytes - picture.count)
             _ = try whole.withUnsafeBytes { try writer.append($0, at: Int64(index) * 33_333_333) }
-            guard audio != nil else { continue }
+            guard audio != nil, index < pieces else { continue }
             let block = (0..<1600).map { sample in
                 index == count / 2 && sample < 24 ? Int16(20000) : 0
             }
@@ -65,7 +65,8 @@ import Testing
         return result.standardOutput.split(separator: "\n").map(String.init)
     }
 
-    private func brightness(_ path: String) throws -> [Int] {
+    /// - Parameter line: nil: the one in the middle.
+    private func brightness(_ path: String, line: Int? = nil) throws -> [Int] {
         let reader = try MovieReader(path, delivers: .pictures)
         let (width, height) = (reader.track.width, reader.track.height)
         var picture = [UInt8](repeating: 0, count: width * height)
@@ -77,7 +78,7 @@ import Testing
                     as: ImageDescription(.gray8, width: width, height: height, range: .full),
                     to: ImagePlanes(base, stride: width))
             }
-            found.append(Int(picture[width * height / 2 + width / 2]))
+            found.append(Int(picture[width * (line ?? height / 2) + width / 2]))
         }
         return found
     }
@@ -87,12 +88,14 @@ import Testing
         let segments = try [60, 100, 140].map { try segment("\($0)", grey: $0, audio: audio, type: type) }
         let path = "\(scratch.path)/joined.mp4"
         var told: Int64 = 0
+        let preset: ExportPreset? = audio == .opus ? nil : .size640x480
         let joined = try #require(
-            try MovieJoin.join(segments, to: path) { done in
+            try MovieJoin.join(segments, to: path, preset: preset) { done in
                 told = done
                 return true
             })
         #expect(!joined.isEncoded && told == joined.duration)
+        #expect(joined.cover?.starts(with: [0xFF, 0xD8]) == true)
         let judge = Judge(path: path, scratch: scratch)
         let times = try await judge.times("v:0")
         try #require(times.count == 90)
@@ -111,6 +114,77 @@ import Testing
         for (number, click) in clicks.enumerated() {
             #expect(abs(click - times[number * 30 + 15]) < 0.015, "\(click), \(times[number * 30 + 15])")
         }
+    }
+
+    /// Also for those who count samples, and don't look at times.
+    @Test(arguments: [false, true]) func soundThatEndsBeforeThePictureIsFollowedBySilence(
+        _ isEncoded: Bool
+    ) async throws {
+        let segments = try [60, 100, 140].map { try segment("\($0)", grey: $0, sound: 27) }
+        let path = "\(scratch.path)/joined.mp4"
+        let joined = try #require(try MovieJoin.join(segments, to: path, isEncoded: isEncoded))
+        #expect(joined.isEncoded == isEncoded)
+        let judge = Judge(path: path, scratch: scratch)
+        let times = try await judge.times("v:0")
+        try #require(times.count == 90)
+        let clicks = try await clicks(judge)
+        try #require(clicks.count == 3)
+        for (number, click) in clicks.enumerated() {
+            #expect(abs(click - times[number * 30 + 15]) < 0.015, "\(click), \(times[number * 30 + 15])")
+        }
+        // Nor is the picture held longer than that takes.
+        #expect(zip(times, times.dropFirst()).allSatisfy { $1 > $0 && $1 - $0 < 0.09 })
+        let complaints = try await judge.complaints()
+        #expect(complaints == "")
+    }
+
+    @Test func anotherShapeHasBlackBorders() throws {
+        let segments = [
+            try segment("first", grey: 180, count: 5, audio: nil),
+            try segment("wide", Dimensions(width: 640, height: 360), grey: 180, count: 5, audio: nil),
+        ]
+        let path = "\(scratch.path)/joined.mp4"
+        #expect(try MovieJoin.join(segments, to: path)?.isEncoded == true)
+        let border = try brightness(path, line: 4)
+        try #require(border.count == 10)
+        #expect(border[..<5].allSatisfy { $0 > 150 } && border[5...].allSatisfy { $0 < 20 }, "\(border)")
+        #expect(try brightness(path).allSatisfy { $0 > 150 })
+    }
+
+    @Test func whatIsLargerThanItsPresetIsEncodedAnew() async throws {
+        let large = try segment("large", Dimensions(width: 960, height: 540), count: 3, audio: nil)
+        let jpeg = "\(scratch.path)/jpeg.mp4"
+        let material = try await Material.motionJPEG(3, in: scratch)
+        let writer = try MovieWriter(jpeg, MovieConfiguration(.mp4, video: .motionJPEG(Self.size)))
+        for (index, frame) in material.frames.enumerated() {
+            _ = try frame.withUnsafeBytes { try writer.append($0, at: Int64(index) * 33_333_333) }
+        }
+        #expect(try writer.finishWriting() == nil)
+        for (name, segment, preset, isEncoded) in [
+            ("a", large, .size640x480, true), ("b", large, .size960x540, false), ("c", jpeg, .size640x480, true),
+        ] as [(String, String, ExportPreset, Bool)] {
+            let path = "\(scratch.path)/joined-\(name).mp4"
+            #expect(try MovieJoin.join([segment], to: path, preset: preset)?.isEncoded == isEncoded)
+        }
+        #expect(try await pictures("\(scratch.path)/joined-a.mp4") == ["h264,640,360,0", "mjpeg,640,360,1"])
+        #expect(try await pictures("\(scratch.path)/joined-c.mp4").first == "h264,320,240,0")
+    }
+
+    @Test func aMovieIsFoundWhenItIsWhole() throws {
+        let segment = try segment("segment", count: 5)
+        let path = "\(scratch.path)/joined.mp4"
+        for isEncoded in [false, true] {
+            let whole = try #require(try MovieJoin.make([segment], at: path, isEncoded: isEncoded))
+            #expect(try leftovers() == [])
+            #expect(try whole.file.size() == whole.movie.size && whole.movie.isEncoded == isEncoded)
+        }
+        let whole = try #require(try MovieJoin.make([segment], at: path))
+        try whole.file.publish()
+        #expect(try MovieRepair.inspect(path).fileSize == whole.movie.size)
+        #expect(try leftovers() == ["joined.mp4"])
+        let second = try #require(throws: MovieError.self) { try MovieJoin.make([segment], at: path) }
+        guard case .file(let error) = second else { throw second }
+        #expect(error.code == EEXIST)
     }
 
     @Test func whatIsNotAlikeIsEncodedAnew() async throws {
@@ -144,6 +218,7 @@ import Testing
 
     @Test(arguments: [
         (1920, 1080, "1280,720"), (1600, 1200, "960,720"), (1280, 720, "1280,720"), (642, 360, "642,360"),
+        (1080, 1920, "720,1280"),
     ])
     func isExportedAtItsPreset(_ width: Int, _ height: Int, _ expected: String) async throws {
         let segment = try segment("segment", Dimensions(width: width, height: height), count: 3, audio: nil)

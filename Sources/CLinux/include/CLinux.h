@@ -53,6 +53,15 @@ int clinux_file_is_locked(int fd);
 // When the file was made, nanoseconds since 1970, or -1 where the file system doesn't say (statx).
 int64_t clinux_birth_time(int fd);
 
+// A new plain file without a name, for reading and writing (O_TMPFILE). EOPNOTSUPP, EISDIR, ENOENT or EINVAL: the file system has none.
+int clinux_open_unnamed(const char *folder, uint32_t mode);
+
+// Gives a file that was opened without a name that one. EEXIST: there is one of that name.
+int clinux_name_file(int fd, const char *path);
+
+// As rename(2), but never over another (renameat2 with RENAME_NOREPLACE). EEXIST; EINVAL: the file system can't.
+int clinux_rename_new(const char *from, const char *to);
+
 char **clinux_environment(void);
 
 /// Lets a process that is spawned close every descriptor from that one on (posix_spawn_file_actions_t *).
