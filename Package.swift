@@ -109,7 +109,7 @@ let package = Package(
 
         // Executables: parse, build, run.
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
-        program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", arguments]),
+        program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", "LinuxIO", arguments]),
         program("camerabus-matcher", ["LinuxIO", "Worker", arguments, logging]),
         program(
             "camerabus-recorder", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "Recorder", arguments, logging]),

@@ -99,6 +99,7 @@ public struct CaptureLibrary: Hashable, Sendable {
         var kept = entry
         kept.path = try stored(entry.path)
         if let sideCar = entry.sideCar { kept.sideCar = try stored(sideCar) }
+        if let cover = entry.cover { kept.cover = try stored(cover) }
         do throws(SystemError) {
             try File.replace(file, with: kept.json.serialized + [UInt8(ascii: "\n")], mode: Self.entryMode)
         } catch {
@@ -124,6 +125,7 @@ public struct CaptureLibrary: Hashable, Sendable {
             entry = try LibraryEntry(json: try JSONValue(parsing: bytes))
             entry.path = try found(entry.path)
             if let sideCar = entry.sideCar { entry.sideCar = try found(sideCar) }
+            if let cover = entry.cover { entry.cover = try found(cover) }
         } catch {
             throw .unreadable(id: id, why: "\(error)")
         }

@@ -84,6 +84,10 @@ public struct LibraryEntry: Hashable, Sendable {
     public var sideCar: String?
     /// Which file that is; nil as with ``file``.
     public var sideCarFile: FileIdentity?
+    /// The picture that stands for it (JPEG), absolute.
+    public var cover: String?
+    /// Which file that is; nil as with ``file``.
+    public var coverFile: FileIdentity?
     public var state: State
     /// Why it ended (`didFinishRecording`); nil: it hasn't, or nobody knows.
     public var reason: String?
@@ -165,6 +169,8 @@ extension LibraryEntry {
         members["file"] = file?.json
         members["sideCar"] = sideCar.map(JSONValue.string)
         members["sideCarFile"] = sideCarFile?.json
+        members["cover"] = cover.map(JSONValue.string)
+        members["coverFile"] = coverFile?.json
         members["state"] = .string(state.rawValue)
         members["reason"] = reason.map(JSONValue.string)
         members["problem"] = problem.map(JSONValue.string)
@@ -208,6 +214,9 @@ extension LibraryEntry {
         sideCarFile = members.removeValue(forKey: "sideCarFile").flatMap(FileIdentity.init(json:))
         sideCar = text("sideCar")
         if sideCar?.utf8.contains(0) == true { throw missing("sideCar") }
+        coverFile = members.removeValue(forKey: "coverFile").flatMap(FileIdentity.init(json:))
+        cover = text("cover")
+        if cover?.utf8.contains(0) == true { throw missing("cover") }
         reason = text("reason")
         problem = text("problem")
         let listed = members.removeValue(forKey: "devices")?.array ?? []

@@ -4,26 +4,42 @@ import LinuxIO
 
 /// The folder of a file, held open, so that nobody can put another in its place between two looks. Its way leads over no links but
 /// those on the way to the library itself: whoever may write beside a movie can't have the librarian change another file.
-struct HeldFolder: ~Copyable {
+final class HeldFolder {
     private let descriptor: FileDescriptor
     private let name: String
 
     /// - Throws: `ENOENT` when there is no such folder; `ELOOP` when a link leads there.
-    init(of path: String, library: CaptureLibrary) throws(SystemError) {
-        let slash = path.lastIndex(of: "/") ?? path.startIndex
-        let folder = slash == path.startIndex ? "/" : String(path[..<slash])
+    convenience init(of path: String, library: CaptureLibrary) throws(SystemError) {
+        try self.init(of: path, below: library.contains(path) ? library.directory : nil)
+    }
+
+    /// - Parameter root: on the way to it there may be links; nil: nowhere.
+    init(of path: String, below root: String?) throws(SystemError) {
+        let (folder, name) = Self.split(path)
         let opened = try FileDescriptor(opening: folder, O_RDONLY | O_DIRECTORY)
         var expected = folder
-        if library.contains(path) {
-            let root = try FileDescriptor(opening: library.directory, O_RDONLY | O_DIRECTORY)
-            let below = folder.split(separator: "/").dropFirst(library.directory.split(separator: "/").count)
-            expected = try ([Self.realPath(root.rawValue)] + below.map(String.init)).joined(separator: "/")
+        if let root {
+            let opened = try FileDescriptor(opening: root, O_RDONLY | O_DIRECTORY)
+            let below = folder.split(separator: "/").dropFirst(root.split(separator: "/").count)
+            expected = try ([Self.realPath(opened.rawValue)] + below.map(String.init)).joined(separator: "/")
         }
         guard try Self.realPath(opened.rawValue).split(separator: "/") == expected.split(separator: "/") else {
             throw SystemError(code: ELOOP, operation: "open", subject: folder)
         }
-        name = String(path[slash...].dropFirst())
+        self.name = name
         descriptor = opened
+    }
+
+    /// The same of a file that may lie anywhere, also by links.
+    init(anywhere path: String) throws(SystemError) {
+        let (folder, name) = Self.split(path)
+        self.name = name
+        descriptor = try FileDescriptor(opening: folder, O_RDONLY | O_DIRECTORY)
+    }
+
+    private static func split(_ path: String) -> (folder: String, name: String) {
+        let slash = path.lastIndex(of: "/") ?? path.startIndex
+        return (slash == path.startIndex ? "/" : String(path[..<slash]), String(path[slash...].dropFirst()))
     }
 
     private static func realPath(_ descriptor: Int32) throws(SystemError) -> String {
@@ -33,8 +49,8 @@ struct HeldFolder: ~Copyable {
         return String(decoding: buffer[..<count], as: UTF8.self)
     }
 
-    // Means the file as long as this value lives.
-    private var path: String { "/proc/self/fd/\(descriptor.rawValue)/\(name)" }
+    /// Means the file as long as this value lives, for who opens it by a path.
+    var path: String { "/proc/self/fd/\(descriptor.rawValue)/\(name)" }
 
     /// Opens the file and calls the body with it; nil: it isn't there, or another lies in its place.
     ///
@@ -48,6 +64,14 @@ struct HeldFolder: ~Copyable {
         let file = try FileDescriptor(opening: path, flags | O_NOFOLLOW | O_NONBLOCK)
         guard try FileIdentity(file.rawValue).isSame(as: identity) else { return nil }
         return try body(file.rawValue)
+    }
+
+    /// Opens the file for reading; nil: it isn't there, or another lies in its place.
+    func open(_ identity: FileIdentity) throws(SystemError) -> HeldFile? {
+        guard try size() != nil else { return nil }
+        let file = HeldFile(try FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK))
+        guard try FileIdentity(file.rawValue).isSame(as: identity) else { return nil }
+        return file
     }
 
     /// Bytes of the file; nil: it isn't there.
@@ -78,4 +102,16 @@ struct HeldFolder: ~Copyable {
         }
         return removed != nil
     }
+}
+
+/// A file that is held open.
+final class HeldFile {
+    private let descriptor: FileDescriptor
+
+    init(_ descriptor: consuming FileDescriptor) { self.descriptor = descriptor }
+
+    var rawValue: Int32 { descriptor.rawValue }
+
+    /// Means the file as long as this lives, for who opens it by a path.
+    var path: String { "/proc/self/fd/\(descriptor.rawValue)" }
 }

@@ -10,7 +10,7 @@ import LinuxIO
 /// Nothing is removed but what is asked to be, and nothing is changed that somebody is making.
 public struct Librarian {
     let library: CaptureLibrary
-    private let runtimeDirectory: RuntimeDirectory
+    let runtimeDirectory: RuntimeDirectory
 
     /// - Parameters:
     ///   - directory: of the library, absolute. One that isn't there has no entries.
@@ -27,16 +27,19 @@ public struct Librarian {
 
     /// Does what is asked for.
     ///
-    /// - Throws: `entryNotFound`, `recordingInProgress`, `invalidParams`; `internalError` for what the system refuses.
-    public func answer(_ request: LibrarianRequest) throws(BusError) -> JSONValue {
+    /// - Parameter progress: told how much of a take is joined, from 0 to 1; returns false to end.
+    /// - Throws: `entryNotFound`, `recordingInProgress`, `invalidParams`, `diskFull`, `cancelled`; `internalError` for what the system refuses.
+    public func answer(
+        _ request: LibrarianRequest, progress: @escaping (Double) -> Bool = { _ in true }
+    ) throws(BusError) -> JSONValue {
         switch request.action {
         case .list(let filter): try list(filter, request.uid)
-        case .get(let id): ["entry": shown(try find(id, request.uid))]
+        case .get(let id): try get(id, request.uid)
         case .delete(let id): try delete(id, request.uid)
         case .recover(let id): try recover(id)
         case .left: try left()
         case .giveUp(let id): try giveUp(id)
-        case .join: throw BusError(.internalError, "Takes can't be joined.")
+        case .join(let join): try self.join(join, request.uid, progress)
         }
     }
 
@@ -64,12 +67,27 @@ public struct Librarian {
         return entry
     }
 
+    private func get(_ id: String, _ uid: UInt32?) throws(BusError) -> JSONValue {
+        // What becomes of a take that is being joined can't be told yet.
+        let refusal =
+            uid == nil && DeviceID.isValid(id) && isHeld(runtimeDirectory.movieLock(id))
+            ? BusError.isBeingMade(id) : .entryNotFound(id)
+        do throws(BusError) {
+            let entry = try find(id, uid)
+            if !entry.isUnfinishedTake { return ["entry": shown(entry)] }
+        } catch {
+            guard error.reason == .entryNotFound else { throw error }
+        }
+        throw refusal
+    }
+
     private func list(_ filter: LibrarianRequest.Filter, _ uid: UInt32?) throws(BusError) -> JSONValue {
         let contents = try contents()
         var entries: [JSONValue] = []
         var hasMore = false
         for entry in contents.entries {
             if let uid, entry.owner.uid != uid { continue }
+            if entry.isUnfinishedTake { continue }
             if let since = filter.since, entry.started < since { break }
             if let kind = filter.kind, entry.kind.rawValue != kind { continue }
             if let take = filter.take, entry.take != take { continue }
@@ -94,7 +112,7 @@ public struct Librarian {
     /// An entry as clients see it: also whether its file is there.
     func shown(_ entry: LibraryEntry) -> JSONValue {
         var shown = entry
-        (shown.lock, shown.file, shown.sideCarFile) = (nil, nil, nil)
+        (shown.lock, shown.file, shown.sideCarFile, shown.coverFile) = (nil, nil, nil, nil)
         var isMissing = false
         do throws(SystemError) {
             let folder = try HeldFolder(of: entry.path, library: library)
@@ -155,7 +173,7 @@ public struct Librarian {
         let entry = try find(id, uid)
         guard !isBeingMade(entry) else { throw .isBeingMade(id) }
         var deleted: [String] = []
-        for (path, file) in [(entry.path, entry.file), (entry.sideCar, entry.sideCarFile)] {
+        for (path, file) in entry.files {
             // What lies there may be anybody's.
             guard let path, let file else { continue }
             do throws(SystemError) {
@@ -177,6 +195,14 @@ public struct Librarian {
 }
 
 extension LibraryEntry {
+    /// A take that is being joined, or was when its librarian was ended: its segments are what there is.
+    var isUnfinishedTake: Bool { kind == .take && state == .recording }
+
+    /// Its files, as far as there are any, and which they are.
+    var files: [(path: String?, identity: FileIdentity?)] {
+        [(path, file), (sideCar, sideCarFile), (cover, coverFile)]
+    }
+
     /// Whether a device of that id or `uniqueID` took part in it.
     fileprivate func shows(_ device: String) -> Bool {
         (devices + [microphone].compactMap(\.self)).contains { $0.device == device || $0.uniqueID == device }

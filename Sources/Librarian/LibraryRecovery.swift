@@ -12,6 +12,8 @@ extension Librarian {
         case settled(LibraryEntry)
         /// Somebody makes it.
         case recording
+        /// A take that was not joined to its end: nothing of it is left but its segments.
+        case removed
         /// It is left as it was, for another time.
         case failed(String)
     }
@@ -24,6 +26,7 @@ extension Librarian {
             switch recover(entry) {
             case .settled(let entry): settled.append(shown(entry))
             case .recording: recording += 1
+            case .removed: break
             case .failed(let why): failed.append(["id": .string(entry.id), "why": .string(why)])
             }
         }
@@ -53,11 +56,27 @@ extension Librarian {
             // It may have been finished, or deleted, since it was read.
             guard let entry = try library.entry(found.id) else { return .failed("it is gone") }
             guard entry.state == .recording, entry.kind != .photo else { return .settled(entry) }
+            if entry.isUnfinishedTake {
+                try dissolve(entry)
+                return .removed
+            }
             guard let file = entry.file else { return try settle(entry) }
             return try mend(entry, file)
         } catch {
             return .failed("\(error)")
         }
+    }
+
+    /// Removes what a join that didn't come to its end has made. The entry goes last.
+    func dissolve(_ entry: LibraryEntry) throws(LibraryError) {
+        for case (let path?, let file?) in entry.files {
+            do throws(SystemError) {
+                _ = try HeldFolder(of: path, library: library).remove(file)
+            } catch {
+                guard error.code == ENOENT || error.code == ENOTDIR else { throw .file(error) }
+            }
+        }
+        try library.remove(entry.id)
     }
 
     // Nobody knows which file is its own.

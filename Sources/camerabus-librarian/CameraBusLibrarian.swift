@@ -1,8 +1,10 @@
 import ArgumentParser
 import BusProtocol
 import CaptureCore
+import Glibc
 import JSON
 import Librarian
+import LinuxIO
 
 @main
 struct CameraBusLibrarian: ParsableCommand {
@@ -18,10 +20,12 @@ struct CameraBusLibrarian: ParsableCommand {
               {"do": "recover", "id": ID}
               {"do": "left"}
               {"do": "giveUp", "id": ID}
-            of which only "do", and "id" of get and delete, have to be there. With "uid" only what is that user's is there.
+              {"do": "join", "take": ID, "segments": [ID…], "path": …, "cover": …, "preset": "1280x720", "root": …, "uid": UID}
+            of which only "do", and "id" of get and delete, and the first four of join, have to be there. With "uid" only what is that user's is there.
             The answer is {"result": …} or {"error": {code, message, data}}, as over the bus.
 
             recover mends what is being recorded by nobody any more; it needs the runtime directory of the bus that records here.
+            join makes one movie of a take's segments; before its answer it writes lines of {"progress": 0…1}.
             left tells what there is to recover, and giveUp takes for damaged what recover did not survive.
 
             Exit status: 0 it answered, also with an error, 1 it could not, 64 usage.
@@ -50,12 +54,28 @@ struct CameraBusLibrarian: ParsableCommand {
         } catch {
             throw ValidationError(error.description)
         }
-        let answer: JSONValue
+        CurrentProcess.raiseDescriptorLimit()
+        let answer: Result<JSONValue, BusError>
         do throws(BusError) {
-            answer = ["result": try Librarian(library, runtimeDirectory: runtimeDirectory).answer(request)]
+            answer = .success(
+                try Librarian(library, runtimeDirectory: runtimeDirectory).answer(request) {
+                    Self.write(.progress($0))
+                })
         } catch {
-            answer = ["error": error.json]
+            answer = .failure(error)
         }
-        print(answer)
+        guard Self.write(.answer(answer)) else { throw ExitCode.failure }
+    }
+
+    // At once. False: nobody reads it.
+    private static func write(_ report: LibrarianReport) -> Bool {
+        let line = Array("\(report.json)\n".utf8)
+        var done = 0
+        while done < line.count {
+            let count = line.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress! + done, line.count - done) }
+            guard count > 0 || errno == EINTR else { return false }
+            done += max(0, count)
+        }
+        return true
     }
 }
