@@ -34,14 +34,31 @@ final class Exchange: Sendable {
         var hasStarted = false
     }
 
+    /// A camera that the movie goes on with.
+    struct Input: Hashable, Sendable {
+        /// Those that were asked for are counted; the first has 0.
+        var number: Int
+        var camera: MovieRequest.Device
+        var plan: PicturePlan
+    }
+
+    /// What became of a wish for another camera.
+    struct InputAnswer: Hashable, Sendable {
+        var number: Int
+        /// Why there is none; nil: its pictures are taken.
+        var error: BusError?
+    }
+
     /// What goes to the coordinator.
     struct News: Sendable {
         var events: [MovieEvent] = []
+        var input: InputAnswer?
         var result: MovieResult?
     }
 
     private struct State {
         var picture: PicturePlan?
+        var inputs: [Input] = []
         var sound: SoundPlan?
         var video: JSONValue = .null
         var audio: JSONValue = .null
@@ -65,6 +82,7 @@ final class Exchange: Sendable {
     let news: EventDescriptor
     /// Readable from the end on.
     let stop: EventDescriptor
+    let turn = PictureTurn()
 
     init(work: Semaphore) throws(SystemError) {
         self.work = work
@@ -75,7 +93,13 @@ final class Exchange: Sendable {
     // MARK: From those who take in
 
     func set(_ plan: PicturePlan) { state.withLock { $0.picture = plan } }
+    func set(_ input: Input) { state.withLock { $0.inputs.append(input) } }
     func set(_ plan: SoundPlan) { state.withLock { $0.sound = plan } }
+
+    func tell(_ answer: InputAnswer) {
+        state.withLock { $0.news.input = answer }
+        news.signal()
+    }
 
     /// A frame found no room.
     func countOverflow() { overflow.add(1, ordering: .relaxed) }
@@ -106,6 +130,14 @@ final class Exchange: Sendable {
     // MARK: For the thread that writes
 
     var picture: PicturePlan? { state.withLock { $0.picture } }
+    /// The camera of that number; those before it are forgotten.
+    func input(_ number: Int) -> Input? {
+        state.withLock { state in
+            state.inputs.removeAll { $0.number < number }
+            return state.inputs.first { $0.number == number }
+        }
+    }
+
     var sound: SoundPlan? { state.withLock { $0.sound } }
     var end: End? { state.withLock { $0.end } }
 
@@ -142,7 +174,7 @@ final class Exchange: Sendable {
 
     func takeNews() -> News {
         state.withLock { state in
-            defer { state.news.events = [] }
+            defer { (state.news.events, state.news.input) = ([], nil) }
             return state.news
         }
     }

@@ -60,6 +60,13 @@ struct MovieEntry {
         }
     }
 
+    /// The movie goes on with another camera.
+    mutating func follows(_ camera: MovieRequest.Device) {
+        guard !entry.devices.contains(camera.entry) else { return }
+        entry.devices.append(camera.entry)
+        told { () throws(LibraryError) in try library.replace(entry) }
+    }
+
     /// The movie has ended.
     mutating func end(_ result: MovieResult) {
         entry.state = .finished

@@ -1,3 +1,4 @@
+import CaptureCore
 import MovieFile
 
 /// Where a movie's frames and sound go: a file, or a server. Used by one thread at a time.
@@ -10,6 +11,8 @@ protocol MovieSink: AnyObject {
     /// Of a server: whether it is there, and how often it was connected to again; nil of a file.
     var connection: SinkConnection? { get }
 
+    /// Goes on with pictures that lie otherwise in memory.
+    func setSource(_ layout: FrameLayout) throws(MovieError)
     /// - Returns: false: it was left out.
     func append(_ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool) throws(MovieError) -> Bool
     func append(sound samples: UnsafeRawBufferPointer, at time: Int64) throws(MovieError) -> Bool

@@ -11,7 +11,7 @@ import MovieFile
 final class MovieThread: @unchecked Sendable {
     // Made by one thread, used by the one that calls `run()`.
 
-    private let request: MovieRequest
+    private var request: MovieRequest
     private let exchange: Exchange
     private let pictures: SampleQueue?
     private let sounds: SampleQueue?
@@ -27,6 +27,10 @@ final class MovieThread: @unchecked Sendable {
     private var pausedFrom: Int64?
     /// Frames in a row that could not be added.
     private var failures = 0
+    /// Which camera the pictures are of.
+    private var input = 0
+    /// How they come; nil: as ``Exchange/picture`` says.
+    private var plan: PicturePlan?
 
     /// What the side-car is called behind the movie's own name.
     static let sideCarEnding = ".frames.jsonl"
@@ -35,6 +39,8 @@ final class MovieThread: @unchecked Sendable {
     private static let syncSlack: Int64 = 200_000_000
     /// Sound that is kept for a picture to begin with, nanoseconds.
     private static let soundKept: Int64 = 2_000_000_000
+    /// Sound comes no later than that after the picture that goes with it, nanoseconds.
+    private static let soundDelay: Int64 = 500_000_000
     /// Lets the cameras' processes and everybody's programs go first: what comes late here has its place to wait.
     private static let nice: Int32 = 5
 
@@ -106,6 +112,7 @@ final class MovieThread: @unchecked Sendable {
             }
         }
         let notBefore = request.notBefore ?? .min
+        if let picture, startsWithSound { return next(picture, sound, notBefore) }
         if let picture {
             // The movie begins with the first picture that has its sound.
             let isEarly = picture.time < notBefore || sounds != nil && (sound.map { picture.time < $0.time } ?? true)
@@ -116,6 +123,29 @@ final class MovieThread: @unchecked Sendable {
             return sound.time + sound.duration > notBefore && pausedFrom == nil ? .sound : .leaveOutSound
         }
         return sound.time < MonotonicClock.now() - Self.soundKept ? .leaveOutSound : nil
+    }
+
+    // One that builds on others begins with a picture, which has their parameters.
+    private var startsWithSound: Bool {
+        request.startsWithSound && sounds != nil && (plan ?? exchange.picture)?.kind != .h264
+    }
+
+    private func next(_ picture: Sample, _ sound: Sample?, _ notBefore: Int64) -> Next? {
+        guard pausedFrom == nil else { return .leaveOutPicture }
+        guard let sound else {
+            // What goes with it may be on its way.
+            return picture.time < MonotonicClock.now() - Self.soundDelay ? .leaveOutPicture : nil
+        }
+        return picture.time < max(sound.time, notBefore) ? .leaveOutPicture : .sound
+    }
+
+    /// The movie's zero, where it begins with that sound.
+    private func beginning(_ sound: Sample) -> Int64 {
+        let notBefore = request.notBefore ?? .min
+        guard startsWithSound, let picture = pictures?.first else { return max(sound.time, notBefore) }
+        // Sound from before a camera has begun is no more wanted than a picture without sound.
+        let isFirst = sound.time > picture.time - Int64(1_000_000_000 / frameRate)
+        return isFirst ? max(sound.time, notBefore) : picture.time
     }
 
     private func obey(_ command: Exchange.Command) {
@@ -139,6 +169,7 @@ final class MovieThread: @unchecked Sendable {
     // MARK: Writing
 
     private func take(_ sample: Sample, picture bytes: UnsafeRawBufferPointer) {
+        if sample.input != input { follow(sample.input) }
         guard let writer = writer ?? open(at: sample.time, bytes) else { return }
         let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
         if sample.dropped > 0, figures.hasStarted, !isPaused { writer.noteDropped(sample.dropped) }
@@ -150,8 +181,25 @@ final class MovieThread: @unchecked Sendable {
         }
     }
 
+    // From now on the pictures are another camera's.
+    private func follow(_ number: Int) {
+        input = number
+        guard let next = exchange.input(number) else { return }
+        request.camera = next.camera
+        plan = next.plan
+        guard let writer else { return }
+        add(writer) { () throws(MovieError) in try writer.setSource(next.plan.layout) }
+        entry?.follows(next.camera)
+        do throws(SystemError) {
+            try log?.append(line: SideCar.change(next.camera).description)
+        } catch {
+            giveUpLog(error)
+        }
+    }
+
     private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {
-        guard let writer = writer ?? open(at: max(sample.time, request.notBefore ?? .min), nil) else { return }
+        if writer == nil, let picture = pictures?.first, picture.input != input { follow(picture.input) }
+        guard let writer = writer ?? open(at: beginning(sample), nil) else { return }
         add(writer) { () throws(MovieError) in
             guard try writer.append(sound: bytes, at: sample.time) else { return }
             if pictures == nil, writer.hasBegun { started(at: sample.time) }
@@ -214,9 +262,11 @@ final class MovieThread: @unchecked Sendable {
 
     // MARK: The file
 
+    private var frameRate: Double { min(max(request.frameRate ?? request.camera?.frameRate ?? 30, 1), 1000) }
+
     private func open(at time: Int64, _ picture: UnsafeRawBufferPointer?) -> (any MovieSink)? {
-        let frameRate = min(max(request.frameRate ?? request.camera?.frameRate ?? 30, 1), 1000)
-        let plan = pictures == nil ? nil : exchange.picture
+        let frameRate = self.frameRate
+        let plan = pictures == nil ? nil : self.plan ?? exchange.picture
         let soundPlan = sounds == nil ? nil : exchange.sound
         var sets: [UInt8] = []
         if plan?.kind == .h264, let picture {

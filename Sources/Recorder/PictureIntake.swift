@@ -16,8 +16,15 @@ final class PictureIntake: @unchecked Sendable {
     private let request: MovieRequest
     private let queue: SampleQueue
     private let exchange: Exchange
+    /// Which of the movie's cameras it is.
+    private let number: Int
     private let logger: Logger
     private var plan: PicturePlan?
+    /// Its pictures are those of the movie, or have been.
+    private var hasTurn: Bool
+    private var isOffered = false
+    /// Another camera was waited for in vain, or the movie has ended by this one.
+    private var isGivenUp = false
     private var rendition = Rendition(.native)
     private var isAskedFor = false
     private var ring = ""
@@ -31,23 +38,28 @@ final class PictureIntake: @unchecked Sendable {
     /// Nanoseconds until a device that doesn't answer is asked again, and until a look at whether it is still wanted.
     private static let (retry, patience): (Int64, Int64) = (100_000_000, 1_000_000_000)
 
-    /// - Parameter patience: milliseconds that the camera is waited for when it has gone.
+    /// - Parameters:
+    ///   - request: of one that another camera is followed by: only how its picture is turned.
+    ///   - number: which of the movie's cameras it is. One that is not the first takes over with its first picture.
+    ///   - patience: milliseconds that the camera is waited for at first, and when it has gone.
     init(
         _ path: String, _ camera: MovieRequest.Device, _ request: MovieRequest, _ queue: SampleQueue,
-        _ exchange: Exchange, patience: Int64, logger: Logger
+        _ exchange: Exchange, number: Int = 0, patience: (first: Int64, later: Int64), logger: Logger
     ) {
-        wait = DeviceWait(limit: patience)
+        wait = DeviceWait(patience)
+        hasTurn = number == 0
         self.path = path
         self.camera = camera
         self.request = request
         self.queue = queue
         self.exchange = exchange
+        self.number = number
         self.logger = logger
     }
 
-    /// Returns when the movie ends.
+    /// Returns when the movie ends, or goes on with another camera.
     func run() {
-        while !exchange.isEnding {
+        while isWanted {
             do throws(RingSubscriptionError) {
                 let subscription = try RingSubscription(path, device: camera.id, rendition: rendition.description)
                 ring = ""
@@ -55,16 +67,28 @@ final class PictureIntake: @unchecked Sendable {
             } catch {
                 note(error)
             }
-            if wait.isOver { return lost() }
+            if wait.isOver, isWanted { return lost() }
             exchange.recall.wait(until: MonotonicClock.now() + Self.retry)
         }
     }
 
+    private var isWanted: Bool { !exchange.isEnding && !isGivenUp && (!hasTurn || exchange.turn.isOf(number)) }
+
     private func lost() {
-        exchange.end(
+        end(
             .deviceLost,
             wait.reason
                 ?? BusError(.deviceDisconnected, "\(camera.id) has given no picture for \(wait.limit) ms."))
+    }
+
+    // The movie, if it is of this camera.
+    private func end(_ reason: MovieEndReason, _ error: BusError) {
+        if hasTurn {
+            exchange.turn.ifOf(number) { exchange.end(reason, error) }
+        } else {
+            exchange.tell(Exchange.InputAnswer(number: number, error: error))
+        }
+        isGivenUp = true
     }
 
     private func note(_ error: RingSubscriptionError) {
@@ -81,12 +105,12 @@ final class PictureIntake: @unchecked Sendable {
     }
 
     private func refuse(_ reason: BusError) {
-        exchange.end(plan == nil ? .writeFailed : .formatChanged, reason)
+        end(plan == nil ? .writeFailed : .formatChanged, reason)
     }
 
     /// - Returns: true: to be asked again, for another rendition. false: the movie ends.
     private func follow(_ subscription: RingSubscription) throws(RingSubscriptionError) -> Bool {
-        while !exchange.isEnding {
+        while isWanted {
             let frame: RingFrame?
             do throws(RingSubscriptionError) {
                 frame = try subscription.next(.next, until: MonotonicClock.now() + Self.patience)
@@ -105,7 +129,7 @@ final class PictureIntake: @unchecked Sendable {
             }
             guard let description = subscription.ring else { continue }
             if description.ring != ring {
-                guard accepts(description) else { return !exchange.isEnding }
+                guard accepts(description) else { return isWanted }
                 ring = description.ring
             }
             wait.end()
@@ -119,8 +143,16 @@ final class PictureIntake: @unchecked Sendable {
         switch PicturePlan.decide(description, request, isAskedFor: isAskedFor) {
         case .record(let new):
             guard let plan else {
+                guard number == 0 || new.kind == .encoded else {
+                    refuse(
+                        BusError(
+                            .formatUnsupported,
+                            "\(camera.id) gives \(new.layout.pixelFormat.name), on which this movie can't go on.",
+                            ["nearest": .null]))
+                    return false
+                }
                 plan = new
-                exchange.set(new)
+                if number == 0 { exchange.set(new) }
                 return true
             }
             if plan.isContinued(by: new) { return true }
@@ -148,7 +180,7 @@ final class PictureIntake: @unchecked Sendable {
                 return false
             }
         }
-        exchange.end(
+        end(
             .formatChanged,
             BusError(
                 .formatUnsupported,
@@ -162,25 +194,40 @@ final class PictureIntake: @unchecked Sendable {
         // A ring that has rested keeps its last frame, which is none of now.
         let isOld = isFirst && record.monotonic < MonotonicClock.now() - Self.patience
         isFirst = false
-        guard !isOld else { return }
+        guard !isOld, hasTurn || takesOver(at: record.monotonic) else { return }
         let isKeyFrame = record.isKeyframe ?? true
         let sample = Sample(
             time: record.monotonic, sequence: record.captureSequence,
-            dropped: counter.missing(before: record.captureSequence, stream), isKeyFrame: isKeyFrame)
-        let outcome = subscription.look(at: frame) { bytes, isIntact in
-            queue.push(sample, count: bytes.count) { room in
-                room.copyMemory(from: bytes)
-                return isIntact()
-            }
-        }
+            dropped: counter.missing(before: record.captureSequence, stream), isKeyFrame: isKeyFrame, input: number)
+        // nil: another camera has taken over.
+        let outcome: SampleQueue.Outcome? =
+            subscription.look(at: frame) { bytes, isIntact in
+                exchange.turn.push(sample) {
+                    queue.push(sample, count: bytes.count) { room in
+                        room.copyMemory(from: bytes)
+                        return isIntact()
+                    }
+                }
+            } ?? .withdrawn
         switch outcome {
         case .taken: counter.took(record.captureSequence, stream)
         case .full:
             exchange.countOverflow()
             subscription.interrupt()
-        case .withdrawn, nil: subscription.interrupt()
-        case .closed: break
+        case .withdrawn: subscription.interrupt()
+        case .closed, nil: break
         }
+    }
+
+    // From this picture on the movie is of this camera.
+    private func takesOver(at time: Int64) -> Bool {
+        guard let plan else { return false }
+        if !isOffered { exchange.set(Exchange.Input(number: number, camera: camera, plan: plan)) }
+        isOffered = true
+        guard exchange.turn.take(number, at: time) else { return false }
+        hasTurn = true
+        exchange.tell(Exchange.InputAnswer(number: number))
+        return true
     }
 }
 
@@ -203,13 +250,15 @@ struct FrameCounter: Hashable, Sendable {
 /// For how long a device that has gone is waited for.
 struct DeviceWait {
     /// Milliseconds.
-    let limit: Int64
+    private(set) var limit: Int64
+    private let later: Int64
     /// Monotonic nanoseconds; nil: it is there. At the start it isn't.
     private var since: Int64? = MonotonicClock.now()
     /// Why it gives nothing, as it said last.
     private(set) var reason: BusError?
 
-    init(limit: Int64) { self.limit = limit }
+    /// - Parameter limit: milliseconds, until it is there first, and later.
+    init(_ limit: (first: Int64, later: Int64)) { (self.limit, later) = limit }
 
     mutating func begin(_ reason: BusError?) {
         since = since ?? MonotonicClock.now()
@@ -218,7 +267,7 @@ struct DeviceWait {
 
     mutating func end() {
         guard since != nil else { return }
-        (since, reason) = (nil, nil)
+        (since, reason, limit) = (nil, nil, later)
     }
 
     var isOver: Bool { since.map { MonotonicClock.now() - $0 > limit * 1_000_000 } ?? false }

@@ -77,7 +77,7 @@ struct PicturePlan: Hashable, Sendable {
             let (most, wish) = (layout.dimensions, request.video)
             let size = Self.size(most, width: wish.width, height: wish.height)
             // Nothing is gained by more, and the encoder's memory and time go by it.
-            guard size.width * size.height <= max(most.width * most.height, 4) else {
+            guard wish.isFitted || size.width * size.height <= max(most.width * most.height, 4) else {
                 return .refuse(
                     .invalidParams(
                         "settings.video",
@@ -86,6 +86,14 @@ struct PicturePlan: Hashable, Sendable {
             return .record(PicturePlan(kind: .encoded, layout: layout))
         }
         return ask(.i420)
+    }
+
+    /// How the pictures of a camera come that a movie goes on with.
+    static func request(_ request: MovieRequest, following input: RecorderOrder.Input) -> MovieRequest {
+        var request = request
+        (request.camera, request.orientation, request.mirrored) = (input.camera, input.orientation, input.mirrored)
+        request.video = MovieRequest.Video(codec: .h264)
+        return request
     }
 
     private static func storedKind(_ format: PixelFormat, _ request: MovieRequest) -> Kind? {
@@ -148,6 +156,7 @@ struct PicturePlan: Hashable, Sendable {
         if let bitRate = wish.bitRate { settings.bitRate = bitRate }
         if let interval = wish.keyFrameInterval { settings.keyFrameInterval = interval }
         if let preset = wish.preset { settings.preset = preset }
+        settings.isFitted = wish.isFitted
         return settings
     }
 

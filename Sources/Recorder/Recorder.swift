@@ -16,6 +16,10 @@ public struct RecorderOptions: Sendable {
     public var coordinatorGraceMilliseconds: Int64 = 30_000
     /// How long a device that has gone is waited for.
     public var deviceWaitMilliseconds: Int64 = 10_000
+    /// How long the first sound of what begins with it is waited for, and another camera that a movie is to go on with. Both are less than a
+    /// coordinator waits.
+    public var soundWaitMilliseconds: Int64 = 5000
+    public var inputWaitMilliseconds: Int64 = 6000
     /// How much may wait for the disk or the encoder; what comes beyond it is left out.
     public var queueMilliseconds: Int64 = 8000
 
@@ -63,7 +67,10 @@ public enum RecorderError: Error, CustomStringConvertible, Sendable {
 ///
 /// What comes waits in queues of bounded size for a thread that writes; this one answers the coordinator, and waits for neither.
 public final class Recorder {
-    private let request: MovieRequest
+    private var request: MovieRequest
+    private let options: RecorderOptions
+    private let directory: RuntimeDirectory
+    private let greeting: Greeting
     private let logger: Logger
     private let loop: Loop
     private let context: Context
@@ -71,12 +78,17 @@ public final class Recorder {
     private let link: OrderLink<RecorderOrder, RecorderReport>
     private let exchange: Exchange
     private let movie: MovieThread
+    private let pictures: SampleQueue?
     private let picture: PictureIntake?
     private let sound: SoundIntake?
     private var threads: [NamedThread] = []
     /// Orders that are answered when the movie has ended.
     private var waiting: [UInt64] = []
     private var isPaused = false
+    /// Cameras that were asked for after the first.
+    private var inputs = 0
+    /// The one that is waited for, and the order that is answered then.
+    private var change: (order: UInt64, number: Int, input: RecorderOrder.Input)?
     private var result: MovieResult?
     private var load = LoadMeter()
     private var told: MovieProgress?
@@ -95,10 +107,10 @@ public final class Recorder {
     public init(_ options: RecorderOptions, logger: Logger) throws(RecorderError) {
         let request = options.request
         self.request = request
+        self.options = options
         var logger = logger
         logger[metadataKey: "movie"] = "\(request.movie)"
         self.logger = logger
-        let directory: RuntimeDirectory
         do throws(RuntimeDirectory.PathError) {
             directory = try RuntimeDirectory(options.runtimeDirectory)
         } catch {
@@ -120,6 +132,7 @@ public final class Recorder {
             let pictureLimits = SampleQueue.Limits(
                 bytes: Self.pictureBytes, time: options.queueMilliseconds * 1_000_000, samples: Self.pictureSamples)
             let pictures = request.camera.map { _ in SampleQueue(pictureLimits, wake: work) }
+            self.pictures = pictures
             let soundLimits = SampleQueue.Limits(
                 bytes: Self.soundBytes, time: Self.soundTime, samples: Self.soundSamples)
             let sounds = request.microphone.map { _ in SampleQueue(soundLimits, wake: work) }
@@ -128,15 +141,19 @@ public final class Recorder {
                 if let camera = request.camera, let pictures {
                     PictureIntake(
                         directory.ringSocket(camera.id), camera, request, pictures, exchange,
-                        patience: options.deviceWaitMilliseconds, logger: logger)
+                        patience: (options.deviceWaitMilliseconds, options.deviceWaitMilliseconds), logger: logger)
                 } else { nil }
             sound =
                 if let microphone = request.microphone, let sounds {
                     SoundIntake(
                         directory.mediaSocket(microphone.id), microphone, sounds, exchange,
-                        patience: options.deviceWaitMilliseconds, logger: logger)
+                        patience: (
+                            request.startsWithSound ? options.soundWaitMilliseconds : options.deviceWaitMilliseconds,
+                            options.deviceWaitMilliseconds
+                        ), logger: logger)
                 } else { nil }
             let greeting = Greeting(request)
+            self.greeting = greeting
             link = try OrderLink(
                 context, loop, path: directory.recordersSocket, hello: { link, _ in greeting.hello(link) },
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
@@ -148,7 +165,7 @@ public final class Recorder {
 
     // The link is there before all that it greets with.
     private final class Greeting {
-        private let request: MovieRequest
+        var request: MovieRequest
         var progress: (() -> MovieProgress)?
 
         init(_ request: MovieRequest) { self.request = request }
@@ -210,8 +227,7 @@ public final class Recorder {
         case .resume: pause(false, number)
         case .stop(let reason): end(reason, isCancelled: false, number)
         case .cancel: end(.stopped, isCancelled: true, number)
-        case .input:
-            reply(number, .failure(BusError(.formatUnsupported, "This movie has one camera.", ["nearest": .null])))
+        case .input(let input): goOn(with: input, number)
         }
     }
 
@@ -233,6 +249,61 @@ public final class Recorder {
             tellState()
         }
         reply(number, .success([:]))
+    }
+
+    private func goOn(with input: RecorderOrder.Input, _ number: UInt64) {
+        guard !exchange.isEnding else {
+            return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
+        }
+        guard change == nil else {
+            return reply(
+                number,
+                .failure(
+                    BusError(
+                        .recordingInProgress, "The movie waits for another camera already.",
+                        ["movie": .string(request.movie)])))
+        }
+        guard let camera = request.camera, let pictures, canGoOn else {
+            return reply(
+                number,
+                .failure(
+                    BusError(
+                        .formatUnsupported, "A movie goes on with another camera only where its picture is encoded.",
+                        ["nearest": .null])))
+        }
+        if RecorderOrder.Input(camera, orientation: request.orientation, mirrored: request.mirrored) == input {
+            return reply(number, .success([:]))
+        }
+        inputs += 1
+        let intake = PictureIntake(
+            directory.ringSocket(input.camera.id), input.camera, PicturePlan.request(request, following: input),
+            pictures, exchange, number: inputs,
+            patience: (options.inputWaitMilliseconds, options.deviceWaitMilliseconds), logger: logger)
+        do throws(SystemError) {
+            threads.append(try NamedThread(name: "movie-picture") { intake.run() })
+            change = (number, inputs, input)
+        } catch {
+            reply(number, .failure(BusError(.internalError, "The other camera can't be taken in: \(error).")))
+        }
+    }
+
+    // What is stored as it comes can't become another picture, and a server has been told which one it is.
+    private var canGoOn: Bool {
+        guard request.url == nil, request.video.codec == .automatic || request.video.codec == .h264 else {
+            return false
+        }
+        return exchange.picture.map { $0.kind == .encoded } ?? true
+    }
+
+    private func answered(_ answer: Exchange.InputAnswer) {
+        guard let change, change.number == answer.number else { return }
+        self.change = nil
+        if let error = answer.error { return reply(change.order, .failure(error)) }
+        (request.camera, request.orientation, request.mirrored) = (
+            change.input.camera, change.input.orientation, change.input.mirrored
+        )
+        greeting.request = request
+        reply(change.order, .success([:]))
     }
 
     private func end(_ reason: MovieEndReason, isCancelled: Bool, _ number: UInt64) {
@@ -307,6 +378,7 @@ public final class Recorder {
         let news = exchange.takeNews()
         tellState()
         for event in news.events { link.send(.event(event)) }
+        if let answer = news.input { answered(answer) }
         if let result = news.result { ended(result) }
     }
 
@@ -314,6 +386,10 @@ public final class Recorder {
         guard !isEnded else { return }
         self.result = result
         isEnded = true
+        if let change {
+            self.change = nil
+            reply(change.order, .failure(BusError(.notRecording, "The movie ended before the other camera came.")))
+        }
         link.send(.event(.didFinishRecording(result)))
         for number in waiting { reply(number, .success(.object(result.members))) }
         logger.info(

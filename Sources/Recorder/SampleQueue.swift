@@ -12,11 +12,13 @@ struct Sample: Hashable, Sendable {
     /// Frames that are missing in front of it.
     var dropped: UInt64 = 0
     var isKeyFrame = true
+    /// Of which of the movie's cameras it is, in the order in which they were taken.
+    var input = 0
 }
 
 /// What has come and is not yet written: bounded in bytes, in time and in number, in memory that is taken once.
 ///
-/// One thread puts in, another takes out. What finds no room is not taken: nobody ever waits for room.
+/// One thread at a time puts in, another takes out. What finds no room is not taken: nobody ever waits for room.
 final class SampleQueue: @unchecked Sendable {
     // The memory is shared by both threads: one writes only where the state says that it has reserved, the other reads only what is in.
 

@@ -15,4 +15,7 @@ enum SideCar {
             "startOffset": request.notBefore.map { .integer(firstFrame - $0) } ?? .null,
         ]
     }
+
+    /// The line in front of the first frame of another camera, which counts by itself: {camera}.
+    static func change(_ camera: MovieRequest.Device) -> JSONValue { ["camera": camera.json] }
 }

@@ -27,12 +27,12 @@ final class SoundIntake: @unchecked Sendable {
     /// Milliseconds without sound after which is looked at for how long.
     private static let patience = 1000
 
-    /// - Parameter patience: milliseconds that the microphone is waited for when it has gone.
+    /// - Parameter patience: milliseconds that the microphone is waited for at first, and when it has gone.
     init(
-        _ path: String, _ microphone: MovieRequest.Device, _ queue: SampleQueue, _ exchange: Exchange, patience: Int64,
-        logger: Logger
+        _ path: String, _ microphone: MovieRequest.Device, _ queue: SampleQueue, _ exchange: Exchange,
+        patience: (first: Int64, later: Int64), logger: Logger
     ) {
-        wait = DeviceWait(limit: patience)
+        wait = DeviceWait(patience)
         self.path = path
         self.microphone = microphone
         self.queue = queue

@@ -66,6 +66,10 @@ final class StreamSink: MovieSink {
             reconnects: statistics.connections > 0 ? statistics.connections - 1 : 0)
     }
 
+    func setSource(_ layout: FrameLayout) throws(MovieError) {
+        throw .unsupported("another picture in what is sent to a server")
+    }
+
     func append(_ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool) -> Bool {
         guard let time = movieTime(time) else { return false }
         // It builds on what was cut out.

@@ -77,6 +77,9 @@ struct PlanTests {
         #expect(try Self.kind(.yuyv, Self.request(width: 320)) == .encoded)
         #expect(try Self.kind(.yuyv, Self.request(width: 640)) == .encoded)
         #expect(try Self.isRefused(.yuyv, Self.request(width: 642)))
+        var fitted = Self.request(width: 1280)
+        (fitted.video.height, fitted.video.isFitted) = (720, true)
+        #expect(try Self.kind(.yuyv, fitted) == .encoded, "as large as others of its take")
     }
 
     @Test("a codec that is named is taken")

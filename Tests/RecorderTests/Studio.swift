@@ -63,9 +63,10 @@ final class Studio {
     /// - Parameter format: nil: as the virtual camera starts.
     @discardableResult
     func startCamera(
-        _ device: String = "cam0", _ format: PixelFormat? = nil, width: Int = 640, height: Int = 480
+        _ device: String = "cam0", _ format: PixelFormat? = nil, width: Int = 640, height: Int = 480,
+        number: Int = 0
     ) throws -> RunningProgram {
-        var arguments = ["--device", device, "--virtual", "0"]
+        var arguments = ["--device", device, "--virtual", "\(number)"]
         if let format {
             let configuration: JSONValue = [
                 "generation": 1, "frameDuration": "1/30", "controls": [],
