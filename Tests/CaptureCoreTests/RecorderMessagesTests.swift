@@ -23,7 +23,8 @@ struct RecorderMessagesTests {
             audio: MovieRequest.Audio(codec: .opus, rate: 48000, channels: 2, bitRate: 96000), fragmentInterval: 1000,
             frameRate: 29.97,
             limits: MovieRequest.Limits(maxDuration: 1000, maxFileSize: 2000, minFreeDiskSpace: 3000),
-            notBefore: 123_456_789_012_345_678, startsWithSound: true, orientation: 90, mirrored: true, take: "t", part: 2, session: "s",
+            notBefore: 123_456_789_012_345_678, startsWithSound: true, orientation: 90, mirrored: true, take: "t",
+            part: 2, session: "s",
             rig: "r", owner: owner, note: ["detached": true])
     }
 
