@@ -9,7 +9,7 @@ public struct BusError: Error, Hashable, Sendable {
         case sessionNotRunning, cannotAddInput, cannotAddOutput, photoSettingsReused, photoFormatUnavailable
         case recordingInProgress, notRecording, diskFull, pathNotAllowed, unauthorized, interrupted, deviceDisconnected
         case deviceInUse, workerCrashed, limitExceeded, versionUnsupported, invalidParams, shuttingDown
-        case profileNotFound, rigNotFound, entryNotFound
+        case profileNotFound, rigNotFound, entryNotFound, takeNotFound
         /// A request that `bus.cancel` gave up.
         case cancelled
         /// JSON-RPC's own cases, so that `data.reason` is always there.

@@ -127,10 +127,13 @@ extension BusError {
     private static let movies = [
         Meaning(.sessionNotRunning, "The session is not running.", [.required("session", .string())]),
         Meaning(
-            .recordingInProgress, "The session, or the process of that camera, makes a movie already.",
-            [.required("movie", .string().described("Which."))]),
+            .recordingInProgress,
+            "The session, or the process of that camera, makes a movie already; the take records, or is being finished.",
+            [.optional("movie", .string().described("Which.")), .optional("take", .string())]),
         Meaning(
-            .notRecording, "There is no such movie, or not any more.", [.required("movie", .string())]),
+            .notRecording, "There is no such movie, or not any more; the take has no segment.",
+            [.optional("movie", .string()), .optional("take", .string())]),
+        Meaning(.takeNotFound, "There is no such take, or not any more.", [.required("take", .string())]),
         Meaning(
             .diskFull, "There is no room for it on the disk.",
             [

@@ -88,4 +88,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case movies
     /// `library.*`: what was recorded.
     case library
+    /// `take.*`: movies recorded in segments that are joined in the end.
+    case takes
 }

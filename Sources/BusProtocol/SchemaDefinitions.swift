@@ -3,6 +3,7 @@ extension Schema {
     public static let definitions = [
         commonDefinitions, cameras, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
         pressureDefinitions, soundDefinitions, movieDefinitions, libraryDefinitions,
+        takeDefinitions,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }

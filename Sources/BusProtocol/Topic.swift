@@ -24,6 +24,7 @@ public enum Topic: Hashable, Sendable {
         case rig(String)
         case session(String)
         case movie(String)
+        case take(String)
         /// By uid.
         case authorization(String)
     }
@@ -35,6 +36,7 @@ public enum Topic: Hashable, Sendable {
         case lock(String)
         case session(String)
         case movie(String)
+        case take(String)
         /// By uid.
         case authorization(String)
     }
@@ -87,6 +89,7 @@ public enum Topic: Hashable, Sendable {
         case "rig": return .rig(String(id))
         case "session": return .session(String(id))
         case "movie": return .movie(String(id))
+        case "take": return .take(String(id))
         case "authorization": return .authorization(String(id))
         default: return nil
         }
@@ -99,6 +102,7 @@ public enum Topic: Hashable, Sendable {
         case "lock": return .lock(String(id))
         case "session": return .session(String(id))
         case "movie": return .movie(String(id))
+        case "take": return .take(String(id))
         case "authorization": return .authorization(String(id))
         default: return nil
         }
@@ -122,12 +126,14 @@ extension Topic {
         case .state(.rig(let name)): "state/rig/\(name)/"
         case .state(.session(let id)): "state/session/\(id)/"
         case .state(.movie(let id)): "state/movie/\(id)/"
+        case .state(.take(let id)): "state/take/\(id)/"
         case .state(.authorization(let uid)): "state/authorization/\(uid)/"
         case .event(.bus): "event/bus/"
         case .event(.device(let id)): "event/device/\(id)/"
         case .event(.lock(let id)): "event/lock/\(id)/"
         case .event(.session(let id)): "event/session/\(id)/"
         case .event(.movie(let id)): "event/movie/\(id)/"
+        case .event(.take(let id)): "event/take/\(id)/"
         case .event(.authorization(let uid)): "event/authorization/\(uid)/"
         case .heartbeat: "heartbeat/"
         case .welcome: "welcome/"

@@ -33,6 +33,7 @@ public enum TopicTable {
         Entry(
             topic: "state/movie/<id>/", socket: "events", summary: "A movie that is being made.", header: state("Movie")
         ),
+        Entry(topic: "state/take/<id>/", socket: "events", summary: "A take.", header: state("Take")),
         Entry(
             topic: "state/authorization/<uid>/", socket: "events", summary: "What is decided and asked about a user.",
             header: state("UserAuthorization")),
@@ -46,6 +47,7 @@ public enum TopicTable {
             header: sessionEvent),
         Entry(
             topic: "event/movie/<id>/", socket: "events", summary: "Something happened to a movie.", header: movieEvent),
+        Entry(topic: "event/take/<id>/", socket: "events", summary: "Something happened to a take.", header: takeEvent),
         Entry(
             topic: "event/authorization/<uid>/", socket: "events", summary: "Something was asked or decided.",
             header: event),
@@ -88,12 +90,14 @@ public enum TopicTable {
         case .state(.rig): name = "state/rig/<name>/"
         case .state(.session): name = "state/session/<id>/"
         case .state(.movie): name = "state/movie/<id>/"
+        case .state(.take): name = "state/take/<id>/"
         case .state(.authorization): name = "state/authorization/<uid>/"
         case .event(.bus): name = "event/bus/"
         case .event(.device): name = "event/device/<id>/"
         case .event(.lock): name = "event/lock/<id>/"
         case .event(.session): name = "event/session/<id>/"
         case .event(.movie): name = "event/movie/<id>/"
+        case .event(.take): name = "event/take/<id>/"
         case .event(.authorization): name = "event/authorization/<uid>/"
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"
@@ -111,7 +115,7 @@ public enum TopicTable {
 }
 
 extension TopicTable {
-    private static let order: [Schema.Property] = [
+    static let order: [Schema.Property] = [
         .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 1)),
         .required("previous", .integer(min: 0).described("0: the first on its topic.")),
     ]
