@@ -13,20 +13,25 @@ public struct RunningMovie: Hashable, Sendable {
         public var crashes: [Instant]
         /// In how many places in a row there was a file already where this part was to be.
         public var misses: Int
+        /// It is a segment of the take that it belongs to.
+        public var isSegment: Bool
 
         public init(
-            isDetached: Bool = false, continuesAfterCrash: Bool = false, crashes: [Instant] = [], misses: Int = 0
+            isDetached: Bool = false, continuesAfterCrash: Bool = false, crashes: [Instant] = [], misses: Int = 0,
+            isSegment: Bool = false
         ) {
             self.isDetached = isDetached
             self.continuesAfterCrash = continuesAfterCrash
             self.crashes = crashes
             self.misses = misses
+            self.isSegment = isSegment
         }
 
         public var json: JSONValue {
             [
                 "detached": .bool(isDetached), "continues": .bool(continuesAfterCrash),
                 "crashes": .array(crashes.map { .integer($0) }), "misses": JSONValue(misses),
+                "segment": .bool(isSegment),
             ]
         }
 
@@ -35,10 +40,11 @@ public struct RunningMovie: Hashable, Sendable {
             continuesAfterCrash = json["continues"]?.bool ?? false
             crashes = json["crashes"]?.array?.compactMap(\.integer) ?? []
             misses = json["misses"]?.integer.map { Int(clamping: $0) } ?? 0
+            isSegment = json["segment"]?.bool ?? false
         }
     }
 
-    public let request: MovieRequest
+    public private(set) var request: MovieRequest
     public let note: Note
     public private(set) var progress: MovieProgress
     /// Its first frame is in the file.
@@ -67,7 +73,7 @@ public struct RunningMovie: Hashable, Sendable {
     public var id: String { request.movie }
 
     /// Clients know of it: it has begun, or was named as what goes on in the place of another.
-    public var isTold: Bool { hasBegun || request.part > 1 }
+    public var isTold: Bool { hasBegun || request.part > 1 && !note.isSegment }
 
     /// What it is of: its camera and its microphone.
     public var devices: [MovieRequest.Device] { [request.camera, request.microphone].compactMap(\.self) }
@@ -93,6 +99,9 @@ public struct RunningMovie: Hashable, Sendable {
         if progress.stage == .starting { progress.stage = .recording }
         return true
     }
+
+    /// It goes on with another camera's pictures.
+    public mutating func switched(to camera: MovieRequest.Device) { request.camera = camera }
 
     /// It is to end.
     ///

@@ -233,4 +233,44 @@ public struct Take: Hashable, Sendable {
             "maxDuration": maxDuration.map(JSONValue.integer) ?? .null,
         ]
     }
+
+    // MARK: Kept
+
+    /// What the next coordinator reads: ``json`` has what is told.
+    public var keptJSON: JSONValue {
+        .members([
+            "state": .string(state.rawValue), "segments": .array(segments.map(\.json)), "current": current?.json,
+            "full": isFilled ? .bool(true) : nil, "minDuration": minDuration.map(JSONValue.integer),
+            "maxDuration": maxDuration.map(JSONValue.integer),
+        ])
+    }
+
+    /// Reads what ``keptJSON`` writes.
+    ///
+    /// - Throws: `invalidParams` with the member that is missing or wrong.
+    public init(id: String, keptJSON json: JSONValue) throws(BusError) {
+        var reader = try MemberReader(json, path: "")
+        try self.init(
+            id: id, minDuration: reader.known("minDuration")?.integer, maxDuration: reader.known("maxDuration")?.integer
+        )
+        state = try reader.word("state")
+        segments = try reader.array("segments").map { (segment) throws(BusError) in try Segment(json: segment) }
+        current = try reader.known("current").map { (segment) throws(BusError) in try Segment(json: segment) }
+        isFilled = reader.known("full")?.bool ?? false
+        guard segments.count <= Self.maximumSegments, !isOver else {
+            throw .invalidParams("segments", "are too many, or of what is over")
+        }
+        guard (current != nil) == (state == .recording || state == .ending) else {
+            throw .invalidParams("current", "does not go with the state \(state.rawValue)")
+        }
+    }
+}
+
+extension Take.Segment {
+    init(json: JSONValue) throws(BusError) {
+        var reader = try MemberReader(json, path: "segments")
+        id = try reader.string("id")
+        path = try reader.string("path")
+        duration = try reader.integer("duration", in: 0...9_000_000_000_000)
+    }
 }

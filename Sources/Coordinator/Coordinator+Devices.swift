@@ -113,6 +113,7 @@ extension Coordinator {
         if let refusal { problems.append(refusal) }
         problems += books.problems + rigs.problems { fleet.workers[$0] != nil }
         if let problem = profiles.problem { problems.append(problem) }
+        if let problem = takes.problem { problems.append(problem) }
         problems += permissionKeeper.problems + unknownUsers
         for problem in problems where !before.contains(problem) {
             logger.warning("\(problem.message)", metadata: ["reason": "\(problem.reason.rawValue)"])

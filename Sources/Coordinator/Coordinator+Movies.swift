@@ -7,6 +7,7 @@ extension Coordinator {
     func connectMovies() {
         movies.isUnauthorized = { [weak self] in self?.isUnauthorized($0) ?? false }
         movies.sessionEnd = { [weak self] in self?.sessionEnd(of: $0) }
+        movies.sessionCamera = { [weak self] in self?.sessionCamera(of: $0) }
         movies.trouble = { [weak self] device in
             guard let worker = self?.fleet.worker(of: device.uniqueID) else { return nil }
             let isWell = worker.isRunning && worker.isConnected && worker.status["error"]?.isNull ?? true

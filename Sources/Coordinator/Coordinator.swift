@@ -70,6 +70,7 @@ public final class Coordinator {
     let recorders: RecorderFleet
     let movies: MovieDesk
     let library: LibraryDesk
+    let takes: TakeDesk
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -241,6 +242,9 @@ public final class Coordinator {
             library = LibraryDesk(
                 loop, program: try StartUp.librarianProgram(options),
                 runtimeDirectory: directory, logger: logger)
+            takes = TakeDesk(
+                loop, events: events, movies, library,
+                BookFile(loop, directory: books.directory, name: "takes", logger: logger), logger: logger)
             matchers = MatcherFleet(
                 loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
@@ -307,6 +311,7 @@ public final class Coordinator {
             pressures.begin()
             awaitHolders()
             library.recover()
+            takes.begin()
             discoverDevices()
             // A driver that keeps the search waiting must not keep everybody else waiting.
             loop.schedule(afterMilliseconds: Self.searchPatience) { [weak self] in self?.openCommands() }
@@ -318,6 +323,7 @@ public final class Coordinator {
         books.close()
         profiles.close()
         rigs.close()
+        takes.close()
         permissionKeeper.close()
         if let failure { throw failure }
         logger.info("stopped")
@@ -450,6 +456,7 @@ public final class Coordinator {
         exposures.shutDown()
         locks.shutDown()
         permission.shutDown()
+        takes.shutDown()
         isStopping = true
         events.end()
         // The last replies get a moment to leave.

@@ -13,16 +13,26 @@ final class LibraryDesk {
         let request: LibrarianRequest
         /// Who asks; nil: the bus itself.
         let uid: UInt32?
-        let timer: Loop.Token
+        /// nil: it may wait for its turn as long as it likes.
+        var timer: Loop.Token?
+        let progress: ((Double) -> Void)?
         let completion: (Result<JSONValue, BusError>) -> Void
+
+        var isJoin: Bool {
+            if case .join = request.action { return true }
+            return false
+        }
     }
 
     private struct Librarian {
         let output: ProcessOutput
+        let isJoin: Bool
         let reading: Loop.Token
         let ending: Loop.Token
         /// nil: it was answered, or is given up, and the process has not ended yet.
         var question: UInt64?
+        /// Bytes of its output that were looked at for progress.
+        var looked = 0
     }
 
     private let loop: Loop
@@ -46,6 +56,8 @@ final class LibraryDesk {
     private static let limit: Int64 = 9000
     /// The same where movies are mended, of which there may be many.
     private static let recoveryLimit: Int64 = 600_000
+    /// How long the joining of a take may say nothing, milliseconds: it tells how far it is ten times a second, but waits for the disk in the end.
+    private static let joiningLimit: Int64 = 120_000
     /// Bytes of an answer: as many entries as can be asked for are less.
     private static let maximumBytes = 8 << 20
 
@@ -60,9 +72,12 @@ final class LibraryDesk {
 
     /// Asks; the completion is called once, perhaps at once.
     ///
-    /// - Parameter uid: who asks; nil: the bus itself, which is never refused for want of room.
+    /// - Parameters:
+    ///   - uid: who asks; nil: the bus itself, which is never refused for want of room.
+    ///   - progress: told how much is done, from 0 to 1, of what tells it.
     func ask(
-        _ request: LibrarianRequest, by uid: UInt32?, completion: @escaping (Result<JSONValue, BusError>) -> Void
+        _ request: LibrarianRequest, by uid: UInt32?, progress: ((Double) -> Void)? = nil,
+        completion: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
         guard directory != nil else {
             return completion(
@@ -85,12 +100,22 @@ final class LibraryDesk {
         }
         lastNumber += 1
         let number = lastNumber
-        var limit = Self.limit
-        if case .recover = request.action { limit = Self.recoveryLimit }
-        let timer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.giveUp(number) }
-        questions[number] = Question(request: request, uid: uid, timer: timer, completion: completion)
+        questions[number] = Question(
+            request: request, uid: uid, timer: nil, progress: progress, completion: completion)
+        switch request.action {
+        case .join: break
+        case .recover: limit(number, Self.recoveryLimit)
+        default: limit(number, Self.limit)
+        }
         queue.append(number)
         startWaiting()
+    }
+
+    private func limit(_ number: UInt64, _ milliseconds: Int64) {
+        loop.cancel(questions[number]?.timer)
+        questions[number]?.timer = loop.schedule(afterMilliseconds: milliseconds) { [weak self] in
+            self?.giveUp(number)
+        }
     }
 
     /// Mends what nobody records any more, one movie after the other and each by a process of its own, and tells of it in the log. A movie
@@ -180,13 +205,19 @@ final class LibraryDesk {
 
     // MARK: Processes
 
-    // In their order.
+    // In their order, but one take is joined at a time: that may take minutes, and the others have to be answered.
     private func startWaiting() {
-        while let number = queue.first, let question = questions[number], librarians.count < Self.maximumProcesses {
-            queue.removeFirst()
+        while librarians.count < Self.maximumProcesses,
+            let index = queue.firstIndex(where: { !isJoining || !(questions[$0]?.isJoin ?? false) })
+        {
+            let number = queue.remove(at: index)
+            guard let question = questions[number] else { continue }
+            if question.isJoin { limit(number, Self.joiningLimit) }
             start(number, question)
         }
     }
+
+    private var isJoining: Bool { librarians.values.contains(where: \.isJoin) }
 
     private func start(_ number: UInt64, _ question: Question) {
         let output: ProcessOutput
@@ -204,11 +235,23 @@ final class LibraryDesk {
         let process = ObjectIdentifier(output)
         librarians[process] = Librarian(
             output: output,
+            isJoin: question.isJoin,
             reading: loop.watch(.descriptor(output.rawValue)) { [weak self] in
-                if output.read() { self?.told(process) }
+                if output.read() { self?.told(process) } else { self?.progressed(process) }
             },
             ending: loop.watch(.descriptor(output.process.rawValue)) { [weak self] in self?.ended(process) },
             question: number)
+    }
+
+    /// Of what it has said so far, the last whole line counts.
+    private func progressed(_ process: ObjectIdentifier) {
+        guard let librarian = librarians[process], let number = librarian.question, librarian.isJoin else { return }
+        let new = librarian.output.bytes[librarian.looked...]
+        guard let end = new.lastIndex(of: UInt8(ascii: "\n")) else { return }
+        librarians[process]?.looked = end + 1
+        guard case .progress(let part)? = Self.report(new[..<end]) else { return }
+        limit(number, Self.joiningLimit)
+        questions[number]?.progress?(part)
     }
 
     /// It has said what it has to say.
@@ -225,11 +268,14 @@ final class LibraryDesk {
     private static let ended = BusError(.internalError, "The librarian ended without an answer.")
 
     private static func result(_ output: ProcessOutput) -> Result<JSONValue, BusError> {
-        if output.isComplete, let json = try? JSONValue(parsing: output.bytes) {
-            if let result = json["result"] { return .success(result) }
-            if let error = json["error"] { return .failure(BusError(wire: error)) }
-        }
+        if output.isComplete, case .answer(let result)? = report(output.bytes[...]) { return result }
         return .failure(ended)
+    }
+
+    /// The last line.
+    private static func report(_ bytes: ArraySlice<UInt8>) -> LibrarianReport? {
+        let lines = bytes.split(separator: UInt8(ascii: "\n"))
+        return lines.last.flatMap { try? JSONValue(parsing: Array($0)) }.flatMap(LibrarianReport.init(json:))
     }
 
     private func ended(_ process: ObjectIdentifier) {

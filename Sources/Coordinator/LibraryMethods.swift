@@ -13,8 +13,9 @@ extension Coordinator {
     func connectLibrary() {
         library.directory = moviePlace.library
         movies.onFinished = { [weak self] movie in
-            guard let self, !isStopping, movie.result?.reason == .recorderCrashed else { return }
-            library.recover(movie.id)
+            guard let self, !isStopping else { return }
+            takes.finished(movie)
+            if movie.result?.reason == .recorderCrashed, !movie.note.isSegment { library.recover(movie.id) }
         }
     }
 
@@ -33,7 +34,11 @@ extension Coordinator {
     }
 
     private func deleteFromLibrary(_ call: Call, _ respond: @escaping Responder) {
-        askLibrary(.delete(call.string("id") ?? ""), call, respond)
+        let id = call.string("id") ?? ""
+        askLibrary(.delete(id), call) { [weak self] result in
+            if case .success = result { self?.takes.isGone(id) }
+            respond(result)
+        }
     }
 
     // What others recorded is theirs: who may see a camera now may not see what it saw before.

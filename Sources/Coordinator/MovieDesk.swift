@@ -44,10 +44,14 @@ final class MovieDesk {
     var isUnauthorized: ((RunningMovie) -> Bool)?
     /// Why a movie of a session is to end; nil: it may go on.
     var sessionEnd: ((RunningMovie) -> MovieEndReason?)?
+    /// The camera that a session has now in the place of a segment's; nil: it has that still, or none to go on with.
+    var sessionCamera: ((RunningMovie) -> RecorderOrder.Input?)?
     /// Why a device gives no pictures or sound.
     var trouble: ((MovieRequest.Device) -> BusError?)?
     /// Somebody's movie was taken over, who has to come back.
     var onInherited: ((LockHolder) -> Void)?
+    /// Told when a movie is otherwise than it was, but for its end.
+    var onProgress: ((RunningMovie) -> Void)?
     /// Told when a movie has ended.
     var onFinished: ((RunningMovie) -> Void)?
 
@@ -78,6 +82,8 @@ final class MovieDesk {
 
     /// Those that are being made.
     var movies: [RunningMovie] { order.compactMap { running[$0] } }
+
+    func isBeingMade(_ id: String) -> Bool { running[id] != nil }
 
     /// A movie that is being made, or one of the last.
     func movie(_ id: String) throws(BusError) -> RunningMovie {
@@ -216,7 +222,7 @@ final class MovieDesk {
     }
 
     /// Has it end, and leave nothing.
-    private func discard(_ id: String) {
+    func discard(_ id: String) {
         guard running[id] != nil else { return }
         _ = running[id]?.end(for: .stopped)
         carryOut(.cancel, id)
@@ -259,6 +265,7 @@ final class MovieDesk {
     private func progressed(_ id: String, _ progress: MovieProgress) {
         guard running[id]?.update(progress) ?? false, let movie = running[id] else { return }
         publish(movie)
+        onProgress?(movie)
     }
 
     private func happened(_ id: String, _ event: MovieEvent) {
@@ -302,6 +309,7 @@ final class MovieDesk {
             finished.removeFirst(max(0, finished.count - Self.maximumFinished))
             events.event("event/movie/\(id)", "didFinishRecording", movie.members(of: result))
         }
+        onFinished?(movie)
         for completion in stoppers.removeValue(forKey: id) ?? [] {
             completion(movie.isTold ? .success(movie) : .failure(Self.over(id)))
         }
@@ -309,7 +317,6 @@ final class MovieDesk {
         if let start = starts.first(where: { $0.movies.contains(id) }), !movie.hasBegun || !result.isSuccess {
             fail(start, why(movie, result))
         }
-        onFinished?(movie)
     }
 
     /// Another recorder goes on where one has died, or found a file already.
@@ -397,8 +404,29 @@ final class MovieDesk {
     private func review(_ movie: RunningMovie) {
         if isUnauthorized?(movie) ?? false {
             end(movie.id, for: .unauthorized)
+        } else if movie.request.session != nil, let input = sessionCamera?(movie) {
+            goOn(movie.id, with: input)
         } else if movie.request.session != nil, let reason = sessionEnd?(movie) {
             end(movie.id, for: reason)
+        }
+    }
+
+    /// Has a segment go on with another camera, in the same file; where that can't be, it ends.
+    private func goOn(_ id: String, with input: RecorderOrder.Input) {
+        guard let movie = running[id], movie.ending == nil, let recorder = recorders[id] else { return }
+        running[id]?.switched(to: input.camera)
+        if let movie = running[id] {
+            publish(movie)
+            onProgress?(movie)
+        }
+        recorder.order(.input(input)) { [weak self] result in
+            // Another camera may be the session's by now.
+            guard case .failure(let error) = result, let self, running[id]?.request.camera == input.camera else {
+                return
+            }
+            logger.warning(
+                "a segment can't go on with another camera", metadata: ["movie": "\(id)", "error": "\(error.message)"])
+            end(id, for: .stopped)
         }
     }
 

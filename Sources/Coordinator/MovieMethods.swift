@@ -17,7 +17,7 @@ extension Coordinator {
     private static let rigLead: Int64 = 1_000_000_000
 
     /// What a movie, or each of a rig's, is of.
-    private struct Subject {
+    struct Subject {
         var cameras: [Worker] = []
         var microphone: Worker?
         var rig: String?
@@ -62,7 +62,7 @@ extension Coordinator {
 
     // MARK: What it is of
 
-    private func subject(_ call: Call) throws(BusError) -> Subject {
+    func subject(_ call: Call) throws(BusError) -> Subject {
         let named = ["session", "rig"].filter { call.params[$0] != nil }
         guard named.count < 2, named != ["rig"] || call.params["device"] == nil else {
             throw .invalidParams(named.last ?? "rig", "a movie is of a session, of a device, or of a rig's devices")
@@ -148,7 +148,7 @@ extension Coordinator {
     }
 
     /// Who may not yet, is asked about.
-    private func checkMayRecord(_ caller: Caller, _ subject: Subject) throws(BusError) {
+    func checkMayRecord(_ caller: Caller, _ subject: Subject) throws(BusError) {
         let (uid, gid) = (caller.peer.uid, caller.peer.gid)
         let missing = AuthorizationMedia.allCases.filter {
             subject.media.contains($0) && permission.authorization(of: caller, $0) != .authorized
@@ -168,6 +168,23 @@ extension Coordinator {
         return media.compactMap(\.self).contains {
             permission.book.status(uid: owner.uid, groups: [owner.gid], media: $0) != .authorized
         }
+    }
+
+    /// The camera that a session has got in the place of a segment's; nil: it has the same one, or none that a movie can be of.
+    func sessionCamera(of movie: RunningMovie) -> RecorderOrder.Input? {
+        guard movie.note.isSegment, let camera = movie.request.camera,
+            let session = movie.request.session.flatMap({ sessions.entries[$0]?.session }), session.run.isWanted,
+            let output = session.outputs.first(where: { $0.kind == .movie })
+        else { return nil }
+        let joined = session.connections(of: output.id).filter(\.isEnabled).compactMap { connection in
+            fleet.workers[connection.input].map { (connection, $0) }
+        }.filter { $0.1.device.identity.mediaType == .video }
+        guard !joined.contains(where: { $0.1.device.identity.uniqueID == camera.uniqueID }), joined.count == 1,
+            let (connection, worker) = joined.first
+        else { return nil }
+        let isMirrored = connection.videoMirrored.isOn(position: worker.device.identity.position)
+        return RecorderOrder.Input(
+            MovieRequest.Device(worker), orientation: connection.videoOrientation.rotationAngle, mirrored: isMirrored)
     }
 
     /// Why the movie of a session is to end; nil: it goes on.
@@ -193,7 +210,7 @@ extension Coordinator {
 
     // MARK: The requests
 
-    private func requests(_ call: Call, _ subject: Subject) throws(BusError) -> [MovieRequest] {
+    func requests(_ call: Call, _ subject: Subject) throws(BusError) -> [MovieRequest] {
         let owner = subject.session?.owner ?? holder(call.caller)
         let isOwn = call.caller.peer.uid == CurrentProcess.uid
         let (day, time) = Self.today()
@@ -248,7 +265,7 @@ extension Coordinator {
     }
 
     // Who may write in an allowed folder must not lead the bus out of it.
-    private func checkLinks(_ target: MoviePlace.Target) throws(BusError) {
+    func checkLinks(_ target: MoviePlace.Target) throws(BusError) {
         guard let root = target.root, let slash = target.path.lastIndex(of: "/") else { return }
         guard let real = File.realPath(ofNearest: root),
             let folder = File.realPath(ofNearest: String(target.path[..<slash])),
@@ -256,7 +273,7 @@ extension Coordinator {
         else { throw moviePlace.refusal(target.path) }
     }
 
-    private static func today() -> (day: String, time: String) {
+    static func today() -> (day: String, time: String) {
         var (now, parts) = (time(nil), tm())
         localtime_r(&now, &parts)
         func digits(_ value: Int32, _ count: Int) -> String {

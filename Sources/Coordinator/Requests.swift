@@ -88,6 +88,13 @@ extension Coordinator {
         let params: JSONValue
         let key: RequestKey?
 
+        /// What follows from another request.
+        init(_ caller: Caller, params: JSONValue, key: RequestKey?) {
+            self.caller = caller
+            self.params = params
+            self.key = key
+        }
+
         init(_ caller: Caller, _ request: Request) {
             self.caller = caller
             params = request.params
@@ -128,7 +135,7 @@ extension Coordinator {
 
     private static let allServices: [String: Served] = [
         busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
-        authorizationServices, cameraServices, movieServices, libraryServices,
+        authorizationServices, cameraServices, movieServices, libraryServices, takeServices,
     ].reduce(into: [:]) { all, services in
         for (name, serve) in services where all[name] == nil {
             if let method = MethodTable[name] { all[name] = Served(method, serve) }

@@ -9,14 +9,16 @@ import ZeroMQ
 extension ProcessTests {
     /// Movies, as the bus begins, tells and ends them.
     @Suite(.timeLimit(.minutes(5))) struct Movies {
-        /// Hears of all movies, from its making on.
+        /// Hears of all movies, or takes, from its making on.
         struct Ears {
             private let events: RawClient
+            private let kind: String
 
-            init(_ bus: BusHarness) throws {
+            init(_ bus: BusHarness, _ kind: String = "movie") throws {
+                self.kind = kind
                 events = try RawClient(.subscribe, path: bus.directory.eventsSocket, topics: ["welcome/"])
                 _ = try events.receive()
-                for topic in ["event/movie/", "event/bus/", "ack/movies/"] { try events.socket.subscribe(topic) }
+                for topic in ["event/\(kind)/", "event/bus/", "ack/movies/"] { try events.socket.subscribe(topic) }
                 while try Self.read(events.receive()).topic != "ack/movies/" {}
             }
 
@@ -30,17 +32,17 @@ extension ProcessTests {
             func next(_ event: String, of movie: String? = nil) throws -> JSONValue {
                 while true {
                     let (topic, body) = try Self.read(events.receive(within: 20))
-                    guard body["event"]?.string == event, movie.map({ topic == "event/movie/\($0)/" }) ?? true else {
+                    guard body["event"]?.string == event, movie.map({ topic == "event/\(kind)/\($0)/" }) ?? true else {
                         continue
                     }
                     return body
                 }
             }
 
-            /// The names of all events until the bus's last word.
-            func all() throws -> [String] {
+            /// The names of all events until one, the bus's last word unless another is named.
+            func all(until last: String = "ended") throws -> [String] {
                 var names: [String] = []
-                while names.last != "ended" {
+                while names.last != last {
                     names.append(try Self.read(events.receive(within: 20)).body["event"]?.string ?? "")
                 }
                 return names

@@ -1,0 +1,81 @@
+public import BusProtocol
+public import JSON
+
+/// The takes that are not over, as they are kept. A value; who keeps it on disk decides when.
+public struct TakeBook: Hashable, Sendable, KeptBook {
+    public static let version = 1
+    public static let maximumTakes = 64
+    public static let maximumOfUser = 16
+
+    /// By id.
+    private var byID: [String: KeptTake] = [:]
+
+    public init() {}
+
+    public subscript(id: String) -> KeptTake? { byID[id] }
+
+    /// In the order in which they were made.
+    public var takes: [KeptTake] { byID.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
+
+    /// The take of that id.
+    ///
+    /// - Throws: `takeNotFound`.
+    public func take(_ id: String) throws(BusError) -> KeptTake {
+        guard let take = byID[id] else {
+            throw BusError(
+                .takeNotFound,
+                "There is no take '\(id.prefix(64))' (any more); take.list answers those that there are.",
+                ["take": .string(id)])
+        }
+        return take
+    }
+
+    /// Takes a new one in.
+    ///
+    /// - Throws: `limitExceeded`.
+    public mutating func add(_ take: KeptTake) throws(BusError) {
+        let ofUser = byID.values.count { $0.owner.uid == take.owner.uid }
+        guard byID.count < Self.maximumTakes, ofUser < Self.maximumOfUser else {
+            let maximum = ofUser < Self.maximumOfUser ? Self.maximumTakes : Self.maximumOfUser
+            throw BusError(
+                .limitExceeded, "There are \(maximum) takes already; finish or discard one.",
+                ["limit": "takes", "maximum": JSONValue(maximum)])
+        }
+        byID[take.id] = take
+    }
+
+    /// Changes a take.
+    ///
+    /// - Throws: `takeNotFound`, and what the body throws; nothing is otherwise then.
+    public mutating func change<Value>(
+        _ id: String, _ body: (inout KeptTake) throws(BusError) -> Value
+    ) throws(BusError) -> Value {
+        var take = try take(id)
+        let value = try body(&take)
+        byID[id] = take
+        return value
+    }
+
+    /// Forgets a take: it is over.
+    public mutating func remove(_ id: String) { byID[id] = nil }
+
+    // MARK: As JSON
+
+    public var json: JSONValue {
+        ["version": JSONValue(Self.version), "takes": .object(byID.mapValues(\.keptJSON))]
+    }
+
+    /// Reads what ``json`` writes; one that is wrong in any part is wrong as a whole.
+    public init(json: JSONValue) throws(BookDamage) {
+        let members = try BookDamage.members("takes", of: json, version: Self.version)
+        guard members.count <= 4 * Self.maximumTakes else { throw BookDamage(description: "it has too many entries") }
+        for (id, value) in members {
+            guard DeviceID.isValid(id) else { throw BookDamage(description: "'\(id)' is no take's id") }
+            do throws(BusError) {
+                byID[id] = try KeptTake(id: id, keptJSON: value)
+            } catch {
+                throw BookDamage(description: "the take '\(id)' can't be read: \(error.message)")
+            }
+        }
+    }
+}
