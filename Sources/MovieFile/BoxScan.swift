@@ -1,3 +1,5 @@
+import CaptureCore
+
 /// The boxes of MP4 and QuickTime files (ISO/IEC 14496-12).
 enum BoxScan {
     private struct Box {
@@ -20,7 +22,7 @@ enum BoxScan {
     }
 
     /// nil: it is none of these.
-    static func fileType(_ file: FileBytes) -> FileType? {
+    static func fileType(_ file: FileBytes) -> MovieFileType? {
         guard let first = box(file, at: 0), first.isOne(of: "ftyp"), let brand = file.bytes(4, at: 8) else {
             return nil
         }

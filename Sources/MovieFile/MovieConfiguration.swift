@@ -56,7 +56,7 @@ public struct MovieLimits: Hashable, Sendable {
 
 /// A movie that is to be written.
 public struct MovieConfiguration: Hashable, Sendable {
-    public var fileType: FileType
+    public var fileType: MovieFileType
     public var video: MovieVideo?
     public var audio: MovieAudio?
     /// Frames a second that are to be expected; the true times are those that come with the frames.
@@ -71,7 +71,7 @@ public struct MovieConfiguration: Hashable, Sendable {
     public var fragmentSize = 16 << 20
     public var limits = MovieLimits()
 
-    public init(_ fileType: FileType, video: MovieVideo?, audio: MovieAudio? = nil, frameRate: Double = 30) {
+    public init(_ fileType: MovieFileType, video: MovieVideo?, audio: MovieAudio? = nil, frameRate: Double = 30) {
         self.fileType = fileType
         self.video = video
         self.audio = audio

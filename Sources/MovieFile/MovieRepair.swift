@@ -1,3 +1,4 @@
+import CaptureCore
 import FFmpeg
 import Glibc
 import LinuxIO
@@ -79,11 +80,11 @@ public enum MovieRepair {
 
     private static func inspect(
         _ descriptor: Int32, _ path: String
-    ) throws(MovieError) -> (inspection: MovieInspection, type: FileType?) {
+    ) throws(MovieError) -> (inspection: MovieInspection, type: MovieFileType?) {
         let reader: FileBytes
         do throws(SystemError) { reader = try FileBytes(descriptor, path) } catch { throw .file(error) }
         var scan = MovieScan()
-        var type: FileType?
+        var type: MovieFileType?
         if let kind = BoxScan.fileType(reader) {
             type = kind
             scan = BoxScan.scan(reader)

@@ -33,7 +33,7 @@ public struct VideoSettings: Hashable, Sendable {
 /// How sound is to be encoded.
 public typealias AudioSettings = AudioEncoderSettings
 
-extension FileType {
+extension MovieFileType {
     /// The settings that go with a file of this kind (`recommendedVideoSettingsForAssetWriter`): ``RecommendedVideo``.
     ///
     /// - Parameter frameRate: frames a second.
@@ -48,18 +48,9 @@ extension FileType {
     ///
     /// - Parameter rate: samples a second.
     public func recommendedAudioSettings(rate: Int, channels: Int) -> AudioSettings {
-        let audio = RecommendedAudio(core, rate: rate, channels: channels)
+        let audio = RecommendedAudio(self, rate: rate, channels: channels)
         return AudioSettings(
             AudioCodec(audio.codec), rate: audio.rate, channels: audio.channels, bitRate: audio.bitRate)
-    }
-
-    // The same, as those have it who write no files.
-    private var core: MovieFileType {
-        switch self {
-        case .mp4: .mp4
-        case .mov: .mov
-        case .mkv: .mkv
-        }
     }
 }
 

@@ -44,11 +44,11 @@ enum SegmentEncoder {
         let canvas = try PictureCanvas(isSmall ? even : PictureCanvas.fit(shape, into: most))
         let told = track.frameRate.map { Double($0.numerator) / Double($0.denominator) } ?? 30
         let frameRate = min(max(told, 1), 240)
-        let settings = FileType.mp4.recommendedVideoSettings(canvas.dimensions, frameRate: frameRate)
+        let settings = MovieFileType.mp4.recommendedVideoSettings(canvas.dimensions, frameRate: frameRate)
         let audio = sound.map {
             MovieAudio(
                 AudioFormat(.float32, rate: $0.rate, channels: $0.channels),
-                FileType.mp4.recommendedAudioSettings(rate: $0.rate, channels: $0.channels))
+                MovieFileType.mp4.recommendedAudioSettings(rate: $0.rate, channels: $0.channels))
         }
         return (
             MovieConfiguration(.mp4, video: .encoded(canvas.layout, settings), audio: audio, frameRate: frameRate),

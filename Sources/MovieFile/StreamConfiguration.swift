@@ -1,3 +1,4 @@
+import CaptureCore
 public import FFmpeg
 
 /// How pictures and sound travel to a media server, by the beginning of its URL.

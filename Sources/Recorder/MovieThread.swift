@@ -276,7 +276,7 @@ final class MovieThread: @unchecked Sendable {
             for range in beginning.parameterSets { sets.append(contentsOf: picture[range]) }
         }
         var configuration = MovieConfiguration(
-            request.fileType.file,
+            request.fileType,
             video: plan.map { $0.video(request, parameterSets: sets, frameRate: frameRate) },
             audio: soundPlan.map { $0.movieAudio(request) }, frameRate: frameRate)
         configuration.constantFrameRate = request.frameRate

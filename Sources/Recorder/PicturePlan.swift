@@ -152,7 +152,7 @@ struct PicturePlan: Hashable, Sendable {
     private func settings(_ request: MovieRequest, frameRate: Double) -> VideoSettings {
         let wish = request.video
         let size = Self.size(layout.dimensions, width: wish.width, height: wish.height)
-        var settings = request.fileType.file.recommendedVideoSettings(size, frameRate: frameRate)
+        var settings = request.fileType.recommendedVideoSettings(size, frameRate: frameRate)
         if let bitRate = wish.bitRate { settings.bitRate = bitRate }
         if let interval = wish.keyFrameInterval { settings.keyFrameInterval = interval }
         if let preset = wish.preset { settings.preset = preset }
@@ -169,17 +169,6 @@ struct PicturePlan: Hashable, Sendable {
             Dimensions(width: width, height: max(2, (width * size.height + size.width / 2) / size.width))
         case (nil, let height?):
             Dimensions(width: max(2, (height * size.width + size.height / 2) / size.height), height: height)
-        }
-    }
-}
-
-extension MovieFileType {
-    /// The same, as it is written.
-    var file: FileType {
-        switch self {
-        case .mp4: .mp4
-        case .mov: .mov
-        case .mkv: .mkv
         }
     }
 }

@@ -60,7 +60,7 @@ struct SoundPlan: Hashable, Sendable {
 
     /// What the movie has.
     func movieAudio(_ request: MovieRequest) -> MovieAudio {
-        let type = request.fileType.file
+        let type = request.fileType
         let wish = request.audio
         var settings = type.recommendedAudioSettings(
             rate: wish.rate ?? format.rate, channels: wish.channels ?? format.channels)

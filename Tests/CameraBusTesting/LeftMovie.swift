@@ -3,7 +3,7 @@ public import CaptureLibrary
 import Glibc
 import JSON
 import LinuxIO
-public import MovieFile
+import MovieFile
 import TurboJPEG
 
 /// A movie in the capture library as a recorder leaves it that dies: never finished, and cut off somewhere.
@@ -25,7 +25,7 @@ public struct LeftMovie {
     ///   - uid: whose it is; nil: this process's.
     ///   - lock: what its recorder held.
     public init(
-        _ library: CaptureLibrary, id: String, fileType: FileType = .mp4, cut: Double?, zeros: Int = 0,
+        _ library: CaptureLibrary, id: String, fileType: MovieFileType = .mp4, cut: Double?, zeros: Int = 0,
         uid: UInt32? = nil, started: Int64 = 1_795_333_303_000_000_000, lock: String? = nil
     ) throws {
         let path = "\(library.directory)/2026-11-22/\(id).\(fileType)"

@@ -53,7 +53,7 @@ import Testing
 
     // MARK: What recorders leave
 
-    @Test(arguments: FileType.allCases) func whatARecorderLeftIsMended(_ type: FileType) async throws {
+    @Test(arguments: MovieFileType.allCases) func whatARecorderLeftIsMended(_ type: MovieFileType) async throws {
         var generator = SystemRandomNumberGenerator()
         for round in 0..<8 {
             let cut = round == 0 ? 1 : Double.random(in: 0.3...1, using: &generator)
@@ -199,7 +199,7 @@ import Testing
     // MARK: What there is
 
     @Test func listsWhatIsChosen() throws {
-        for (index, type) in FileType.allCases.enumerated() {
+        for (index, type) in MovieFileType.allCases.enumerated() {
             var entry = try LeftMovie(library, id: "m\(index)", fileType: type, cut: 1, started: Int64(index)).entry
             entry.state = .finished
             if index == 1 { entry.devices = [LibraryDevice(device: "side", uniqueID: "usb-1")] }

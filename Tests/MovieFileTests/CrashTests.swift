@@ -28,7 +28,9 @@ import Testing
     }
 
     /// A movie that was never finished, and what of it was on the disk when.
-    private func unfinished(_ type: FileType, _ codec: VideoCodec) async throws -> (bytes: [UInt8], synced: [Synced]) {
+    private func unfinished(_ type: MovieFileType, _ codec: VideoCodec) async throws -> (
+        bytes: [UInt8], synced: [Synced]
+    ) {
         let count = 60
         let size = Dimensions(width: Material.width, height: Material.height)
         let material: Material = try await codec == .h264 ? .h264(count, in: scratch) : .motionJPEG(count, in: scratch)
@@ -57,8 +59,8 @@ import Testing
 
     @Test(
         arguments: [(.mp4, .mjpeg, 20), (.mp4, .h264, 10), (.mov, .mjpeg, 5), (.mkv, .mjpeg, 10), (.mkv, .h264, 5)]
-            as [(FileType, VideoCodec, Int)])
-    func playsToTheLastFragment(_ type: FileType, _ codec: VideoCodec, _ cuts: Int) async throws {
+            as [(MovieFileType, VideoCodec, Int)])
+    func playsToTheLastFragment(_ type: MovieFileType, _ codec: VideoCodec, _ cuts: Int) async throws {
         let (bytes, synced) = try await unfinished(type, codec)
         var generator = SystemRandomNumberGenerator()
         for cut in 0..<cuts {
@@ -95,7 +97,7 @@ import Testing
     }
 
     @Test func aMovieThatIsWholeIsLeftAlone() async throws {
-        for type in FileType.allCases {
+        for type in MovieFileType.allCases {
             let path = "\(scratch.path)/whole.\(type)"
             let writer = try MovieWriter(
                 path, MovieConfiguration(type, video: .motionJPEG(Dimensions(width: 320, height: 240))))

@@ -13,7 +13,7 @@ import Testing
 
     private static let size = Dimensions(width: Material.width, height: Material.height)
 
-    private func configuration(_ type: FileType, _ video: MovieVideo, _ rate: Double) -> MovieConfiguration {
+    private func configuration(_ type: MovieFileType, _ video: MovieVideo, _ rate: Double) -> MovieConfiguration {
         var configuration = MovieConfiguration(type, video: video, frameRate: 30)
         configuration.constantFrameRate = rate
         configuration.movieFragmentInterval = 500_000_000
@@ -32,8 +32,8 @@ import Testing
         return places
     }
 
-    @Test(arguments: [25, 30, 30000.0 / 1001, 60], [FileType.mp4, .mkv])
-    func eachPlaceHasTheFrameThatCameFirst(_ rate: Double, _ type: FileType) async throws {
+    @Test(arguments: [25, 30, 30000.0 / 1001, 60], [MovieFileType.mp4, .mkv])
+    func eachPlaceHasTheFrameThatCameFirst(_ rate: Double, _ type: MovieFileType) async throws {
         let material = try await Material.motionJPEG(60, in: scratch)
         // Late by up to 9 ms, and some don't come at all.
         var (times, kept) = (Material.times(60), Array(0..<60))
@@ -68,7 +68,7 @@ import Testing
 
     @Test func encodedAndRawPicturesAreRepeated() async throws {
         let layout = try #require(FrameLayout.packed(.yuyv, Self.size))
-        var settings = FileType.mov.recommendedVideoSettings(Self.size, frameRate: 30)
+        var settings = MovieFileType.mov.recommendedVideoSettings(Self.size, frameRate: 30)
         settings.preset = "ultrafast"
         for video in [MovieVideo.encoded(layout, settings), .raw(layout)] {
             let path = "\(scratch.path)/\(video.codec).mov"

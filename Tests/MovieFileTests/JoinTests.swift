@@ -16,7 +16,7 @@ import Testing
     /// A second of grey that is a little brighter in each picture, and a click in the middle of its sound, which may end before the picture.
     private func segment(
         _ name: String, _ size: Dimensions = size, grey: Int = 60, count: Int = 30, sound pieces: Int = 30,
-        audio: AudioCodec? = .aac, type: FileType = .mp4
+        audio: AudioCodec? = .aac, type: MovieFileType = .mp4
     ) throws -> String {
         let path = "\(scratch.path)/\(name).\(type)"
         let layout = try #require(FrameLayout.packed(.i420, size))
@@ -83,8 +83,8 @@ import Testing
         return found
     }
 
-    @Test(arguments: [(.aac, .mp4), (nil, .mp4), (.opus, .mkv), (.aac, .mov)] as [(AudioCodec?, FileType)])
-    func whatIsAlikeIsPutTogetherAsItIsStored(_ audio: AudioCodec?, _ type: FileType) async throws {
+    @Test(arguments: [(.aac, .mp4), (nil, .mp4), (.opus, .mkv), (.aac, .mov)] as [(AudioCodec?, MovieFileType)])
+    func whatIsAlikeIsPutTogetherAsItIsStored(_ audio: AudioCodec?, _ type: MovieFileType) async throws {
         let segments = try [60, 100, 140].map { try segment("\($0)", grey: $0, audio: audio, type: type) }
         let path = "\(scratch.path)/joined.mp4"
         var told: Int64 = 0

@@ -46,7 +46,7 @@ private final class SmallDisk: Sendable {
 
     /// Writes frames until the movie ends by itself.
     private func record(
-        _ path: String, _ type: FileType, _ limits: MovieLimits, most: Int = 20000
+        _ path: String, _ type: MovieFileType, _ limits: MovieLimits, most: Int = 20000
     ) async throws -> MovieWriter {
         let material = try await Material.motionJPEG(10, in: scratch)
         var configuration = MovieConfiguration(type, video: .motionJPEG(Self.size))
@@ -69,7 +69,7 @@ private final class SmallDisk: Sendable {
         #expect(try await judge.times("v:0").count > 10)
     }
 
-    @Test(arguments: FileType.allCases) func endsAtItsDuration(_ type: FileType) async throws {
+    @Test(arguments: MovieFileType.allCases) func endsAtItsDuration(_ type: MovieFileType) async throws {
         let writer = try await record(
             "\(scratch.path)/movie", type, MovieLimits(maxRecordedDuration: 2_000_000_000))
         #expect(writer.end == .maximumDurationReached && writer.end?.isSuccess == true)
@@ -78,7 +78,7 @@ private final class SmallDisk: Sendable {
         try await plays(writer)
     }
 
-    @Test(arguments: FileType.allCases) func isNoLargerThanItMay(_ type: FileType) async throws {
+    @Test(arguments: MovieFileType.allCases) func isNoLargerThanItMay(_ type: MovieFileType) async throws {
         let writer = try await record("\(scratch.path)/movie", type, MovieLimits(maxRecordedFileSize: 1_000_000))
         #expect(writer.end == .maximumFileSizeReached)
         let found = try MovieRepair.inspect(writer.path)
@@ -86,8 +86,8 @@ private final class SmallDisk: Sendable {
         try await plays(writer)
     }
 
-    @Test(.enabled(if: SmallDisk.isPossible, "may not mount a disk"), arguments: FileType.allCases)
-    func keepsWhatWasWrittenWhenTheDiskIsFull(_ type: FileType) async throws {
+    @Test(.enabled(if: SmallDisk.isPossible, "may not mount a disk"), arguments: MovieFileType.allCases)
+    func keepsWhatWasWrittenWhenTheDiskIsFull(_ type: MovieFileType) async throws {
         try await SmallDisk(megabytes: 2).use { path in
             do {
                 let writer = try await record("\(path)/movie", type, MovieLimits())

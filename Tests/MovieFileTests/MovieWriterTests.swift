@@ -12,7 +12,7 @@ import Testing
 
     private static let size = Dimensions(width: Material.width, height: Material.height)
 
-    private func path(_ type: FileType) -> String { "\(scratch.path)/movie.\(type)" }
+    private func path(_ type: MovieFileType) -> String { "\(scratch.path)/movie.\(type)" }
 
     /// Grey that becomes brighter from frame to frame.
     static func picture(_ layout: FrameLayout, _ number: Int) -> [UInt8] {
@@ -21,7 +21,7 @@ import Testing
 
     enum Kind: String, CaseIterable { case motionJPEG, h264, i420, nv12, yuyv, rawYUYV }
 
-    private func video(_ kind: Kind, _ material: Material, _ type: FileType) throws -> MovieVideo {
+    private func video(_ kind: Kind, _ material: Material, _ type: MovieFileType) throws -> MovieVideo {
         func layout(_ format: PixelFormat) throws -> FrameLayout { try #require(FrameLayout.packed(format, Self.size)) }
         var settings = type.recommendedVideoSettings(Self.size, frameRate: 30)
         settings.preset = "ultrafast"
@@ -46,8 +46,8 @@ import Testing
         return material
     }
 
-    @Test(arguments: FileType.allCases, Kind.allCases)
-    func keepsEachFrameAndItsTime(_ type: FileType, _ kind: Kind) async throws {
+    @Test(arguments: MovieFileType.allCases, Kind.allCases)
+    func keepsEachFrameAndItsTime(_ type: MovieFileType, _ kind: Kind) async throws {
         let count = 45
         let material = try await material(kind, count)
         let path = path(type)
@@ -92,8 +92,8 @@ import Testing
     @Test(
         arguments: [
             (.mp4, .aac), (.mp4, .opus), (.mov, .aac), (.mov, .pcm), (.mkv, .aac), (.mkv, .opus), (.mkv, .pcm),
-        ] as [(FileType, AudioCodec)])
-    func soundAndPictureAreInStep(_ type: FileType, _ codec: AudioCodec) async throws {
+        ] as [(MovieFileType, AudioCodec)])
+    func soundAndPictureAreInStep(_ type: MovieFileType, _ codec: AudioCodec) async throws {
         let count = 60
         let material = try await Material.motionJPEG(count, in: scratch)
         let path = path(type)

@@ -27,7 +27,7 @@ import Testing
     /// Writes pictures and, so much later, the sound that goes with them; each step before the frame of that number.
     private func record(
         _ material: Material, _ video: MovieVideo, _ path: String, _ steps: [Int: Step],
-        audio: AudioCodec? = .pcm, fileType: FileType = .mov, soundDelay: Int64 = 100_000_000,
+        audio: AudioCodec? = .pcm, fileType: MovieFileType = .mov, soundDelay: Int64 = 100_000_000,
         atPause: (MovieWriter) throws -> Void = { _ in }
     ) throws -> MovieWriter {
         let sound = audio.map {
@@ -108,7 +108,7 @@ import Testing
         var video = MovieVideo.motionJPEG(Self.size)
         if kind == .encoded {
             let layout = try #require(FrameLayout.packed(.i420, Self.size))
-            var settings = FileType.mov.recommendedVideoSettings(Self.size, frameRate: 30)
+            var settings = MovieFileType.mov.recommendedVideoSettings(Self.size, frameRate: 30)
             settings.preset = "ultrafast"
             video = .encoded(layout, settings)
             material.frames = (0..<60).map { MovieWriterTests.picture(layout, $0) }

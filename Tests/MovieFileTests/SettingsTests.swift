@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SettingsTests {
     private func bitRate(_ width: Int, _ height: Int, _ rate: Double) -> Int {
-        FileType.mp4.recommendedVideoSettings(Dimensions(width: width, height: height), frameRate: rate).bitRate
+        MovieFileType.mp4.recommendedVideoSettings(Dimensions(width: width, height: height), frameRate: rate).bitRate
     }
 
     @Test func bitRateFollowsSizeAndFrameRate() {
@@ -16,14 +16,14 @@ import Testing
     }
 
     @Test func fitsTheFileType() {
-        let video = FileType.mov.recommendedVideoSettings(Dimensions(width: 641, height: 481), frameRate: 29.97)
+        let video = MovieFileType.mov.recommendedVideoSettings(Dimensions(width: 641, height: 481), frameRate: 29.97)
         #expect(video.codec == .h264 && video.width == 640 && video.height == 480 && video.keyFrameInterval == 60)
-        for type in FileType.allCases {
+        for type in MovieFileType.allCases {
             let audio = type.recommendedAudioSettings(rate: 44100, channels: 2)
             #expect(type.holds(audio.codec) && audio.channels == 2)
             #expect(audio.rate == (audio.codec == .opus ? 48000 : 44100))
         }
-        #expect(FileType.mp4.recommendedAudioSettings(rate: 96000, channels: 1).rate == 48000)
+        #expect(MovieFileType.mp4.recommendedAudioSettings(rate: 96000, channels: 1).rate == 48000)
     }
 
     /// Two hours of a microphone whose clock is 200 ppm fast, and one that is slow.

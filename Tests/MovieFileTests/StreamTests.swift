@@ -101,7 +101,7 @@ import Testing
 
     @Test(arguments: [Kind.rtsp, .rtmp]) func goesOnWhenTheServerComesBack(_ kind: Kind) async throws {
         let layout = try #require(FrameLayout.packed(.i420, Self.size))
-        var settings = FileType.mp4.recommendedVideoSettings(Self.size, frameRate: 30)
+        var settings = MovieFileType.mp4.recommendedVideoSettings(Self.size, frameRate: 30)
         (settings.preset, settings.keyFrameInterval) = ("ultrafast", 1000)
         var material = try await Material.motionJPEG(30, in: scratch)
         material.frames = (0..<30).map { MovieWriterTests.picture(layout, $0) }

@@ -101,7 +101,7 @@ struct PlanTests {
                 guard case .record(let plan) = PicturePlan.decide(try Self.ring(format), request, isAskedFor: false)
                 else { continue }
                 let video = plan.video(request, parameterSets: [0, 0, 0, 1, 0x67], frameRate: 30)
-                #expect(type.file.holds(video.codec))
+                #expect(type.holds(video.codec))
             }
         }
     }

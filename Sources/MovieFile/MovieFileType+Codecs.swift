@@ -1,11 +1,7 @@
+public import CaptureCore
 public import FFmpeg
 
-/// A movie's kind of file (`AVFileType`), by its usual ending.
-public enum FileType: String, Hashable, Sendable, CaseIterable {
-    case mp4, mov
-    /// Matroska.
-    case mkv
-
+extension MovieFileType {
     var container: MovieContainer {
         switch self {
         case .mp4: .mp4
