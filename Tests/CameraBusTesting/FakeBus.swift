@@ -67,6 +67,13 @@ public final class FakeBus: Sendable {
         set { core.store.withLock { $0.acknowledges = newValue } }
     }
 
+    /// Whether a heartbeat stands before each of these answers: a client that asks whether somebody is there then has one that is not old,
+    /// however slow the machine is.
+    public var givesSignOfLife: Bool {
+        get { core.store.withLock(\.givesSignOfLife) }
+        set { core.store.withLock { $0.givesSignOfLife = newValue } }
+    }
+
     /// Changes state and publishes it, unless `isLost`.
     public func setState(_ topic: String, _ value: JSONValue, isLost: Bool = false) {
         let message = core.store.withLock { store in

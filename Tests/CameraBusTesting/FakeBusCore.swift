@@ -14,6 +14,7 @@ final class FakeBusCore: Sendable {
         var requests: [Request] = []
         var subscriptions: [String] = []
         var acknowledges = true
+        var givesSignOfLife = false
     }
 
     /// Only used on the thread.
@@ -103,15 +104,16 @@ final class FakeBusCore: Sendable {
     private func hear(_ message: [Message], _ publisher: Socket) {
         guard let bytes = message.first?.bytes, let kind = bytes.first else { return }
         let topic = String(decoding: bytes.dropFirst(), as: UTF8.self)
-        let acknowledges = store.withLock { store in
+        let (acknowledges, givesSignOfLife) = store.withLock { store in
             if kind == 1 {
                 store.subscriptions.append(topic)
             } else {
                 store.subscriptions.removeAll { $0 == topic }
             }
-            return store.acknowledges
+            return (store.acknowledges, store.givesSignOfLife)
         }
         if acknowledges, kind == 1, case .ack? = Topic.parse(Array(topic.utf8)) {
+            if givesSignOfLife { _ = try? publisher.send(frames: [Topic.heartbeat.bytes, Array("{}".utf8)]) }
             _ = try? publisher.send(frames: [Array(topic.utf8), Announcement.ack])
         }
     }
