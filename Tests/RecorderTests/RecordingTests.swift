@@ -90,11 +90,7 @@ struct RecordingTests {
     @Test("a pause is cut out, and what came before it is on the disk")
     func pause() async throws {
         let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        var request = studio.request()
-        request.fragmentInterval = 60_000
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 15 }
+        let request = try studio.film(frames: 15) { $0.fragmentInterval = 60_000 }.request
         #expect(try studio.order(.pause).get() == [:])
         try studio.wait(for: .didPauseRecording)
         try studio.waitForState("the pause") { $0.stage == .paused && $0.syncedDuration > 0 }
@@ -198,14 +194,11 @@ struct RecordingTests {
     @Test("nothing is left of a movie that is given up")
     func cancel() async throws {
         let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        var request = studio.request()
-        request.library = "\(studio.scratch.path)/library"
-        let recorder = try studio.record(request)
-        try studio.wait(for: .didStartRecording)
+        let filming = try studio.film { $0.library = "\(studio.scratch.path)/library" }
+        let request = filming.request
         let answer = try studio.order(.cancel).get()
         #expect(answer["kept"] == false)
-        _ = try await recorder.end()
+        _ = try await filming.recorder.end()
         #expect(access(request.path, F_OK) != 0 && access(request.path + ".frames.jsonl", F_OK) != 0)
         #expect(try CaptureLibrary(try #require(request.library)).entry("m1") == nil)
     }
@@ -213,26 +206,21 @@ struct RecordingTests {
     @Test("SIGTERM ends the movie whole")
     func terminated() async throws {
         let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        let request = studio.request()
-        let recorder = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 5 }
-        recorder.process.send(SIGTERM)
+        let filming = try studio.film(frames: 5)
+        filming.recorder.process.send(SIGTERM)
         let result = try studio.waitForEnd()
         #expect(result.reason == .shuttingDown && result.isSuccess && result.isKept)
-        #expect(try await recorder.end().status == 0)
-        #expect(try MovieRepair.inspect(request.path).condition == .whole)
+        #expect(try await filming.recorder.end().status == 0)
+        #expect(try MovieRepair.inspect(filming.request.path).condition == .whole)
     }
 
     @Test("a camera whose process dies and comes again goes on in the same movie")
     func workerDies() async throws {
         let studio = try Studio()
-        let camera = try studio.startCamera("cam0", .motionJPEG)
-        let request = studio.request()
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 15 }
-        camera.process.send(SIGKILL)
-        _ = try await camera.end()
+        let filming = try studio.film(frames: 15)
+        let request = filming.request
+        filming.camera.process.send(SIGKILL)
+        _ = try await filming.camera.end()
         let before = studio.progress.frames
         try studio.startCamera("cam0", .motionJPEG)
         try studio.waitForState("further frames") { $0.frames >= before + 30 }
@@ -247,16 +235,13 @@ struct RecordingTests {
     @Test("a camera that comes again with another picture ends what can't go on, whole")
     func formatChanges() async throws {
         let studio = try Studio()
-        let camera = try studio.startCamera("cam0", .motionJPEG)
-        let request = studio.request()
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 15 }
-        camera.process.send(SIGKILL)
-        _ = try await camera.end()
+        let filming = try studio.film(frames: 15)
+        filming.camera.process.send(SIGKILL)
+        _ = try await filming.camera.end()
         try studio.startCamera("cam0", .motionJPEG, width: 1280, height: 720)
         let result = try studio.waitForEnd()
         #expect(result.reason == .formatChanged && !result.isSuccess && result.isKept)
-        #expect(try MovieRepair.inspect(request.path).condition == .whole)
+        #expect(try MovieRepair.inspect(filming.request.path).condition == .whole)
     }
 
     @Test("what is encoded goes on at its size when the camera changes its own")
@@ -522,10 +507,7 @@ struct RecordingTests {
     @Test("there is one recorder for a movie")
     func taken() async throws {
         let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        let request = studio.request()
-        _ = try studio.record(request)
-        try studio.wait(for: .didStartRecording)
+        let request = try studio.film().request
         #expect(try await studio.record(request).end().status == 75)
         #expect(try studio.stop().isSuccess)
     }
@@ -533,10 +515,7 @@ struct RecordingTests {
     @Test("a coordinator that comes later learns all, and stops the movie")
     func coordinatorDies() throws {
         let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        let request = studio.request()
-        _ = try studio.record(request)
-        try studio.waitForState("frames") { $0.frames >= 15 }
+        let request = try studio.film(frames: 15).request
         studio.endCoordinator()
         try studio.startCoordinator()
         try studio.wait("hello") { if case .hello = $0 { true } else { false } }
@@ -549,12 +528,11 @@ struct RecordingTests {
     @Test("a recorder that is killed leaves what was on the disk")
     func killed() async throws {
         let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
-        let request = studio.request()
-        let recorder = try studio.record(request)
+        let filming = try studio.film()
+        let request = filming.request
         let progress = try studio.waitForState("fragments") { $0.fragments >= 2 }
-        recorder.process.send(SIGKILL)
-        _ = try await recorder.end()
+        filming.recorder.process.send(SIGKILL)
+        _ = try await filming.recorder.end()
         let inspection = try MovieRepair.inspect(request.path)
         #expect(inspection.wholeSize >= progress.syncedFileSize)
         let complaints = try await studio.complaints(request.path)

@@ -97,6 +97,24 @@ final class Studio {
             "camerabus-recorder", ["--movie", request.movie, "--request", request.json.description])
     }
 
+    /// What is there once a movie has begun.
+    struct Filming {
+        let request: MovieRequest
+        let camera: RunningProgram
+        let recorder: RunningProgram
+    }
+
+    /// Records a camera that gives Motion JPEG, and returns when so many frames are in the movie.
+    func film(frames: UInt64 = 1, _ change: (inout MovieRequest) -> Void = { _ in }) throws -> Filming {
+        let camera = try startCamera("cam0", .motionJPEG)
+        var request = request()
+        change(&request)
+        let recorder = try record(request)
+        try wait(for: .didStartRecording)
+        try waitForState("frames") { $0.frames >= frames }
+        return Filming(request: request, camera: camera, recorder: recorder)
+    }
+
     /// A recorder on a thread of this process, for what its program has no option for.
     ///
     /// - Returns: waits for its end, and tells it.
