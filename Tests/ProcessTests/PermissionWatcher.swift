@@ -1,8 +1,9 @@
 extension ProcessTests.Permission {
     /// Comes again and again on one lane, and says what it gets: 'frame' and when that was captured, 'in' and 'out' when its
-    /// connection comes and goes; of a ring also 'written' when memory changes that it was given before.
+    /// connection comes and goes; of a ring also 'written' when memory changes that it was given before. At a ring's door, which is shut
+    /// before it, it tries again when the bus says that something is decided about it, and with each heartbeat besides.
     static let watcher = #"""
-        import array, json, mmap, os, socket, struct, sys, time
+        import array, json, mmap, os, socket, struct, sys
         lane, directory, rendition = sys.argv[1:4]
         def say(*words):
             print(*words, flush=True)
@@ -57,6 +58,11 @@ extension ProcessTests.Permission {
                     parts += [self.map[start + step:start + step + 2048] for step in range(0, self.slot_bytes, 65536)]
                 return hash(b"".join(parts))
         def by_ring():
+            import zmq
+            news = zmq.Context().socket(zmq.SUB)
+            news.subscribe(f"state/authorization/{os.getuid()}/".encode())
+            news.subscribe(b"heartbeat/")
+            news.connect(f"ipc://{directory}/events.sock")
             old = []
             while True:
                 connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -92,16 +98,16 @@ extension ProcessTests.Permission {
                     say("out")
                     old.append([ring, None])
                 connection.close()
-                for _ in range(5):
+                while True:
                     for entry in old:
                         if entry[0].is_closed():
                             look = entry[0].look()
                             if entry[1] not in (None, look):
                                 say("written")
                             entry[1] = look
-                    time_to_wait()
-        def time_to_wait():
-            time.sleep(0.02)
+                    news.recv_multipart()
+                    if not news.poll(0):
+                        break
         by_ring() if lane == "ring" else by_message()
         """#
 }
