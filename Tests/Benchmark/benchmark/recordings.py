@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what it costs to write movies, beside ffmpeg, which does the same with the same pictures from a file."""
+"""Measures what it costs to write movies, beside ffmpeg, which does the same with the same pictures from a file.
+
+Both write fragments of 10 s into files on the same disk. Ours has beside that what a movie is to outlive a power cut with: each fragment is
+synced, and a side-car has a line for each frame. What is lost is told by the files, not by those who wrote them.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import shutil
@@ -22,8 +27,10 @@ from .processes import Failed, Program, machine_time, programs, thread_times
 
 #: Seconds after all have begun.
 _SETTLE = 0.5
-#: Frames that ffmpeg is given again and again.
-_MATERIAL = 30
+#: Frames that ffmpeg is given again and again: more than a processor's caches hold, as a camera's pictures come from another one's.
+_MATERIAL = 150
+#: Seconds that ffmpeg may take until it reads its first frame, and after its last.
+_LEEWAY = 1.0
 #: The thread in which a virtual camera waits for the time of a frame and draws it.
 _SENSOR = "sensor-"
 
@@ -119,22 +126,48 @@ def _record(recording: Recording, bus: Bus, directory: Path, seconds: float) -> 
         for device in devices:
             path = directory / f"{device}.mp4"
             path.unlink(missing_ok=True)
+            path.with_name(path.name + ".frames.jsonl").unlink(missing_ok=True)
             asked = {"device": device, "path": str(path), "codec": recording.codec}
             movies.append(client.call("movie.start", asked, timeout=30)["movie"])
             stack.callback(path.unlink, missing_ok=True)
-        workers = [bus.worker(client, device) for device in devices]
+            stack.callback(path.with_name(path.name + ".frames.jsonl").unlink, missing_ok=True)
+        others = [bus.worker(client, device) for device in devices] + [bus.program.pid]
 
         def status() -> list[dict[str, Any]]:
             return [client.call("movie.status", {"movie": movie})["movie"] for movie in movies]
 
         found = _window(
-            seconds, _recorders(bus.runtime_dir, movies), workers, lambda: sum(one["frames"] for one in status())
+            seconds, _recorders(bus.runtime_dir, movies), others, lambda: sum(one["frames"] for one in status())
         )
         ended = [client.call("movie.stop", {"movie": movie}, timeout=30) for movie in movies]
-        found["lost"] = sum(one["dropped"] for one in ended)
         if not all(one["success"] for one in ended):
             raise Failed(f"a movie ended because of {[one['reason'] for one in ended]}")
+        found["lost"] = sum(_lost(Path(one["path"]), one) for one in ended)
         return found
+
+
+def _lost(path: Path, told: dict[str, Any]) -> int:
+    """Frames of the camera, between the first and the last of a movie, that are not in its file."""
+    lines = path.with_name(path.name + ".frames.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+    numbers = [json.loads(line)["sequence"] for line in lines]
+    written = _frames_in(path)
+    if written is not None and not len(numbers) == told["frames"] == written:
+        raise Failed(f"{path.name} has {written} frames, its side-car {len(numbers)}, and {told['frames']} were told")
+    missing = numbers[-1] - numbers[0] + 1 - len(numbers)
+    if missing != told["dropped"]:
+        raise Failed(f"{path.name} lacks {missing} frames, and {told['dropped']} were told")
+    return missing
+
+
+def _frames_in(path: Path) -> int | None:
+    """As ffprobe counts them; None where there is none."""
+    if shutil.which("ffprobe") is None:
+        return None
+    probe = ["ffprobe", "-v", "error", "-count_packets", "-select_streams", "v:0", "-show_entries", "stream=nb_read_packets", "-of", "csv=p=0"]
+    done = subprocess.run([*probe, str(path)], capture_output=True, text=True)
+    if done.returncode != 0 or not done.stdout.strip():
+        raise Failed(f"ffprobe: {done.stderr.strip()[:200]}")
+    return int(done.stdout.split()[0].rstrip(","))
 
 
 def _material(picture: Picture, client: Client, directory: Path) -> Path:
@@ -161,21 +194,32 @@ def _material(picture: Picture, client: Client, directory: Path) -> Path:
 def _by_ffmpeg(recording: Recording, bus: Bus, directory: Path, seconds: float) -> dict[str, float]:
     with bus.client() as client:
         material = _material(recording.picture, client, directory)
+    files = [directory / f"theirs{number}.mp4" for number in range(recording.cameras)]
     begin = time.monotonic()
-    with programs() as started:
-        for number in range(recording.cameras):
+    with ExitStack() as stack, programs() as started:
+        for file in files:
+            stack.callback(file.unlink, missing_ok=True)
             started.append(
                 Program(
                     ["ffmpeg", "-v", "error", "-nostdin", "-re", "-stream_loop", "-1", "-i", material, *(recording.ffmpeg or ())]
-                    + ["-movflags", "frag_keyframe+empty_moov", "-min_frag_duration", "10000000", "-y", directory / f"theirs{number}.mp4"],
+                    + ["-movflags", "frag_keyframe+empty_moov", "-min_frag_duration", "10000000", "-y", file],
                     stderr=subprocess.DEVNULL,
                 )
             )  # fmt: skip
         # It reads a file no faster than it plays.
-        return _window(
+        found = _window(
             seconds, [program.pid for program in started], [],
             lambda: math.floor((time.monotonic() - begin) * RATE) * recording.cameras,
-        ) | {"lost": 0}  # fmt: skip
+        )  # fmt: skip
+        due = math.floor((time.monotonic() - begin - _LEEWAY) * RATE)
+        for program in started:
+            program.ask_to_end()
+        for program in started:
+            program.process.wait(30)
+        # Whether it kept up, or the figures would be of fewer frames.
+        counts = [_frames_in(file) for file in files]
+        found["lost"] = sum(max(0, due - count) for count in counts if count is not None)
+        return found
 
 
 def measure(recording: Recording, bus: Bus, directory: Path, seconds: float) -> dict[str, float]:
@@ -191,8 +235,8 @@ def summary(recording: Recording, done: list[dict[str, float]]) -> dict[str, Any
         "group": recording.group,
         "lane": recording.lane,
         "cpu_ms_per_frame": rounds([one["cpu"] for one in done]),
-        # Of the workers, for pictures that readers take.
-        "worker_ms_per_frame": rounds([one["beside"] for one in done]),
+        # Of the workers, for pictures that readers take, and of the coordinator, which tells how far each movie is.
+        "beside_ms_per_frame": rounds([one["beside"] for one in done]),
         "core_percent": rounds([one["core_percent"] for one in done]),
         "machine": rounds([one["machine"] for one in done]),
         "frames": sum(int(one["frames"]) for one in done),
@@ -207,9 +251,9 @@ def recording_lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
         if row["group"] != group:
             group = row["group"]
             yield ""
-            yield f"{group:48}{'CPU ms/frame':>12} {'(rounds)':>16}{'% core':>8}{'frames':>8}{'lost':>6}{'worker':>10}{'machine %':>11}"
-        cpu, worker = row["cpu_ms_per_frame"], row["worker_ms_per_frame"]["median"]
-        spread, beside = f"[{cpu['min']:.3f}-{cpu['max']:.3f}]", f"(+ {worker:.3f})" if worker else ""
+            yield f"{group:48}{'CPU ms/frame':>12} {'(rounds)':>16}{'% core':>8}{'frames':>8}{'lost':>6}{'beside':>10}{'machine %':>11}"
+        cpu, bus = row["cpu_ms_per_frame"], row["beside_ms_per_frame"]["median"]
+        spread, beside = f"[{cpu['min']:.3f}-{cpu['max']:.3f}]", f"(+ {bus:.3f})" if bus else ""
         yield (
             f"  {row['lane']:46}{cpu['median']:>12.3f} {spread:>16}"
             f"{row['core_percent']['median']:>8.1f}{row['frames']:>8}{row['lost']:>6}"
