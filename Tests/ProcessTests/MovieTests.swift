@@ -49,15 +49,15 @@ extension ProcessTests {
             }
         }
 
-        private func path(_ bus: BusHarness, _ name: String) -> JSONValue { .string("\(bus.scratchPath)/\(name)") }
+        func path(_ bus: BusHarness, _ name: String) -> JSONValue { .string("\(bus.scratchPath)/\(name)") }
 
-        private func exists(_ bus: BusHarness, _ name: String) -> Bool {
+        func exists(_ bus: BusHarness, _ name: String) -> Bool {
             access("\(bus.scratchPath)/\(name)", F_OK) == 0
         }
 
-        private func movie(_ started: JSONValue) throws -> String { try #require(started["movie"]?.string) }
+        func movie(_ started: JSONValue) throws -> String { try #require(started["movie"]?.string) }
 
-        private func recorder(_ client: RawClient, _ device: JSONValue) throws -> Int32 {
+        func recorder(_ client: RawClient, _ device: JSONValue) throws -> Int32 {
             let users = try client.call("device.who", ["device": device])["subscribers"]?.array ?? []
             let recorder = try #require(users.first { $0["name"] == "camerabus-recorder" })
             return try #require(recorder["pid"]?.integer.flatMap { Int32(exactly: $0) })
