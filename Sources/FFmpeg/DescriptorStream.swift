@@ -84,15 +84,16 @@ final class DescriptorStream {
     }
 
     private func seek(_ offset: Int64, _ whence: Int32) -> Int64 {
-        let target: Int64? =
-            switch whence & ~AVSEEK_FORCE {
-            case AVSEEK_SIZE: nil
-            case SEEK_CUR: position + offset
-            case SEEK_END: end + offset
-            default: offset
-            }
-        guard let target else { return end }
-        guard target >= 0 else { return Int64(cffmpeg_error(EINVAL)) }
+        let base: Int64
+        switch whence & ~AVSEEK_FORCE {
+        case AVSEEK_SIZE: return end
+        case SEEK_CUR: base = position
+        case SEEK_END: base = end
+        default: base = 0
+        }
+        // Offsets are read from files, too.
+        let (target, isFar) = base.addingReportingOverflow(offset)
+        guard !isFar, target >= 0 else { return Int64(cffmpeg_error(EINVAL)) }
         position = target
         return target
     }

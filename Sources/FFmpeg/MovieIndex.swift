@@ -25,7 +25,7 @@ public enum MovieIndex {
     ///   - descriptor: of a file that ends with a whole fragment, open for reading and writing.
     ///   - mostSamples: the index of a file with more of them would take too much memory.
     /// - Returns: false when the file was left as it was, since it is another kind of file or has too many samples.
-    /// - Throws: also when there is no room on the disk; then, too, the file is what it was.
+    /// - Throws: also when there is no room on the disk, or the heads of its fragments are damaged; then, too, the file is what it was.
     public static func complete(
         _ descriptor: Int32, as container: MovieContainer, mostSamples: Int = 4_000_000
     ) throws(MediaError) -> Bool {
@@ -75,11 +75,14 @@ public enum MovieIndex {
 /// A fragmented file whose fragments have been looked through; its samples have not been read.
 private final class FragmentedMovie {
     private let stream: DescriptorStream
+    /// Bytes of the file.
+    private let length: Int64
     private var format: UnsafeMutablePointer<AVFormatContext>?
     private(set) var contents = MovieIndex.Contents(duration: 0, samples: 0)
 
     init(_ descriptor: Int32, length: Int64) throws(MediaError) {
         FFmpegLog.silence()
+        self.length = length
         stream = try DescriptorStream(descriptor, writes: false, length: length)
         format = avformat_alloc_context()
         guard let format else { throw MediaError("avformat_alloc_context", cffmpeg_no_memory()) }
@@ -92,10 +95,13 @@ private final class FragmentedMovie {
             contents.samples += Int(count)
             guard count > 0, let last = avformat_index_get_entry(track, count - 1)?.pointee else { continue }
             let before = count > 1 ? avformat_index_get_entry(track, count - 2)?.pointee.timestamp : nil
-            let end = last.timestamp + (before.map { last.timestamp - $0 } ?? 0)
-            contents.duration = max(
-                contents.duration,
-                av_rescale_q(end, track.pointee.time_base, AVRational(num: 1, den: 1_000_000_000)))
+            let (step, isFar) = last.timestamp.subtractingReportingOverflow(before ?? last.timestamp)
+            let (end, isLate) = last.timestamp.addingReportingOverflow(step)
+            // What no movie lasts is no time.
+            guard !isFar, !isLate, let time = FileTime.nanoseconds(end, track.pointee.time_base),
+                time < FileTime.longest
+            else { continue }
+            contents.duration = max(contents.duration, time)
         }
     }
 
@@ -173,8 +179,13 @@ private final class FragmentedMovie {
         var duration: Int64 = 0
         for index in 0..<count {
             guard let entry = avformat_index_get_entry(track, index)?.pointee else { continue }
+            // A damaged head may tell of samples that the file doesn't have: an index of them would make it much longer.
+            guard entry.pos >= 0, Int64(entry.size) <= length - entry.pos else {
+                throw MediaError("avformat_index_get_entry", cffmpeg_invalid_data())
+            }
             if let next = avformat_index_get_entry(track, index + 1)?.pointee {
-                duration = max(0, next.timestamp - entry.timestamp)
+                let (step, isFar) = next.timestamp.subtractingReportingOverflow(entry.timestamp)
+                duration = isFar ? 0 : max(0, step)
             }
             avio_seek(pb, entry.pos, SEEK_SET)
             av_packet_unref(packet)

@@ -46,7 +46,7 @@ public final class MovieReader {
 
     /// A packet or picture that has been read.
     public struct Item: Hashable, Sendable {
-        /// Nanoseconds on the file's own clock; nil: the file doesn't say.
+        /// Nanoseconds on the file's own clock, less than a hundred years of them; nil: the file doesn't say, or it is damaged.
         public var time: Int64?
         /// The decoder, or the container, says that it is damaged.
         public var isDamaged: Bool
@@ -173,7 +173,8 @@ public final class MovieReader {
     private func item(of packet: UnsafeMutablePointer<AVPacket>) -> Item {
         let packet = packet.pointee
         let stamp = track.isReordered || packet.pts == cffmpeg_no_time() ? packet.dts : packet.pts
-        return Item(time: nanoseconds(stamp), isDamaged: packet.flags & AV_PKT_FLAG_CORRUPT != 0)
+        return Item(
+            time: FileTime.nanoseconds(stamp, timeBase), isDamaged: packet.flags & AV_PKT_FLAG_CORRUPT != 0)
     }
 
     private func nextPicture() throws(MediaError) -> Item? {
@@ -183,7 +184,8 @@ public final class MovieReader {
             if result == 0 {
                 let isDamaged =
                     frame.pointee.decode_error_flags != 0 || frame.pointee.flags & AV_FRAME_FLAG_CORRUPT != 0
-                return Item(time: nanoseconds(frame.pointee.best_effort_timestamp), isDamaged: isDamaged)
+                let time = FileTime.nanoseconds(frame.pointee.best_effort_timestamp, timeBase)
+                return Item(time: time, isDamaged: isDamaged)
             }
             if result == cffmpeg_end_of_file() { return nil }
             guard result == cffmpeg_again() else {
@@ -200,11 +202,6 @@ public final class MovieReader {
             }
         }
         throw MediaError("avcodec_receive_frame", message: "too much that can't be decoded")
-    }
-
-    private func nanoseconds(_ stamp: Int64) -> Int64? {
-        guard stamp != cffmpeg_no_time(), timeBase.num > 0, timeBase.den > 0 else { return nil }
-        return av_rescale_q(stamp, timeBase, AVRational(num: 1, den: 1_000_000_000))
     }
 
     // MARK: What was read

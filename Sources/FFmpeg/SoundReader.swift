@@ -10,10 +10,20 @@ public final class SoundReader {
     private let timeBase: AVRational
     private var codec: UnsafeMutablePointer<AVCodecContext>?
     private var resampler: OpaquePointer?
+    /// What the resampler takes; nil: there is none yet.
+    private var decoded: Decoded?
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var frame: UnsafeMutablePointer<AVFrame>?
     private var samples = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private var isDraining = false
+    /// When the sound that has come ends, nanoseconds on the file's own clock.
+    private var end: Int64 = 0
+
+    private struct Decoded: Hashable {
+        var sample: Int32
+        var rate: Int32
+        var channels: Int32
+    }
 
     /// Pieces without sound in a row after which a file is of no use.
     private static let patience = 5000
@@ -48,15 +58,27 @@ public final class SoundReader {
         codec.pointee.pkt_timebase = timeBase
         codec.pointee.thread_count = 1
         try MediaError.check("avcodec_open2", avcodec_open2(codec, decoder, nil))
+    }
+
+    // A resampler for such frames. What a file says at its beginning need not be what it goes on with: one that takes two channels would
+    // look for the second in a frame that has one.
+    private func prepare(for frame: UnsafeMutablePointer<AVFrame>) throws(MediaError) {
+        let decoded = Decoded(
+            sample: frame.pointee.format, rate: frame.pointee.sample_rate,
+            channels: frame.pointee.ch_layout.nb_channels)
+        guard decoded != self.decoded else { return }
+        self.decoded = nil
+        swr_free(&resampler)
         var layout = AVChannelLayout()
         av_channel_layout_default(&layout, Int32(clamping: format.channels))
         defer { av_channel_layout_uninit(&layout) }
         try MediaError.check(
             "swr_alloc_set_opts2",
             swr_alloc_set_opts2(
-                &resampler, &layout, format.sample.code, Int32(clamping: format.rate), &codec.pointee.ch_layout,
-                codec.pointee.sample_fmt, codec.pointee.sample_rate, 0, nil))
+                &resampler, &layout, format.sample.code, Int32(clamping: format.rate), &frame.pointee.ch_layout,
+                AVSampleFormat(decoded.sample), decoded.rate, 0, nil))
         try MediaError.check("swr_init", swr_init(resampler))
+        self.decoded = decoded
     }
 
     deinit {
@@ -69,7 +91,8 @@ public final class SoundReader {
 
     /// Goes on to the next piece; nil at the end.
     ///
-    /// - Returns: the time of its first moment, nanoseconds on the file's own clock, and its bytes, valid until the next call.
+    /// - Returns: the time of its first moment, nanoseconds on the file's own clock (about a hundred years of them at most), and its bytes,
+    ///   valid until the next call.
     public func next() throws(MediaError) -> (time: Int64, samples: UnsafeRawBufferPointer)? {
         guard let codec, let packet, let frame else { return nil }
         for _ in 0..<Self.patience {
@@ -101,11 +124,12 @@ public final class SoundReader {
     private func convert(
         _ frame: UnsafeMutablePointer<AVFrame>
     ) throws(MediaError) -> (time: Int64, samples: UnsafeRawBufferPointer)? {
-        let stamp = frame.pointee.best_effort_timestamp
-        let start = stamp == cffmpeg_no_time() ? 0 : stamp
-        let time =
-            av_rescale_q(start, timeBase, AVRational(num: 1, den: 1_000_000_000))
-            - swr_get_delay(resampler, 1_000_000_000)
+        try prepare(for: frame)
+        // Where the file doesn't say, it follows on what came before.
+        let start = FileTime.nanoseconds(frame.pointee.best_effort_timestamp, timeBase) ?? end
+        let time = start - swr_get_delay(resampler, 1_000_000_000)
+        let length = Int64(max(0, frame.pointee.nb_samples)) * 1_000_000_000
+        end = start + length / Int64(max(1, frame.pointee.sample_rate))
         let most = swr_get_out_samples(resampler, frame.pointee.nb_samples)
         guard most > 0 else { return nil }
         if samples.count < Int(most) * format.frameBytes {
