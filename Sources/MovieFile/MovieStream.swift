@@ -59,13 +59,17 @@ public final class MovieStream: Sendable {
 
     /// Sends what is in the queue, if it is connected, says that it is over, and waits until that is done. Nothing is taken afterwards.
     ///
-    /// - Parameter duration: nanoseconds that this may take. The system's look-up of a server's name can take longer.
+    /// - Parameter duration: nanoseconds that this may take, at most a day, and a second more. What takes longer, as the system's look-up of a
+    ///   server's name can, ends by itself later.
     public func close(within duration: Int64) {
-        run.close(by: MonotonicClock.now() + max(0, duration))
-        run.ended.wait()
+        let time = MonotonicClock.now() + min(max(0, duration), Self.longestClose)
+        run.close(by: time)
         // Others may wait as well.
-        run.ended.signal()
+        if run.ended.wait(until: time + Self.closeSlack) { run.ended.signal() }
     }
+
+    /// Nanoseconds; libavformat looks ten times a second whether it is to stop.
+    private static let (longestClose, closeSlack): (Int64, Int64) = (86_400_000_000_000, 1_000_000_000)
 }
 
 extension MovieStream {

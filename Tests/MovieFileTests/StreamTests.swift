@@ -173,6 +173,31 @@ import Testing
         }
     }
 
+    /// As the system's look-up of a server's name may, which nobody can end.
+    @Test func aConnectionThatHangsHoldsNoEndUp() async throws {
+        let material = try await Material.h264(1, in: scratch)
+        let video = MovieVideo.h264(Self.size, parameterSets: material.parameterSets)
+        let gate = Semaphore()
+        let isHeld = Mutex(false)
+        let stream = try MovieStream(configuration(.rtsp, 1, video, nil)) { state in
+            guard state == .connecting, !isHeld.withLock({ $0 }) else { return }
+            isHeld.withLock { $0 = true }
+            gate.wait()
+        }
+        try await eventually(by: .after(seconds: 60)) { isHeld.withLock { $0 } }
+        let isClosed = Mutex(false)
+        let closer = try NamedThread(name: "closer") {
+            stream.close(within: 0)
+            isClosed.withLock { $0 = true }
+        }
+        await #expect(throws: Never.self) {
+            try await eventually(by: .after(seconds: 30)) { isClosed.withLock { $0 } }
+        }
+        gate.signal()
+        closer.join()
+        try await eventually(by: .after(seconds: 60)) { stream.statistics.state == .closed }
+    }
+
     @Test func whatCannotBeSentIsRefused() async throws {
         let jpeg = MovieVideo.motionJPEG(Self.size)
         for url in ["http://a/b", "file:///tmp/x", "rtsp:", "", "/tmp/x.mp4", "tcp://127.0.0.1:1"] {
