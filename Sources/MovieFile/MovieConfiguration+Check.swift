@@ -22,15 +22,34 @@ extension MovieConfiguration {
                 guard isHeld, layout.pixelFormat != .nv12FullRange, PictureTrack.description(layout) != nil else {
                     throw .unsupported("\(layout.pixelFormat.name) as it is in \(fileType)")
                 }
+                try Self.check(layout)
             case .encoded(let layout, let settings):
                 guard settings.codec == .h264 else { throw .unsupported("encoding to \(settings.codec)") }
                 guard PictureTrack.description(layout) != nil else {
                     throw .unsupported("encoding \(layout.pixelFormat.name)")
                 }
+                try Self.check(layout)
             }
         }
         if let audio, !fileType.holds(audio.settings.codec) {
             throw .unsupported("\(audio.settings.codec) in \(fileType)")
         }
+    }
+
+    // Drivers tell of lines that their memory has no room for: whoever copies them would read beyond the frame.
+    private static func check(_ layout: FrameLayout) throws(MovieError) {
+        let (size, sides) = (layout.dimensions, 1...16384)
+        guard sides.contains(size.width), sides.contains(size.height),
+            let packed = FrameLayout.packed(layout.pixelFormat, size), packed.planes.count == layout.planes.count,
+            zip(layout.planes, packed.planes).allSatisfy({ holds($0, $1) })
+        else { throw .unsupported("\(layout.pixelFormat.name) of \(size) whose lines don't fit into the frame") }
+    }
+
+    // Whether a plane has all lines of one without padding.
+    private static func holds(_ plane: PlaneLayout, _ packed: PlaneLayout) -> Bool {
+        guard plane.offset >= 0, plane.stride >= packed.stride, plane.bytes >= packed.stride, packed.stride > 0,
+            !plane.offset.addingReportingOverflow(plane.bytes).overflow
+        else { return false }
+        return (plane.bytes - packed.stride) / plane.stride >= packed.bytes / packed.stride - 1
     }
 }

@@ -35,9 +35,9 @@ public final class MovieWriter {
     /// Nanoseconds from the start at which the fragment began; nil: it is empty.
     private var fragmentStart: Int64?
     private var fragmentHasPicture = false
-    /// Bytes of the fragment that has not ended.
     /// Frames that are on the disk.
     private var syncedFrames: UInt64 = 0
+    /// Bytes of the fragment that has not ended.
     private var pendingBytes: Int64 = 0
     private var packets: Int64 = 0
     private var bytesUntilDiskCheck: Int64 = 0
@@ -353,12 +353,15 @@ public final class MovieWriter {
     @discardableResult
     public func finishWriting() throws(MovieError) -> MovieEnd? {
         guard stage != .closed else { return end }
-        if muxer != nil, fragmentStart != nil {
+        // What encoders hold back may belong to a fragment that has ended already, as before a pause.
+        if muxer != nil, fragmentStart != nil || statistics.fragments > 0 {
+            let before = packets
             _ = try write { (muxer) throws(MediaError) in
                 var written = try picture?.finish(muxer) ?? Written()
                 written += try sound?.finish(muxer) ?? Written()
                 return written
             }
+            if packets > before { fragmentStart = fragmentStart ?? statistics.recordedDuration }
             try endFragment()
         }
         stage = .closed

@@ -55,8 +55,9 @@ final class PictureTrack {
                 VideoEncoderSettings(
                     width: settings.width, height: settings.height, bitRate: settings.bitRate,
                     keyFrameInterval: settings.keyFrameInterval, frameRate: frameRate, preset: settings.preset))
-            // Until one has come: a key frame is larger than others.
-            largest = Int(Double(settings.bitRate) / frameRate)
+            // Until one has come: a key frame is larger than others, but none is larger than its pixels.
+            let pixels = settings.width * settings.height
+            largest = Int(min(Double(settings.bitRate) / frameRate, Double(pixels * 3 / 2)))
         }
     }
 
@@ -132,7 +133,9 @@ final class PictureTrack {
             if keepsLast { keep(payload) }
         case .raw(let layout):
             guard payload.count >= layout.totalBytes else { throw Self.tooShort(payload, layout) }
-            let bytes = packedLayout == layout ? payload : pack(payload, layout)
+            // A driver's memory may be larger than the picture.
+            let picture = UnsafeRawBufferPointer(rebasing: payload[..<layout.totalBytes])
+            let bytes = packedLayout == layout ? picture : pack(picture, layout)
             try muxer.write(bytes, to: track, at: time, duration: duration, isKeyFrame: true)
             written.count(bytes.count)
             if keepsLast { keep(bytes) }

@@ -1,5 +1,6 @@
 import CameraBusTesting
 import CaptureCore
+import FFmpeg
 import Glibc
 import LinuxIO
 import Testing
@@ -103,6 +104,39 @@ private final class SmallDisk: Sendable {
             let next = try await record("\(path)/next", type, MovieLimits(maxRecordedDuration: 1_000_000_000))
             #expect(next.end == .maximumDurationReached)
         }
+    }
+
+    @Test(arguments: [FileType.mov, .mkv]) func isNoLargerThanItMayThoughItsSoundGrows(_ type: FileType) throws {
+        var configuration = MovieConfiguration(
+            type, video: nil,
+            audio: MovieAudio(
+                AudioFormat(.int16, rate: 8000, channels: 1),
+                AudioSettings(.pcm, rate: 192_000, channels: 8, bitRate: 64000)))
+        configuration.limits.maxRecordedFileSize = 2_000_000
+        let writer = try MovieWriter("\(scratch.path)/movie", configuration)
+        // A tenth of a second.
+        let block = [UInt8](repeating: 1, count: 1600)
+        for index in 0..<100 {
+            let isTaken = try block.withUnsafeBytes { try writer.append(sound: $0, at: Int64(index) * 100_000_000) }
+            if !isTaken { break }
+        }
+        _ = try writer.finishWriting()
+        #expect(writer.end == .maximumFileSizeReached)
+        let found = try MovieRepair.inspect(writer.path)
+        #expect(found.condition == .whole && found.fileSize <= 2_000_000 && found.fileSize > 1_000_000)
+    }
+
+    @Test func noFrameIsTakenToBeLargerThanItsPixels() throws {
+        var settings = FileType.mp4.recommendedVideoSettings(Self.size, frameRate: 1)
+        (settings.preset, settings.bitRate) = ("ultrafast", 100_000_000)
+        let layout = try #require(FrameLayout.packed(.i420, Self.size))
+        var configuration = MovieConfiguration(.mp4, video: .encoded(layout, settings))
+        configuration.constantFrameRate = 0.01
+        configuration.limits.maxRecordedFileSize = 1_000_000
+        let writer = try MovieWriter("\(scratch.path)/movie", configuration)
+        let picture = MovieWriterTests.picture(layout, 1)
+        #expect(try picture.withUnsafeBytes { try writer.append($0, at: 0) } && writer.end == nil)
+        writer.cancelWriting()
     }
 
     @Test func moreThanAnyDiskHasIsNeverFree() {

@@ -145,6 +145,65 @@ import Testing
         #expect(try File.read(path, limit: 100) == [1, 2, 3])
     }
 
+    @Test(arguments: FileType.allCases) func whatTheEncoderHoldsBackIsInTheMovie(_ type: FileType) async throws {
+        let audio = MovieAudio(
+            AudioFormat(.int16, rate: 48000, channels: 1), AudioSettings(.aac, rate: 48000, channels: 1, bitRate: 64000)
+        )
+        var counts: [Int] = []
+        for name in ["whole", "ended"] {
+            let path = "\(scratch.path)/\(name).\(type)"
+            let writer = try MovieWriter(path, MovieConfiguration(type, video: nil, audio: audio))
+            // A tenth of a second.
+            let block = [UInt8](repeating: 1, count: 9600)
+            for index in 0..<10 {
+                _ = try block.withUnsafeBytes { try writer.append(sound: $0, at: Int64(index) * 100_000_000) }
+            }
+            if name == "ended" { try writer.endFragment() }
+            try writer.finishWriting()
+            counts.append(try await Judge(path: path, scratch: scratch).samples(rate: 48000).count)
+        }
+        #expect(counts[0] == counts[1] && counts[0] >= 48000)
+    }
+
+    @Test func linesThatHaveNoRoomInTheirFrameAreRefused() throws {
+        let settings = FileType.mkv.recommendedVideoSettings(Self.size, frameRate: 30)
+        var layout = try #require(FrameLayout.packed(.yuyv, Self.size))
+        let (stride, bytes) = (layout.planes[0].stride, layout.planes[0].bytes)
+        func opens(_ planes: [PlaneLayout]) -> [Bool] {
+            layout.planes = planes
+            return [.raw(layout), .encoded(layout, settings)].map { (video: MovieVideo) in
+                let writer = try? MovieWriter(path(.mkv), MovieConfiguration(.mkv, video: video))
+                writer?.cancelWriting()
+                return writer != nil
+            }
+        }
+        for plane in [
+            PlaneLayout(offset: 0, stride: stride, bytes: bytes - 1),
+            PlaneLayout(offset: 0, stride: stride + 1, bytes: bytes),
+            PlaneLayout(offset: 0, stride: stride - 1, bytes: bytes),
+            PlaneLayout(offset: 0, stride: .max, bytes: bytes), PlaneLayout(offset: -1, stride: stride, bytes: bytes),
+            PlaneLayout(offset: .max, stride: stride, bytes: bytes), PlaneLayout(offset: 0, stride: 0, bytes: bytes),
+        ] {
+            #expect(opens([plane]) == [false, false], "\(plane)")
+        }
+        #expect(opens([]) == [false, false])
+        // Behind the last line there need be nothing.
+        let padded = PlaneLayout(offset: 8, stride: stride + 60, bytes: (stride + 60) * (Self.size.height - 1) + stride)
+        #expect(opens([padded]) == [true, true])
+    }
+
+    @Test func whatFollowsThePixelsIsNotKept() throws {
+        let layout = try #require(FrameLayout.packed(.yuyv, Self.size))
+        let path = path(.mkv)
+        let writer = try MovieWriter(path, MovieConfiguration(.mkv, video: .raw(layout)))
+        let picture = Self.picture(layout, 1) + [UInt8](repeating: 7, count: 5000)
+        #expect(try picture.withUnsafeBytes { try writer.append($0, at: 0) })
+        try writer.finishWriting()
+        let reader = try MovieReader(path, delivers: .packets)
+        #expect(try reader.next() != nil)
+        #expect(reader.withPacket { $0.count } == layout.totalBytes)
+    }
+
     @Test func dropsWhatIsOutOfOrder() async throws {
         let material = try await Material.h264(3, in: scratch)
         let configuration = MovieConfiguration(
