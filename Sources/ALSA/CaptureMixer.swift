@@ -22,7 +22,8 @@ public final class CaptureMixer {
 
     private let mixer: OpaquePointer
     private let device: String
-    private let raw: [OpaquePointer]
+    /// nil: its controls are gone, and ALSA has freed it.
+    private var raw: [OpaquePointer?]
 
     /// ALSA's word for a volume that lets nothing through, instead of decibels (`SND_CTL_TLV_DB_GAIN_MUTE`).
     private static let silence = -9_999_999
@@ -43,7 +44,7 @@ public final class CaptureMixer {
             throw error
         }
         var elements: [Element] = []
-        var raw: [OpaquePointer] = []
+        var raw: [OpaquePointer?] = []
         var next: OpaquePointer? = snd_mixer_first_elem(opened)
         while let element = next {
             next = snd_mixer_elem_next(element)
@@ -66,9 +67,25 @@ public final class CaptureMixer {
 
     deinit { snd_mixer_close(mixer) }
 
-    /// Learns what others have changed since (`snd_mixer_handle_events`).
+    /// Learns what others have changed since (`snd_mixer_handle_events`). An element whose controls were taken away, which who may open the
+    /// card can do with those of his own, is `ENOENT` from then on.
     public func refresh() throws(ALSAError) {
-        try check("snd_mixer_handle_events", device, snd_mixer_handle_events(mixer))
+        let result = snd_mixer_handle_events(mixer)
+        var left: Set<OpaquePointer> = []
+        var next: OpaquePointer? = snd_mixer_first_elem(mixer)
+        while let element = next {
+            left.insert(element)
+            next = snd_mixer_elem_next(element)
+        }
+        for index in raw.indices { raw[index] = raw[index].flatMap { left.contains($0) ? $0 : nil } }
+        try check("snd_mixer_handle_events", device, result)
+    }
+
+    private func living(_ operation: String, _ element: Element) throws(ALSAError) -> OpaquePointer {
+        guard let living = raw[element.index] else {
+            throw ALSAError(operation: operation, device: "\(device) \(element.name)", code: ENOENT)
+        }
+        return living
     }
 
     // MARK: Volume
@@ -76,9 +93,9 @@ public final class CaptureMixer {
     /// What the volume can be, in hundredths of a decibel, and how far it is from one value to the next; nil: the driver knows no
     /// decibels.
     public func decibels(of element: Element) -> (range: ClosedRange<Int>, step: Int)? {
-        let raw = raw[element.index]
         var (low, high, lowest, highest) = (0, 0, 0, 0)
-        guard element.hasVolume, snd_mixer_selem_get_capture_dB_range(raw, &low, &high) >= 0,
+        guard element.hasVolume, let raw = raw[element.index],
+            snd_mixer_selem_get_capture_dB_range(raw, &low, &high) >= 0,
             snd_mixer_selem_get_capture_volume_range(raw, &lowest, &highest) >= 0, lowest < highest
         else { return nil }
         if low <= Self.silence {
@@ -86,28 +103,38 @@ public final class CaptureMixer {
             guard snd_mixer_selem_ask_capture_vol_dB(raw, lowest, &low) >= 0 else { return nil }
         }
         guard low < high else { return nil }
-        return (low...high, max(1, (high - low) / max(1, highest - lowest)))
+        return (low...high, Self.step(low...high, over: lowest...max(lowest, highest)))
+    }
+
+    /// How far it is from one volume to the next. A card says of both what it likes, up to more than the difference can hold.
+    static func step(_ decibels: ClosedRange<Int>, over volumes: ClosedRange<Int>) -> Int {
+        let range = Int128(decibels.upperBound) - Int128(decibels.lowerBound)
+        let steps = Int128(volumes.upperBound) - Int128(volumes.lowerBound)
+        return Int(clamping: max(1, range / max(1, steps)))
     }
 
     /// The volume of the first channel, in hundredths of a decibel.
     public func volume(of element: Element) throws(ALSAError) -> Int {
+        let operation = "snd_mixer_selem_get_capture_dB"
         var value = 0
         try check(
-            "snd_mixer_selem_get_capture_dB", device,
-            snd_mixer_selem_get_capture_dB(raw[element.index], SND_MIXER_SCHN_FRONT_LEFT, &value))
+            operation, device,
+            snd_mixer_selem_get_capture_dB(try living(operation, element), SND_MIXER_SCHN_FRONT_LEFT, &value))
         return value
     }
 
     /// Sets the volume of all channels to what is next to so many hundredths of a decibel.
     public func setVolume(of element: Element, to value: Int) throws(ALSAError) {
-        let raw = raw[element.index]
         let operation = "snd_mixer_selem_set_capture_dB_all"
+        let raw = try living(operation, element)
         try check(operation, device, snd_mixer_selem_set_capture_dB_all(raw, value, -1))
         // ALSA rounds to one side only; the other neighbour may be nearer.
         let below = try volume(of: element)
         guard below < value else { return }
         try check(operation, device, snd_mixer_selem_set_capture_dB_all(raw, value, 1))
-        if abs(try volume(of: element) - value) > value - below {
+        let (above, isFar) = try volume(of: element).subtractingReportingOverflow(value)
+        let (distance, isFurther) = value.subtractingReportingOverflow(below)
+        if isFar || !isFurther && above.magnitude > distance.magnitude {
             try check(operation, device, snd_mixer_selem_set_capture_dB_all(raw, below, -1))
         }
     }
@@ -116,26 +143,28 @@ public final class CaptureMixer {
 
     /// Whether the first channel lets sound through.
     public func isOn(_ element: Element) throws(ALSAError) -> Bool {
+        let operation = "snd_mixer_selem_get_capture_switch"
         var value: Int32 = 0
         try check(
-            "snd_mixer_selem_get_capture_switch", device,
-            snd_mixer_selem_get_capture_switch(raw[element.index], SND_MIXER_SCHN_FRONT_LEFT, &value))
+            operation, device,
+            snd_mixer_selem_get_capture_switch(try living(operation, element), SND_MIXER_SCHN_FRONT_LEFT, &value))
         return value != 0
     }
 
     /// Has all channels let sound through, or none.
     public func setOn(_ element: Element, _ isOn: Bool) throws(ALSAError) {
+        let operation = "snd_mixer_selem_set_capture_switch_all"
         try check(
-            "snd_mixer_selem_set_capture_switch_all", device,
-            snd_mixer_selem_set_capture_switch_all(raw[element.index], isOn ? 1 : 0))
+            operation, device, snd_mixer_selem_set_capture_switch_all(try living(operation, element), isOn ? 1 : 0))
     }
 
     // MARK: Choice
 
     /// What can be chosen, in the driver's order.
     public func items(of element: Element) throws(ALSAError) -> [String] {
-        let raw = raw[element.index]
-        let count = try check("snd_mixer_selem_get_enum_items", device, snd_mixer_selem_get_enum_items(raw))
+        let operation = "snd_mixer_selem_get_enum_items"
+        let raw = try living(operation, element)
+        let count = try check(operation, device, snd_mixer_selem_get_enum_items(raw))
         var items: [String] = []
         for index in 0..<UInt32(count) {
             // The kernel's names have 64 bytes.
@@ -150,17 +179,18 @@ public final class CaptureMixer {
 
     /// The index of what the first channel has chosen.
     public func item(of element: Element) throws(ALSAError) -> Int {
+        let operation = "snd_mixer_selem_get_enum_item"
         var value: UInt32 = 0
         try check(
-            "snd_mixer_selem_get_enum_item", device,
-            snd_mixer_selem_get_enum_item(raw[element.index], SND_MIXER_SCHN_FRONT_LEFT, &value))
+            operation, device,
+            snd_mixer_selem_get_enum_item(try living(operation, element), SND_MIXER_SCHN_FRONT_LEFT, &value))
         return Int(value)
     }
 
     /// Chooses for each channel that has a choice.
     public func setItem(of element: Element, to index: Int) throws(ALSAError) {
-        let raw = raw[element.index]
         let operation = "snd_mixer_selem_set_enum_item"
+        let raw = try living(operation, element)
         let value = UInt32(clamping: index)
         try check(operation, device, snd_mixer_selem_set_enum_item(raw, SND_MIXER_SCHN_FRONT_LEFT, value))
         var other: UInt32 = 0

@@ -1,6 +1,7 @@
-import ALSA
 import Glibc
 import Testing
+
+@testable import ALSA
 
 /// The wrapper over what ALSA has without any hardware. What it makes of drivers is for the kernel ring.
 @Suite struct ALSATests {
@@ -61,5 +62,13 @@ import Testing
         #expect(try pcm.status().state == .idle)
         try pcm.restart(from: .suspended)
         #expect(try pcm.status().state == .running)
+    }
+
+    @Test func `a card may say of its volume what it likes`() {
+        #expect(CaptureMixer.step(-1200...300, over: 0...15) == 100)
+        #expect(CaptureMixer.step(0...10, over: 0...100) == 1)
+        #expect(CaptureMixer.step(-500...500, over: 3...3) == 1000)
+        #expect(CaptureMixer.step(-500...500, over: .min ... .max) == 1)
+        #expect(CaptureMixer.step(.min ... .max, over: 0...1) == .max)
     }
 }
