@@ -145,11 +145,12 @@ public struct LibrarianRequest: Hashable, Sendable {
         let id = json["id"]?.string
         switch (json["do"]?.string, id) {
         case ("list", _):
+            let limit = json["limit"]?.integer ?? Int64(Filter.usualLimit)
+            guard (0...Int64(Filter.maximumLimit)).contains(limit) else { return nil }
             action = .list(
                 Filter(
                     since: json["since"]?.integer, kind: json["kind"]?.string, device: json["device"]?.string,
-                    state: json["state"]?.string, take: json["take"]?.string,
-                    limit: json["limit"]?.integer.flatMap { Int(exactly: $0) } ?? Filter.usualLimit))
+                    state: json["state"]?.string, take: json["take"]?.string, limit: Int(limit)))
         case ("get", let id?): action = .get(id)
         case ("delete", let id?): action = .delete(id)
         case ("recover", _): action = .recover(id)

@@ -25,8 +25,10 @@ public struct CaptureLibrary: Hashable, Sendable {
     /// - Parameter isMade: false: only if it is there; one that isn't has no entries.
     /// - Throws: ``LibraryError/invalidPath(_:)`` for a relative path; what the system refuses.
     public init(_ directory: String, isMade: Bool = true) throws(LibraryError) {
-        let parts = directory.split(separator: "/")
-        guard directory.hasPrefix("/"), !parts.isEmpty, !parts.contains(".."), !directory.utf8.contains(0) else {
+        let parts = Self.parts(directory)
+        guard directory.utf8.first == UInt8(ascii: "/"), !parts.isEmpty, !parts.contains(".."),
+            !directory.utf8.contains(0)
+        else {
             throw .invalidPath(directory)
         }
         self.directory = "/" + parts.joined(separator: "/")
@@ -47,9 +49,9 @@ public struct CaptureLibrary: Hashable, Sendable {
     /// - Throws: ``LibraryError/invalidPath(_:)``; what the system refuses.
     public func makeFolder(for path: String) throws(LibraryError) {
         let inner = try stored(path)
-        guard !inner.hasPrefix("/") else { return }
+        guard inner.utf8.first != UInt8(ascii: "/") else { return }
         var folder = directory
-        for part in inner.split(separator: "/").dropLast() {
+        for part in Self.parts(inner).dropLast() {
             folder += "/\(part)"
             try Self.make(folder)
         }
@@ -185,7 +187,9 @@ public struct CaptureLibrary: Hashable, Sendable {
         }
         defer { closedir(folder) }
         var ids: [String] = []
+        errno = 0
         while let entry = readdir(folder) {
+            defer { errno = 0 }
             let name = withUnsafeBytes(of: &entry.pointee.d_name) {
                 String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
             }
@@ -193,6 +197,9 @@ public struct CaptureLibrary: Hashable, Sendable {
             else { continue }
             ids.append(String(id))
         }
+        // What can't be read to its end is not all that there is.
+        let code = errno
+        guard code == 0 else { throw .file(SystemError(code: code, operation: "readdir", subject: entriesDirectory)) }
         return ids
     }
 
@@ -205,27 +212,33 @@ public struct CaptureLibrary: Hashable, Sendable {
         return "\(entriesDirectory)/\(id)\(Self.ending)"
     }
 
-    /// Whether a path is below the library's folder, by its text.
+    /// Whether a path is below the library's folder, by its text: byte for byte, as the kernel compares.
     ///
     /// - Parameter path: absolute.
     public func contains(_ path: String) -> Bool {
-        let (parts, own) = (path.split(separator: "/"), directory.split(separator: "/"))
-        return parts.count > own.count && parts.starts(with: own) && !parts.contains { $0 == "." || $0 == ".." }
+        let (parts, own) = (Self.parts(path), Self.parts(directory))
+        return parts.count > own.count && !parts.contains { $0 == "." || $0 == ".." }
+            && zip(parts, own).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
+    }
+
+    // By its bytes: a mark behind a '/' makes one character with it, which is no '/' for whoever looks for characters.
+    private static func parts(_ path: String) -> [Substring] {
+        path.utf8.split(separator: UInt8(ascii: "/")).map { Substring($0) }
     }
 
     // What is in the library is told from there, so that the folder can be moved as a whole.
     private func stored(_ path: String) throws(LibraryError) -> String {
-        let parts = path.split(separator: "/")
-        guard path.hasPrefix("/"), !path.hasSuffix("/"), !path.utf8.contains(0), !parts.contains("..") else {
+        let (parts, slash) = (Self.parts(path), UInt8(ascii: "/"))
+        guard path.utf8.first == slash, path.utf8.last != slash, !path.utf8.contains(0), !parts.contains("..") else {
             throw .invalidPath(path)
         }
         guard contains(path) else { return path }
-        return parts.dropFirst(directory.split(separator: "/").count).joined(separator: "/")
+        return parts.dropFirst(Self.parts(directory).count).joined(separator: "/")
     }
 
     private func found(_ path: String) throws(LibraryError) -> String {
-        guard !path.split(separator: "/").contains("..") else { throw .invalidPath(path) }
-        return path.hasPrefix("/") ? path : "\(directory)/\(path)"
+        guard !Self.parts(path).contains("..") else { throw .invalidPath(path) }
+        return path.utf8.first == UInt8(ascii: "/") ? path : "\(directory)/\(path)"
     }
 }
 

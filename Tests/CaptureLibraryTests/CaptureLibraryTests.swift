@@ -125,6 +125,23 @@ import Testing
         #expect(mode("\(scratch.path)/elsewhere") == 0)
     }
 
+    /// The kernel compares bytes: a mark makes no other '/' of one, and two spellings of a letter are two names.
+    @Test func pathsAreTakenByTheirBytes() throws {
+        let library = try CaptureLibrary("\(scratch.path)/cam\u{E9}ra")
+        #expect(library.contains("\(library.directory)/a.mp4"))
+        #expect(!library.contains("\(scratch.path)/came\u{301}ra/a.mp4"))
+        var entry = entry("aa11")
+        entry.sideCar = nil
+        entry.path = "\(library.directory)/../\u{301}a.mp4"
+        #expect(!library.contains(entry.path))
+        #expect(throws: LibraryError.invalidPath(entry.path)) { try library.add(entry) }
+        for path in ["\(scratch.path)/came\u{301}ra/a.mp4", "\(library.directory)/\u{301}b/a.mp4"] {
+            entry.path = path
+            try library.replace(entry)
+            #expect(try library.entry("aa11")?.path.utf8.elementsEqual(path.utf8) == true)
+        }
+    }
+
     @Test func theGroupReadsAndOthersDoNot() throws {
         let library = try CaptureLibrary("\(scratch.path)/open")
         try library.makeFolder(for: "\(library.directory)/2026-11-22/deep/a.mp4")

@@ -317,6 +317,7 @@ import Testing
             ["do": "join", "take": "t", "segments": ["a"], "path": "t"],
             ["do": "join", "take": "t", "segments": ["a"], "path": "/t", "cover": 1],
             ["do": "join", "take": "t", "segments": ["a"], "path": "/t", "preset": "huge"],
+            ["do": "list", "limit": -1], ["do": "list", "limit": 1_000_000],
         ] {
             #expect(LibrarianRequest(json: json) == nil)
         }
