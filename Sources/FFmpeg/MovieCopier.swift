@@ -158,6 +158,7 @@ public final class MovieCopier {
             let offset = av_rescale_q(start - tracks.start, Self.second, to)
             if packet.pointee.dts == cffmpeg_no_time() { packet.pointee.dts = packet.pointee.pts }
             guard packet.pointee.dts != cffmpeg_no_time() else { continue }
+            try Self.check(packet, from, after: tracks.start, since: start)
             av_packet_rescale_ts(packet, from, to)
             let stamp = packet.pointee.dts + offset
             let delay = packet.pointee.pts == cffmpeg_no_time() ? 0 : max(0, packet.pointee.pts - packet.pointee.dts)
@@ -249,6 +250,18 @@ public final class MovieCopier {
         return last
     }
 
+    // Times that can be added up: those of a damaged file need not be.
+    private static func check(
+        _ packet: UnsafeMutablePointer<AVPacket>, _ timeBase: AVRational, after beginning: Int64, since start: Int64
+    ) throws(MediaError) {
+        let pts = packet.pointee.pts == cffmpeg_no_time() ? packet.pointee.dts : packet.pointee.pts
+        let length = max(0, packet.pointee.duration)
+        guard let decoded = FileTime.nanoseconds(packet.pointee.dts, timeBase),
+            let shown = FileTime.nanoseconds(pts, timeBase), let lasts = FileTime.nanoseconds(length, timeBase),
+            [decoded - beginning, shown - beginning, lasts, start].allSatisfy({ abs($0) < FileTime.longest })
+        else { throw MediaError("av_read_frame", message: "a time that no movie has") }
+    }
+
     private func check(_ operation: String, _ result: Int32) throws(MediaError) {
         if let failure = stream.failure { throw MediaError(operation, cffmpeg_error(failure)) }
         try MediaError.check(operation, result)
@@ -272,8 +285,7 @@ private struct Tracks {
 
     /// Nanoseconds on the file's own clock.
     var start: Int64 {
-        let start = input.format.pointee.start_time
-        return start == cffmpeg_no_time() ? 0 : start * 1000
+        FileTime.nanoseconds(input.format.pointee.start_time, AVRational(num: 1, den: AV_TIME_BASE)) ?? 0
     }
 
     /// MP4 can hold it.

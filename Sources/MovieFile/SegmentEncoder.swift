@@ -5,6 +5,9 @@ import LinuxIO
 
 /// Encodes movies anew, one behind the other into one file: H.264 and AAC.
 enum SegmentEncoder {
+    /// Nanoseconds: no movie lasts longer.
+    private static let longest: Int64 = 10 * 365 * 86_400_000_000_000
+
     /// - Parameter path: of a new file, which loses its name at once: it is there as long as its writer lives.
     /// - Returns: what has written it; nil if it was to end.
     static func encode(
@@ -82,10 +85,10 @@ enum SegmentEncoder {
         while writer.end == nil {
             if let time = picture, time <= sound?.time ?? .max {
                 do throws(MediaError) { try canvas.draw(pictures, range: .limited) } catch { throw .media(error) }
-                try writer.append(canvas.bytes, at: start + time - origin)
+                try writer.append(canvas.bytes, at: place(time, origin, start))
                 picture = try next(pictures, after: time)
             } else if let piece = sound {
-                let time = start + piece.time - origin
+                let time = try place(piece.time, origin, start)
                 try writer.append(sound: piece.samples, at: time)
                 heard = time + (writer.sound?.duration(of: piece.samples) ?? 0)
                 sound = try next(sounds)
@@ -118,6 +121,14 @@ enum SegmentEncoder {
 
     /// Nanoseconds; a longer one the encoder makes by itself.
     private static let longestSilence: Int64 = 3_600_000_000_000
+
+    // Where a segment's time is in the movie; what a file says of its times may be anything within a hundred years.
+    private static func place(_ time: Int64, _ origin: Int64, _ start: Int64) throws(MovieError) -> Int64 {
+        guard abs(time - origin) < longest, start < longest else {
+            throw .media(MediaError("av_read_frame", message: "a time that no movie has"))
+        }
+        return start + time - origin
+    }
 
     private static func next(_ pictures: MovieReader, after time: Int64 = 0) throws(MovieError) -> Int64? {
         do throws(MediaError) {

@@ -41,6 +41,13 @@ import Testing
         let found = try MovieRepair.inspect(path)
         #expect(found.condition == .playable && found.wholeSize == Int64(bytes.count))
         #expect(found.duration < 3_000_000_000)
+        for isEncoded in [false, true] {
+            let joined = "\(scratch.path)/joined\(isEncoded).mp4"
+            // It is refused, or has what can be read of it.
+            if let movie = try? MovieJoin.join([path, path], to: joined, isEncoded: isEncoded) {
+                #expect(movie.duration < 3_000_000_000)
+            }
+        }
         #expect(try MovieRepair.repair(path).fileSize < 2 * Int64(bytes.count))
     }
 
