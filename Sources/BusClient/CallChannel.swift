@@ -10,6 +10,8 @@ import ZeroMQ
 /// caller has given up; until then it waits here.
 final class CallChannel {
     typealias Outcome = Result<Answer, ClientError>
+    /// The requests that take back what was answered.
+    typealias Undo = @Sendable (JSONValue) -> [(method: String, params: JSONValue)]
 
     struct Call: Sendable {
         /// Of the request; each once.
@@ -23,7 +25,7 @@ final class CallChannel {
         /// For messages.
         var milliseconds: Int64
         /// What takes back a success that nobody waits for any more.
-        var undo: (@Sendable (JSONValue) -> (method: String, params: JSONValue)?)?
+        var undo: Undo?
     }
 
     private struct Pending {
@@ -166,7 +168,7 @@ final class CallChannel {
                 finish(.success(Answer(result: result, attachments: attachments)))
             case (let finish?, .failure(let error)): finish(.failure(.refused(error)))
             case (nil, .success(let result)):
-                if let undo = waiting.call.undo?(result) { notify(undo.method, undo.params) }
+                for undoing in waiting.call.undo?(result) ?? [] { notify(undoing.method, undoing.params) }
             case (nil, .failure): break
             }
         }

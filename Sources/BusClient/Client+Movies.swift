@@ -27,10 +27,9 @@ extension Client {
     }
 
     private func start(_ wishes: [String: JSONValue], _ timeout: Duration) async throws(ClientError) -> JSONValue {
-        // A movie that nobody knows of would go on until this process ends.
+        // Movies that nobody knows of would go on until this process ends.
         try await patientCall("movie.start", .object(wishes), timeout: timeout) { made in
-            guard let movie = made["movie"] ?? made["movies"]?[0]?["movie"] else { return nil }
-            return ("movie.stop", ["movie": movie])
+            (made["movies"]?.array ?? [made]).compactMap { $0["movie"] }.map { ("movie.stop", ["movie": $0]) }
         }
     }
 

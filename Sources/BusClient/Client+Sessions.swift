@@ -63,7 +63,7 @@ extension Client {
         _ wishes: [String: JSONValue] = [:], timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> ClientSession {
         let answer = try await patientCall("session.create", .object(wishes), timeout: timeout) { made in
-            made["session"].map { ("session.delete", ["session": $0]) }
+            made["session"].map { [("session.delete", ["session": $0])] } ?? []
         }
         return try ClientSession(answer)
     }

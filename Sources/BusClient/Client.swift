@@ -101,7 +101,7 @@ public final class Client: Sendable {
     /// then, its answer comes now.
     func patientCall(
         _ method: String, _ params: JSONValue, timeout: Duration,
-        undo: @escaping @Sendable (JSONValue) -> (method: String, params: JSONValue)?
+        undo: @escaping CallChannel.Undo
     ) async throws(ClientError) -> JSONValue {
         let key = greeting.features.contains(Feature.keys.rawValue) ? hexadecimal(randomBytes(16)) : nil
         let deadline = monotonic(after: timeout)
@@ -124,13 +124,14 @@ public final class Client: Sendable {
 
     private func takeBack(
         _ method: String, _ params: JSONValue, key: String,
-        undo: @escaping @Sendable (JSONValue) -> (method: String, params: JSONValue)?
+        undo: @escaping CallChannel.Undo
     ) {
         Task { [line] in
-            guard let answer = try? await line.ask(method, params, timeout: .seconds(30), key: key, undo: undo),
-                let undoing = undo(answer.result)
+            guard let answer = try? await line.ask(method, params, timeout: .seconds(30), key: key, undo: undo)
             else { return }
-            _ = try? await line.ask(undoing.method, undoing.params, timeout: .seconds(30))
+            for undoing in undo(answer.result) {
+                _ = try? await line.ask(undoing.method, undoing.params, timeout: .seconds(30))
+            }
         }
     }
 

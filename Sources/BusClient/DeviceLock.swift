@@ -74,7 +74,7 @@ extension Client {
         if let lease { params["lease"] = JSONValue(lease.clampedMilliseconds) }
         if let note { params["note"] = .string(note) }
         let result = try await patientCall("device.lock", .object(params), timeout: wait + timeout) { result in
-            result["lock"].map { ("device.unlock", ["lock": $0]) }
+            result["lock"].map { [("device.unlock", ["lock": $0])] } ?? []
         }
         return try DeviceLock(result)
     }
@@ -92,7 +92,7 @@ extension Client {
         if let lease { params["lease"] = JSONValue(lease.clampedMilliseconds) }
         if let note { params["note"] = .string(note) }
         let result = try await patientCall("device.takeOver", .object(params), timeout: timeout) { result in
-            result["lock"].map { ("device.unlock", ["lock": $0]) }
+            result["lock"].map { [("device.unlock", ["lock": $0])] } ?? []
         }
         return try DeviceLock(result)
     }

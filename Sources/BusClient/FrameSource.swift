@@ -105,7 +105,7 @@ extension Client {
         ]
         if let framesPerSecond { params["frameRate"] = .number(framesPerSecond) }
         let answer = try await patientCall("source.create", .object(params), timeout: timeout) { made in
-            made["device"].map { ("source.delete", ["device": $0]) }
+            made["device"].map { [("source.delete", ["device": $0])] } ?? []
         }
         return try FrameSource(answer, isCompressed: pixelFormat == "MJPG")
     }

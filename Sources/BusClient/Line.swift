@@ -19,7 +19,7 @@ final class Line: Sendable {
 
     func ask(
         _ method: String, _ params: JSONValue, timeout: Duration, key: String? = nil,
-        undo: (@Sendable (JSONValue) -> (method: String, params: JSONValue)?)? = nil
+        undo: CallChannel.Undo? = nil
     ) async throws(ClientError) -> Answer {
         let id = lastID.add(1, ordering: .relaxed).newValue
         let bytes = Request(id: .integer(id), method: method, params: params, key: key).serialized

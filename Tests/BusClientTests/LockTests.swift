@@ -144,6 +144,24 @@ import Testing
         #expect(bus.requests.last?.params == ["device": "door"])
     }
 
+    @Test func `a rig's movies that begin too late are ended, all of them`() async throws {
+        let asked = AsyncStream.makeStream(of: (@Sendable (FakeBus.Reply) -> Void).self)
+        let bus = try FakeBus { request, respond in
+            if request.method == "movie.start" { asked.continuation.yield(respond) }
+            return request.method == "movie.start"
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let task = Task { try await client.startMovies(ofRig: "stereo", timeout: .seconds(600)).map(\.id) }
+        var iterator = asked.stream.makeAsyncIterator()
+        let respond = try #require(await iterator.next())
+        task.cancel()
+        await #expect(throws: ClientError.cancelled) { try await task.value }
+        respond(.result(["movies": [["movie": "m1", "path": "/v/a.mp4"], ["movie": "m2", "path": "/v/b.mp4"]]]))
+        try await eventually { bus.requests.last?.params == ["movie": "m2"] }
+        #expect(
+            bus.requests.filter { $0.method == "movie.stop" }.map(\.params) == [["movie": "m1"], ["movie": "m2"]])
+    }
+
     @Test func `a session that was ended tells whether that could be written`() async throws {
         let bus = try FakeBus { request, respond in
             guard request.method.hasPrefix("session.") else { return false }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from camerabus import AsyncClient, BusTimeout, Client, NotRecording, ProtocolError
-from fake_bus import BusTestCase, Refusal
+from fake_bus import NO_REPLY, BusTestCase, Refusal
 
 TOPIC = "state/movie/m1/"
 
@@ -115,6 +115,19 @@ class Movies(BusTestCase):
         with self.assertRaises(NotRecording) as caught:
             self.client.find_movie("m9")
         self.assertEqual(caught.exception.movie, "m9")
+
+    def test_a_start_of_a_rig_that_was_given_up_ends_all_of_its_movies(self) -> None:
+        def start(params: dict[str, Any]) -> Any:
+            self.bus.methods["movie.start"] = self.recorder("start")
+            return NO_REPLY
+
+        self.bus.methods["movie.start"] = start
+        self.bus.methods["bus.cancel"] = lambda params: {"cancelled": False}
+        # That one of them can't be ended is no reason to leave the other.
+        self.bus.refuse("movie.stop", "notRecording", movie="m1")
+        with self.assertRaises(BusTimeout):
+            self.client.record_rig("r", timeout=0.05)
+        self.assertEqual(self.bus.asked("movie.stop"), [{"movie": "m1"}, {"movie": "m2"}])
 
     def test_it_is_followed_to_its_end(self) -> None:
         self.bus.set_state(TOPIC, self.movie())

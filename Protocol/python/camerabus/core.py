@@ -12,7 +12,7 @@ import time
 import uuid
 import warnings
 from pathlib import Path
-from typing import Any, Callable, Generic, Mapping, NamedTuple, Sequence, TypeVar
+from typing import Any, Callable, Generic, Iterable, Mapping, NamedTuple, Sequence, TypeVar
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -204,7 +204,7 @@ class Core:
         why = "it is so, and may be as before with the next bus. The bus's log says why."
         warnings.warn(f"{method}: the bus could not write what was changed to its disk; {why}", NotKept, stacklevel=2)
 
-    def ask_for(self, call: Call[T], undo: Callable[[T], Call[Any]], timeout: float | None = None) -> Steps[T]:
+    def ask_for(self, call: Call[T], undo: Callable[[T], Iterable[Call[Any]]], timeout: float | None = None) -> Steps[T]:
         """The same of a method that makes something, under a key: where the bus ends before it has answered, the next one is asked
         for the same, and what a caller who has given up will not be told of is taken back."""
         # The key is what a request that was given up can be found by again.
@@ -226,15 +226,20 @@ class Core:
                     yield from self._give_up(call, undo, key)
                 raise
 
-    def _give_up(self, call: Call[T], undo: Callable[[T], Call[Any]], key: str) -> Steps[None]:
+    def _give_up(self, call: Call[T], undo: Callable[[T], Iterable[Call[Any]]], key: str) -> Steps[None]:
         # Else what comes too late would be had by nobody who knows of it, until this process ends.
         try:
             if (yield from self.ask(Call("bus.cancel", {"key": key}, dict), 1)).get("cancelled"):
                 return
             made = yield from self.ask(call, 1, key)
-            yield from self.ask(undo(made), 1)
         except CaptureError:
-            pass
+            return
+        for undoing in undo(made):
+            # One that the bus doesn't answer in time may be done all the same, and is no reason to leave the next.
+            try:
+                yield from self.ask(undoing, 1)
+            except CaptureError:
+                pass
 
     def request(self, method: str, params: Mapping[str, Any] | None, timeout: float | None, key: str | None) -> Steps[Reply]:
         """The same for any method, with all that came back."""

@@ -70,8 +70,8 @@ class LockBase:
         call: Call[dict[str, Any]] = Call(self._method, self._params, dict)
         limit = self._wait + self._core.timeout if timeout is None else timeout
 
-        def undo(granted: dict[str, Any]) -> Call[Any]:
-            return Call("device.unlock", {"lock": granted.get("lock", "")}, dict)
+        def undo(granted: dict[str, Any]) -> list[Call[Any]]:
+            return [Call("device.unlock", {"lock": granted.get("lock", "")}, dict)]
 
         result = yield from self._core.ask_for(call, undo, limit)
         self.token = str(result.get("lock", ""))

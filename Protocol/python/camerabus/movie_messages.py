@@ -47,6 +47,7 @@ class MovieEnding:
     next: str | None = None
     raw: Mapping[str, Any] = _raw()
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovieState:
     """How far a movie is. `state` is starting, recording, paused, finishing or finished; durations are in milliseconds, sizes in bytes."""
@@ -187,8 +188,8 @@ def _started(result: Any) -> list[MovieStart]:
 
 
 def _start(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps[list[MovieStart]]:
-    def undo(made: list[MovieStart]) -> Call[Any]:
-        return _stop(made[0].movie)
+    def undo(made: list[MovieStart]) -> list[Call[Any]]:
+        return [_stop(movie.movie) for movie in made]
 
     call = Call("movie.start", dict(params), _started)
     return (yield from core.ask_for(call, undo, _patience(core, timeout)))

@@ -219,8 +219,8 @@ class SessionBase:
             return
         call: Call[SessionAnswer] = Call("session.create", dict(self._params), lambda result: read(SessionAnswer, result))
 
-        def undo(made: SessionAnswer) -> Call[Any]:
-            return Call("session.delete", {"session": made.session}, _object)
+        def undo(made: SessionAnswer) -> list[Call[Any]]:
+            return [Call("session.delete", {"session": made.session}, _object)]
 
         self._learn((yield from self._core.ask_for(call, undo, timeout)))
 

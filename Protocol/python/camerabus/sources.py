@@ -47,8 +47,8 @@ def _create(name: str, width: int, height: int, format: str, fps: float | Fracti
     return Call("source.create", params, _object)
 
 
-def _undo(made: Any) -> Call[Any]:
-    return Call("source.delete", {"device": made.get("device", "")}, _object)
+def _undo(made: Any) -> list[Call[Any]]:
+    return [Call("source.delete", {"device": made.get("device", "")}, _object)]
 
 
 @dataclass(frozen=True, slots=True)
