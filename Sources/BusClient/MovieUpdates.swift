@@ -75,8 +75,10 @@ public final class MovieUpdates: AsyncSequence, Sendable {
     private func ending() async throws(ClientError) -> MovieEnding? {
         do throws(ClientError) {
             return try await client.movie(id, timeout: timeout).ending
-        } catch .connectionLost {
-            // The next bus will tell.
+        } catch .connectionLost, .ended {
+            // It has told before it ended, or the next bus will.
+            return nil
+        } catch .refused(let refusal) where refusal.reason == .shuttingDown {
             return nil
         } catch .refused(let refusal) where refusal.reason == .notRecording {
             // It may have ended while there was no bus: the library alone knows how.

@@ -152,6 +152,24 @@ class Movies(BusTestCase):
         self.assertEqual((ending.reason, ending.success, ending.kept, ending.duration), ("recorderCrashed", False, True, 5))
         self.assertEqual(ending.error["message"], "It died.")
 
+    def test_one_that_ends_with_its_bus_says_how(self) -> None:
+        self.bus.set_state(TOPIC, self.movie())
+        movie = self.client.record("cam0")
+        states = movie.states(5)
+        next(states)
+        self.bus.refuse("movie.status", "shuttingDown")
+        self.bus.set_state(TOPIC, None)
+        self.bus.send_event("event/movie/m1/", "didFinishRecording", **self.ending("shuttingDown"))
+        self.bus.end()
+        self.assertEqual((list(states), movie.ending.reason, movie.ending.success), ([], "shuttingDown", True))
+
+    def test_one_that_nobody_remembers(self) -> None:
+        movie = self.client.record("cam0")
+        self.bus.refuse("movie.status", "notRecording", movie="m1")
+        self.bus.refuse("library.get", "entryNotFound", id="m1")
+        with self.assertRaises(NotRecording):
+            movie.wait(5)
+
     def test_waiting_ends_in_time(self) -> None:
         self.bus.set_state(TOPIC, self.movie())
         movie = self.client.record("cam0")

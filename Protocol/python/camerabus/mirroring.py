@@ -17,11 +17,11 @@ from .values import Change
 class MirrorBase(Mapping[str, Any]):
     """State by topic: `mirror["state/device/cam0/"]`. It stands still until it is updated."""
 
-    def __init__(self, core: Core, prefix: str) -> None:
+    def __init__(self, core: Core, prefix: str, *events: str) -> None:
         self.prefix = with_slash(prefix)
         self._core = core
         self._state = MirrorState([self.prefix])
-        self._events = EventFeed(core, [self.prefix])
+        self._events = EventFeed(core, [self.prefix, *events])
         self._connections = 0
 
     @property
@@ -64,11 +64,14 @@ class MirrorBase(Mapping[str, Any]):
                 return changes
             yield self._events.wait(until)
 
+    def _receive(self, topic: str, message: Mapping[str, Any]) -> None:
+        self._state.receive(topic, message)
+
     def _synchronize(self) -> Steps[None]:
         # A loss is rare and one snapshot ends it; that many in a row mean that the bus contradicts itself.
         for _ in range(10):
             while (message := self._events.take()) is not None:
-                self._state.receive(*message)
+                self._receive(*message)
             if (connections := self._events.connections) != self._connections:
                 self._connections = connections
                 self._state.needs_snapshot = True

@@ -15,7 +15,7 @@ from typing import Any, AsyncIterator, Generator, Iterator, Mapping, Self
 
 from .closing import first_error
 from .core import AsyncOpened, Core, Opened
-from .errors import BusGone, BusTimeout, NotRecording
+from .errors import BusEnded, BusGone, BusTimeout, EntryNotFound, NotRecording, ShuttingDown, Unauthorized
 from .mirroring import MirrorBase
 from .movie_messages import (
     MovieEnding, MovieSettings, MovieStart, MovieState, _from_library, _listing, _patience, _recommended, _start, _state, _stop, wishes,
@@ -81,13 +81,19 @@ class MovieMirror(MirrorBase):
     """A movie's state as it changes, to its end."""
 
     def __init__(self, core: Core, movie: MovieBase) -> None:
-        super().__init__(core, f"state/movie/{movie.id}/")
+        super().__init__(core, f"state/movie/{movie.id}/", f"event/movie/{movie.id}/")
         self._movie = movie
         self._told: Mapping[str, Any] | None = None
 
+    def _receive(self, topic: str, message: Mapping[str, Any]) -> None:
+        super()._receive(topic, message)
+        # A bus that ends tells it, and then can't be asked any more.
+        if topic.startswith("event/movie/") and message.get("event") == "didFinishRecording":
+            self._movie.ending = read(MovieEnding, message)
+
     def next(self, until: float) -> Steps[MovieState | None]:
         """The next state; None: it has ended. Raises `BusTimeout` when nothing changes in time."""
-        if self._events.subscription is None:
+        if self._events.subscription is None and self._movie.ending is None:
             yield from self._open()
         while self._movie.ending is None:
             value = self.get(self.prefix)
@@ -98,17 +104,24 @@ class MovieMirror(MirrorBase):
                 break
             if is_over(until):
                 raise BusTimeout(f"The movie {self._movie.id} has not changed in time.")
-            yield from self._update(until)
+            try:
+                yield from self._update(until)
+            except BusEnded:
+                if self._movie.ending is None:
+                    raise
         return None
 
     def _has_ended(self) -> Steps[bool]:
         try:
             return (yield from self._movie._ask("status", None)).end is not None
-        except BusGone:
-            return False  # the next bus will tell
-        except NotRecording:
+        except (BusGone, BusEnded, ShuttingDown):
+            return False  # it has told before it ended, or the next bus will
+        except NotRecording as error:
             # It may have ended while there was no bus: the library alone knows how. If not, its recorder will tell the new bus.
-            self._movie.ending = yield from self._core.ask(_from_library(self._movie.id))
+            try:
+                self._movie.ending = yield from self._core.ask(_from_library(self._movie.id))
+            except (EntryNotFound, Unauthorized):
+                raise error from None
             return self._movie.ending is not None
 
     def close(self) -> None:
