@@ -33,7 +33,7 @@ struct Camerabus: AsyncParsableCommand {
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, ProfilesCommand.self,
             RigsCommand.self, SessionsCommand.self, SessionCommand.self, FramesCommand.self, SoundCommand.self,
-            LevelsCommand.self, RecordCommand.self, MoviesCommand.self, LibraryCommand.self,
+            LevelsCommand.self, RecordCommand.self, TakeCommand.self, MoviesCommand.self, LibraryCommand.self,
             FocusCommand.self, ExposeCommand.self, ResetCommand.self, ZoomCommand.self, NameCommand.self,
             WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self,
             AskCommand.self, AllowCommand.self, DenyCommand.self, PermissionsCommand.self, DoctorCommand.self,

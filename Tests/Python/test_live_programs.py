@@ -132,7 +132,7 @@ class Programs(LiveTestCase):
     def test_the_shell_examples_run(self) -> None:
         if shutil.which("camerabus") is None or shutil.which("jq") is None:
             self.skipTest("camerabus or jq is not in the PATH")
-        arguments = {"time-lapse": ["cam0", "0.2", "3"], "two-cameras": ["cam0", "cam1", "3"]}
+        arguments = {"take": ["cam0", "2", "0.1"], "time-lapse": ["cam0", "0.2", "3"], "two-cameras": ["cam0", "cam1", "3"]}
         for path in sorted((vectors.PROTOCOL / "shell").iterdir()):
             with self.subTest(path.name), tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
                 command = [str(path), *arguments.get(path.name, [])]

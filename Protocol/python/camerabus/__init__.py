@@ -61,6 +61,7 @@ from .errors import (
     SessionNotFound,
     SessionNotRunning,
     ShuttingDown,
+    TakeNotFound,
     Unauthorized,
     VersionUnsupported,
     WorkerCrashed,
@@ -77,6 +78,7 @@ from .sound import AsyncLevels, AsyncSounds, Level, Levels, Sound, Sounds
 from .sources import AsyncSource, Source
 from .sets import AsyncFrameSets, FrameSet, FrameSets
 from .sessions import AsyncSession, CanAdd, Session, SessionAnswer, SessionDelivery, SessionInterruption, SessionState
+from .takes import AsyncSegment, AsyncTake, FinishedTake, Segment, SegmentEnding, Take, TakeSegment, TakeState
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -120,9 +122,11 @@ __all__ = [
     "AsyncLock",
     "AsyncMirror",
     "AsyncMovie",
+    "AsyncSegment",
     "AsyncSource",
     "AsyncSession",
     "AsyncSounds",
+    "AsyncTake",
     "AsyncWatch",
     "Attachment",
     "BusEnded",
@@ -154,6 +158,7 @@ __all__ = [
     "DiskFull",
     "EntryNotFound",
     "Event",
+    "FinishedTake",
     "Format",
     "FormatUnsupported",
     "Frame",
@@ -209,6 +214,8 @@ __all__ = [
     "RingConnection",
     "RingFrame",
     "SavedFormat",
+    "Segment",
+    "SegmentEnding",
     "Session",
     "SessionAnswer",
     "SessionDelivery",
@@ -224,6 +231,10 @@ __all__ = [
     "Source",
     "Subscriber",
     "SystemPressureState",
+    "Take",
+    "TakeNotFound",
+    "TakeSegment",
+    "TakeState",
     "Timestamp",
     "Unauthorized",
     "Usage",

@@ -28,6 +28,7 @@ from .sessions import AsyncSessionCalls
 from .permission import AsyncPermissionCalls
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameErrors, FrameFeed
+from .takes import AsyncTakeCalls
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
@@ -40,6 +41,7 @@ class AsyncClient(
     AsyncSessionCalls,
     AsyncSoundCalls,
     AsyncSourceMethods,
+    AsyncTakeCalls,
 ):
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 

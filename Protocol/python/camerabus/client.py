@@ -28,6 +28,7 @@ from .sessions import SessionCalls
 from .permission import PermissionCalls
 from .steps import deadline, is_over, run
 from .subscription import EventFeed, FrameErrors, FrameFeed
+from .takes import TakeCalls
 from .values import Change, Configuration, Control, Device, Event, Format, Hello, Locks, Reply, Usage
 
 
@@ -41,6 +42,7 @@ class Client(
     SessionCalls,
     SoundCalls,
     SourceMethods,
+    TakeCalls,
 ):
     """A connection to the bus, for use in one thread.
 

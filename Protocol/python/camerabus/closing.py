@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Iterator, Self
+from typing import Any, Callable, Coroutine, Generator, Generic, Iterator, Protocol, Self, TypeVar
 
 from .errors import CaptureError
 
@@ -51,6 +51,38 @@ class AsyncSubscribed:
 
     def __del__(self) -> None:
         self.close()
+
+
+class AsyncEnding(Protocol):
+    """What the end of an `async with` block ends."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+M = TypeVar("M", bound=AsyncEnding)
+
+
+class Pending(Generic[M]):
+    """Something of asyncio's that is to be made: by `await`, or by `async with`, which ends it, too."""
+
+    def __init__(self, make: Callable[[], Coroutine[Any, Any, M]]) -> None:
+        self._make = make
+        self._made: M | None = None
+
+    def __await__(self) -> Generator[Any, None, M]:
+        return self._make().__await__()
+
+    async def __aenter__(self) -> M:
+        self._made = await self._make()
+        return self._made
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._made is not None:
+            await self._made.__aexit__(kind, error, trace)
 
 
 @contextmanager

@@ -212,15 +212,23 @@ class PhotoFormatUnavailable(CaptureError):
 
 
 class RecordingInProgress(CaptureError):
-    """A movie is being recorded already."""
+    """A movie is being recorded already, or a segment of the take; or the take is being finished."""
 
     movie = Member()
+    take = Member()
 
 
 class NotRecording(CaptureError):
-    """There is no such movie, or not any more."""
+    """There is no such movie, or not any more; or the take has nothing to be paused or finished."""
 
     movie = Member()
+    take = Member()
+
+
+class TakeNotFound(CaptureError):
+    """There is no such take, or not any more: it was finished or discarded."""
+
+    take = Member()
 
 
 class DiskFull(CaptureError):

@@ -34,6 +34,8 @@ class LibraryEntry:
     kind: str = ""
     path: str = ""
     sideCar: str | None = None
+    #: Of a take: its first frame.
+    cover: str | None = None
     state: str = ""
     reason: str | None = None
     problem: str | None = None

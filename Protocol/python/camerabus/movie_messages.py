@@ -183,15 +183,15 @@ def _started(result: Any) -> list[MovieStart]:
     movies = _object(result).get("movies")
     found = [read(MovieStart, result)] if movies is None else read_list(MovieStart, movies)
     if not found or not all(movie.movie and (movie.path or movie.url) for movie in found):
-        raise ProtocolError("The bus answered movie.start without a movie.")
+        raise ProtocolError("The bus answered without a movie.")
     return found
 
 
-def _start(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps[list[MovieStart]]:
+def _start(core: Core, params: Mapping[str, Any], timeout: float | None, method: str = "movie.start") -> Steps[list[MovieStart]]:
     def undo(made: list[MovieStart]) -> list[Call[Any]]:
         return [_stop(movie.movie) for movie in made]
 
-    call = Call("movie.start", dict(params), _started)
+    call = Call(method, dict(params), _started)
     return (yield from core.ask_for(call, undo, _patience(core, timeout)))
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import os
 from types import TracebackType
-from typing import Any, AsyncIterator, Generator, Iterator, Mapping, Self
+from typing import Any, AsyncIterator, Iterator, Mapping, Self
 
-from .closing import first_error
+from .closing import Pending, first_error
 from .core import AsyncOpened, Core, Opened
 from .errors import BusEnded, BusGone, BusTimeout, EntryNotFound, NotRecording, ShuttingDown, Unauthorized
 from .mirroring import MirrorBase
@@ -221,34 +221,6 @@ class AsyncMovie(MovieBase):
             await self._run(self._leave())
 
 
-class StartingMovie:
-    """A movie of asyncio's that is to be begun: by `await`, or by `async with`."""
-
-    def __init__(self, core: Core, runner: Runner, params: Mapping[str, Any], timeout: float | None) -> None:
-        self._core = core
-        self._run = runner
-        self._params = params
-        self._timeout = timeout
-        self._movie: AsyncMovie | None = None
-
-    def __await__(self) -> Generator[Any, None, AsyncMovie]:
-        return self._started().__await__()
-
-    async def _started(self) -> AsyncMovie:
-        started = await self._run(_start(self._core, self._params, self._timeout))
-        return AsyncMovie(self._core, started[0], self._run)
-
-    async def __aenter__(self) -> AsyncMovie:
-        self._movie = await self._started()
-        return self._movie
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._movie is not None:
-            await self._movie.__aexit__(kind, error, trace)
-
-
 class MovieCalls(Opened):
     """What `Client` has of movies."""
 
@@ -381,14 +353,19 @@ class AsyncMovieCalls(AsyncOpened):
         detached: bool = False,
         take: str | None = None,
         timeout: float | None = None,
-    ) -> StartingMovie:
+    ) -> Pending[AsyncMovie]:
         """To be entered (`async with client.record("cam0") as movie:`) or awaited, which only begins it."""
         params = wishes(
             device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
             codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
             resilient=resilient, detached=detached, take=take,
         )  # fmt: skip
-        return StartingMovie(self._open, self._run, params, timeout)
+        core = self._open
+
+        async def start() -> AsyncMovie:
+            return AsyncMovie(core, (await self._run(_start(core, params, timeout)))[0], self._run)
+
+        return Pending(start)
 
     async def record_rig(
         self,

@@ -13,7 +13,7 @@ struct WatchCommand: BusCommand {
 
             TOPICS:
               state/bus/, state/device/ID/, state/lock/ID/  what is: the bus, a device, a lock
-              state/movie/ID/                               how far a movie is
+              state/movie/ID/, state/take/ID/               how far a movie is, or a take
               event/device/ID/, event/lock/ID/, …           what happens to them
               heartbeat/                                    once a second
 
@@ -120,7 +120,7 @@ struct WatchCommand: BusCommand {
     /// What a topic is about: `device` and its id, `lock` or `session`; nil for one that is about several.
     private static func id(_ topic: String) -> (kind: String, id: String)? {
         let parts = topic.split(separator: "/")
-        guard parts.count == 3, ["device", "lock", "session", "movie"].contains(parts[1]) else { return nil }
+        guard parts.count == 3, ["device", "lock", "session", "movie", "take"].contains(parts[1]) else { return nil }
         return (String(parts[1]), String(parts[2]))
     }
 

@@ -27,6 +27,7 @@ enum LibraryWords {
         add("problem", entry["problem"])
         add("file", entry["path"])
         add("side-car", entry["sideCar"])
+        add("cover", entry["cover"])
         rows.append(("began", date(entry["started"])))
         rows.append(("length", length(entry["duration"])))
         rows.append(("size", bytes(entry["size"])))

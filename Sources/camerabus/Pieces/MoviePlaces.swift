@@ -83,6 +83,15 @@ struct MoviePlaces {
         return base == "/" ? "/\(name)" : "\(base)/\(name)"
     }
 
+    /// The bus may not write where a movie is to go, and this user may not read where it may.
+    static var inaccessible: Failure {
+        Failure(
+            status: ExitStatus.refused,
+            description:
+                "pathNotAllowed: The bus may not write there, and you may not read its library, from which the movie "
+                + "would be copied. Folders for both of you are 'roots' below [library] in camerabus.toml.")
+    }
+
     static func isFolder(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR

@@ -117,13 +117,7 @@ struct Recording {
             for outcome in outcomes { _ = try outcome.get() }
         }
         guard intoLibrary, let places else { return }
-        guard movies.allSatisfy({ access($0.path, R_OK) == 0 }) else {
-            throw Failure(
-                status: ExitStatus.refused,
-                description:
-                    "pathNotAllowed: The bus may not write there, and you may not read its library, from which the movie "
-                    + "would be copied. Folders for both of you are 'roots' below [library] in camerabus.toml.")
-        }
+        guard movies.allSatisfy({ access($0.path, R_OK) == 0 }) else { throw MoviePlaces.inaccessible }
         for movie in movies {
             copies[movie.id] = try MoviePlaces.resolved(places.path(of: movie.devices.first ?? ""))
         }

@@ -6,11 +6,11 @@ enum Typing {
         "--output", "-o", "--tolerance",
         "--preset", "--priority", "--name", "--size", "--to", "--orientation", "--mirror", "--input",
         "--reason", "--reset", "--mic", "--duration", "--codec", "--bit-rate", "--type", "--fragment", "--max-size",
-        "--min-free",
+        "--min-free", "--session", "--min", "--max",
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
     /// Commands of which the second word is a command too.
-    private static let groups: Set = ["session"]
+    private static let groups: Set = ["session", "take"]
 
     /// Options that all commands take, behind the command also when they were typed before it: `--json devices`.
     static func globalOptionsBehindCommand(_ arguments: [String]) -> [String] {

@@ -51,6 +51,8 @@ struct Wording {
             return Self.beforeSemicolon(error.message) + "; 'camerabus controls \(device)' lists what it has."
         case .sessionNotFound:
             return Self.beforeSemicolon(error.message) + "; 'camerabus sessions' lists those that there are."
+        case .takeNotFound:
+            return Self.beforeSemicolon(error.message) + "; 'camerabus take list' lists those that there are."
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) With --nearest the nearest is taken."

@@ -1,0 +1,322 @@
+import ArgumentParser
+import BusClient
+import JSON
+
+struct TakeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "take", abstract: "Records a movie in segments, of which any can be thrown away, and joins them.",
+        discussion: """
+            'camerabus take CAMERA' makes a whole take at the terminal: Enter begins a segment and ends it. The other commands do the same step by step, \
+            in scripts: a take is its user's, and stays until it is finished or discarded, also when the bus or the machine is started again. Its segments are in the bus's \
+            library until then.
+
+            The finished movie is MP4, with H.264 and AAC, and has its first frame as cover beside it. It is joined as it was recorded where that can be, else encoded.
+
+            EXAMPLES:
+              camerabus take cam0 --mic mic0 --max 15 -o take.mp4
+              id=$(camerabus take create cam0 --mic mic0)
+              camerabus take record $id
+              camerabus take pause $id
+              camerabus take delete $id            # the last segment
+              camerabus take finish $id -o take.mp4
+            """,
+        subcommands: [
+            Make.self, Create.self, Record.self, Pause.self, List.self, Show.self, Delete.self, Finish.self,
+            Discard.self,
+        ], defaultSubcommand: Make.self)
+
+    static let completion = CompletionKind.shellCommand("camerabus take list --ids 2>/dev/null")
+    static let idHelp: ArgumentHelp = "The take's id, as 'camerabus take list' lists it."
+}
+
+extension TakeCommand {
+    /// What a new take is to be.
+    struct Wishes: ParsableArguments {
+        @Argument(help: "A camera's id.", completion: deviceCompletion)
+        var device: String?
+
+        @Option(help: ArgumentHelp("A session, in the place of a camera.", valueName: "session"))
+        var session: String?
+
+        @Option(
+            name: .customLong("mic"), help: ArgumentHelp("A microphone for the sound.", valueName: "microphone"),
+            completion: microphoneCompletion)
+        var microphone: String?
+
+        @Option(
+            help: ArgumentHelp(
+                "What its files in the library are called, without an ending (default: a new one).", valueName: "name"))
+        var name: String?
+
+        @Option(
+            parsing: .unconditional,
+            help: ArgumentHelp("How long it is to be at least; what is shorter is told.", valueName: "seconds"))
+        var min: Seconds?
+
+        @Option(
+            parsing: .unconditional,
+            help: ArgumentHelp("How long it may become: recording ends by itself there.", valueName: "seconds"))
+        var max: Seconds?
+
+        @Option(
+            help: ArgumentHelp(
+                "The largest picture of the finished movie, 1280x720; what is larger is encoded (default: as recorded).",
+                valueName: "size"),
+            completion: .list(["640x480", "960x540", "1280x720", "1920x1080", "3840x2160"]))
+        var preset: String?
+
+        func validate() throws {
+            if (device == nil) == (session == nil) { throw ValidationError("Name a camera, or a --session.") }
+            if let max, max.value <= 0 { throw ValidationError("--max takes a number above 0.") }
+            if let min, let max, min.value > max.value {
+                throw ValidationError("--min is more than --max.")
+            }
+        }
+
+        var params: [String: JSONValue] {
+            var params: [String: JSONValue] = [:]
+            params["device"] = device.map(JSONValue.string)
+            params["session"] = session.map(JSONValue.string)
+            params["microphone"] = microphone.map(JSONValue.string)
+            params["name"] = name.map(JSONValue.string)
+            params["minDuration"] = min.map { .number($0.value * 1000) }
+            params["maxDuration"] = max.map { .number($0.value * 1000) }
+            params["exportPreset"] = preset.map(JSONValue.string)
+            return params
+        }
+
+        func check(_ client: Client, timeout: Duration) async throws {
+            for device in [device, microphone].compactMap(\.self) {
+                try await Naming.check(device, client, timeout: timeout)
+            }
+        }
+    }
+
+    struct Make: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Makes a whole take at the terminal.",
+            discussion: """
+                Enter begins a segment, and ends it. d and Enter throws the last one away, x and Enter all of them. f and Enter, Ctrl-D or Ctrl-C joins \
+                them, and the movie's name is printed; without -o it is in the bus's library, and so it is with -o where the bus may not write there, and is \
+                copied from there. If this program dies, the segment ends that it records, and the take stays: 'camerabus take list'.
+
+                With --json: a line {"take": …} when it is made, then for each state {"take", "state"} and for each event {"take", "event", …}; the answer of \
+                take.finish or take.discard is the last.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var wishes: Wishes
+        @OptionGroup var place: Place
+
+        func validate() throws {
+            guard TakeMaking.hasTerminal else {
+                throw ValidationError(
+                    "That is for a terminal, where Enter begins and ends segments. In scripts: 'camerabus take create', record, pause and finish."
+                )
+            }
+        }
+
+        func run(_ client: Client) async throws {
+            try await wishes.check(client, timeout: timeout)
+            try await TakeMaking(self, client).run()
+        }
+    }
+
+    /// Where the finished movie goes.
+    struct Place: ParsableArguments {
+        @Option(
+            name: .shortAndLong, help: ArgumentHelp("A file, or a folder for a name of its own.", valueName: "file"),
+            completion: .file())
+        var output: String?
+
+        func validate() throws {
+            if output == "" { throw ValidationError("-o takes the name of a file or a folder.") }
+        }
+
+        /// Absolute.
+        ///
+        /// - Parameter subject: what a name that is made here begins with.
+        /// - Throws: ``Failure`` when there is such a file.
+        func path(_ subject: String) throws -> String? {
+            guard let output else { return nil }
+            let places = try MoviePlaces(output, rig: nil, fileType: "mp4", count: 1, time: MoviePlaces.time)
+            let path = try MoviePlaces.resolved(places.path(of: subject))
+            guard path.lowercased().hasSuffix(".mp4") else {
+                throw ValidationError("A take becomes an MP4 file: NAME.mp4.")
+            }
+            guard !MoviePlaces.exists(path) else {
+                throw Failure(status: ExitStatus.refused, description: Table.printable("\(path) is there already."))
+            }
+            return path
+        }
+    }
+
+    struct Create: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Makes a take, of which nothing is recorded yet, and prints its id.",
+            discussion: "With --json: the answer of take.create.")
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var wishes: Wishes
+
+        func run(_ client: Client) async throws {
+            try await wishes.check(client, timeout: timeout)
+            var params = wishes.params
+            // The program that begins a segment ends at once. Those of a session end with that.
+            if wishes.session == nil { params["detached"] = true }
+            let take = try await client.createTake(params, timeout: timeout)
+            try options.json ? Output.json(["take": take.json]) : Output.line(take.id)
+        }
+    }
+
+    struct Record: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Begins a segment, and prints its id; its first frame is in the file then.",
+            discussion: "With --json: the answer of take.record.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
+
+        func run(_ client: Client) async throws {
+            let movie = try await client.recordTake(take, timeout: max(timeout, Client.movieTimeout))
+            try options.json ? Output.json(movie.json) : Output.line(movie.id)
+        }
+    }
+
+    struct Pause: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Ends the segment that is recorded; its file is on the disk then.",
+            discussion: """
+                Exit status 0 also when it had ended by itself as wanted, and 1 with 'reason: message' when it had by something else.
+
+                With --json: the answer of take.pause.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
+
+        func run(_ client: Client) async throws {
+            let ending = try await client.pauseTake(take, timeout: max(timeout, Client.movieTimeout))
+            if options.json {
+                try Output.json(ending.json)
+            } else {
+                Output.note(Table.printable(TakeWords.ended(ending)))
+            }
+            if !ending.isSuccess { throw ExitCode(ExitStatus.refused) }
+        }
+    }
+
+    struct List: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Lists the takes that are neither finished nor discarded.",
+            discussion: """
+                STATE is paused, recording, ending or finishing; LEFT is how much can be recorded still.
+
+                With --json: {"takes": […]}, as take.list answers.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+
+        @Flag(help: "Print the ids alone.")
+        var ids = false
+
+        func run(_ client: Client) async throws {
+            let takes = try await client.takes(timeout: timeout)
+            if ids {
+                for take in takes { try Output.line(take.id) }
+            } else if options.json {
+                try Output.json(["takes": .array(takes.map(\.json))])
+            } else if takes.isEmpty {
+                Output.note("There are no takes.")
+            } else {
+                try TakeWords.table(takes).print()
+            }
+        }
+    }
+
+    struct Show: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Shows one take with its segments.", discussion: "With --json: the answer of take.get.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
+
+        func run(_ client: Client) async throws {
+            let take = try await client.take(take, timeout: timeout)
+            if options.json { return try Output.json(["take": take.json]) }
+            try TakeWords.table([take]).print()
+            if !take.segments.isEmpty { try TakeWords.table(take.segments).print() }
+        }
+    }
+
+    struct Delete: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Throws a segment away.", discussion: "With --json: the answer of take.delete.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
+        @Argument(help: "The segment's id, as 'camerabus take show' has it (default: the last one).")
+        var segment: String?
+
+        func run(_ client: Client) async throws {
+            let last = segment == nil ? try await client.take(take, timeout: timeout).segments.last?.id : nil
+            guard let segment = segment ?? last else {
+                throw Failure(
+                    status: ExitStatus.refused, description: Table.printable("The take \(take) has no segments."))
+            }
+            let answer = try await client.deleteSegment(segment, ofTake: take, timeout: timeout)
+            if options.json {
+                return try Output.json(["take": answer.take.json, "deleted": JSONValue(answer.deleted)])
+            }
+            for path in answer.deleted { try Output.line("deleted \(Table.printable(path))") }
+        }
+    }
+
+    struct Finish: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Joins the segments into one movie, and prints its name.",
+            discussion: """
+                Without -o it is in the bus's library; so it is with -o where the bus may not write there, and is copied from there. The take is over then; where it \
+                fails, it is as it was.
+
+                With --json: the answer of take.finish.
+                """)
+
+        @OptionGroup var options: GlobalOptions
+        @OptionGroup var place: Place
+        @Option(help: ArgumentHelp("What it is called in the library (default: as the take).", valueName: "name"))
+        var name: String?
+        @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
+
+        func validate() throws {
+            if place.output != nil, name != nil { throw ValidationError("-o and --name are two places for one movie.") }
+        }
+
+        func run(_ client: Client) async throws {
+            let target = try place.path("take")
+            let finishing = TakeFinishing(client: client, patience: max(timeout, Client.finishingTimeout))
+            let finished = try await finishing.finish(take, to: target, name: name)
+            try TakeWords.tell(finished, asJSON: options.json)
+        }
+    }
+
+    struct Discard: BusCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Throws takes away, with all of their segments.",
+            discussion: "With --json: the files that were there, {\"take\", \"deleted\"}, a line for each take.")
+
+        @OptionGroup var options: GlobalOptions
+        @Argument(help: idHelp, completion: TakeCommand.completion) var take: [String]
+
+        func run(_ client: Client) async throws {
+            for take in take {
+                let deleted = try await client.discardTake(take, timeout: max(timeout, Client.movieTimeout))
+                if options.json {
+                    try Output.json(["take": .string(take), "deleted": JSONValue(deleted)])
+                } else {
+                    for path in deleted { try Output.line("deleted \(Table.printable(path))") }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+import BusClient
+import BusProtocol
+import Glibc
+
+/// The end of a take: its segments become one file.
+struct TakeFinishing {
+    let client: Client
+    let patience: Duration
+
+    /// A take that is joined, with the files where this user finds them.
+    struct Finished {
+        var take: FinishedTake
+        var path: String
+        var cover: String?
+    }
+
+    /// Joins the segments; where the bus may not write, in its library, from where the files are copied.
+    ///
+    /// - Parameters:
+    ///   - target: absolute; nil: in the library.
+    ///   - name: what it is called there.
+    /// - Throws: ``Failure`` when neither can be.
+    func finish(_ id: String, to target: String?, name: String? = nil) async throws -> Finished {
+        let refusal: ClientError
+        do throws(ClientError) {
+            let take = try await client.finishTake(id, path: target, name: name, timeout: patience)
+            return Finished(take: take, path: take.path, cover: take.cover)
+        } catch {
+            refusal = error
+        }
+        guard refusal.reason == .pathNotAllowed, let target else { throw refusal }
+        return try await finishInLibrary(id, copyingTo: target)
+    }
+
+    private func finishInLibrary(_ id: String, copyingTo target: String) async throws -> Finished {
+        let segments = try await client.take(id).segments
+        // Before the segments are gone.
+        guard segments.allSatisfy({ access($0.path, R_OK) == 0 }) else {
+            throw MoviePlaces.inaccessible
+        }
+        Output.note("The bus may not write there: the movie goes into its library, and is copied from there.")
+        let take = try await client.finishTake(id, timeout: patience)
+        do {
+            try WholeFile.copy(take.path, to: target, replaces: false)
+            guard let cover = take.cover else { return Finished(take: take, path: target, cover: nil) }
+            let picture = "\(target.dropLast(4)).jpg"
+            try WholeFile.copy(cover, to: picture, replaces: false)
+            return Finished(take: take, path: target, cover: picture)
+        } catch {
+            Output.note(Table.printable("The movie is whole in the bus's library: \(take.path)"))
+            throw error
+        }
+    }
+}

@@ -1,0 +1,261 @@
+import ArgumentParser
+import BusClient
+import Glibc
+import JSON
+import LinuxIO
+import Synchronization
+
+/// What is typed at a terminal while a take is made: a line each.
+enum TakeKey: Hashable, Sendable {
+    /// Begins a segment, or ends it.
+    case toggle
+    case deleteLast
+    case finish
+    case discard
+    case unknown
+
+    init(_ line: String) {
+        switch line.filter({ !$0.isWhitespace }).lowercased() {
+        case "": self = .toggle
+        case "d": self = .deleteLast
+        case "f": self = .finish
+        case "x": self = .discard
+        default: self = .unknown
+        }
+    }
+}
+
+/// A whole take, made at a terminal.
+struct TakeMaking {
+    private let command: TakeCommand.Make
+    private let client: Client
+    private let target: String?
+    private let board: TakeBoard
+
+    static var hasTerminal: Bool { isatty(STDIN_FILENO) == 1 }
+
+    static let help =
+        "Enter begins a segment and ends it, d throws the last one away, x all of them, f joins them (each with Enter)."
+
+    /// Reads the command.
+    ///
+    /// - Throws: ``Failure`` when the file is there already.
+    init(_ command: TakeCommand.Make, _ client: Client) throws {
+        self.command = command
+        self.client = client
+        target = try command.place.path(command.wishes.device ?? "take")
+        board = TakeBoard(asJSON: command.options.json)
+    }
+
+    func run() async throws {
+        let take = try await client.createTake(command.wishes.params, timeout: command.timeout)
+        do {
+            try await make(take)
+        } catch {
+            board.clear()
+            // Also when this task was cancelled.
+            let (client, id) = (client, take.id)
+            if let left = try? await Task(operation: { try await Self.leave(id, client) }).value {
+                Output.note(Table.printable(Self.advice(left)))
+            }
+            throw error
+        }
+    }
+
+    /// Ends the segment that is recorded, and leaves nothing of a take of which nothing is.
+    ///
+    /// - Returns: the take as it stays; nil: it doesn't.
+    private static func leave(_ id: String, _ client: Client) async throws -> TakeState? {
+        if try await client.take(id).segment != nil { try await client.pauseTake(id) }
+        let take = try await client.take(id)
+        guard take.segments.isEmpty else { return take }
+        try await client.discardTake(id)
+        return nil
+    }
+
+    /// What to do with a take that is neither finished nor discarded.
+    static func advice(_ take: TakeState) -> String {
+        let what = take.segments.count == 1 ? "a segment" : "\(take.segments.count) segments"
+        return "The take \(take.id) stays, with \(what): 'camerabus take finish \(take.id)' joins them, "
+            + "'camerabus take discard \(take.id)' throws it away."
+    }
+
+    private func make(_ take: TakeState) async throws {
+        let updates = try await client.updates(ofTake: take.id, timeout: command.timeout)
+        if command.options.json { try Output.json(["take": take.json]) } else { Output.note(Self.help) }
+        // Who types faster than segments begin and end has the rest left out.
+        let keys = AsyncStream.makeStream(of: TakeKey.self, bufferingPolicy: .bufferingOldest(16))
+        let (isInterrupted, isOver) = (OneWaySwitch(), OneWaySwitch())
+        // It waits for what is typed until the program ends.
+        _ = try NamedThread(name: "keys") { Self.read(keys.continuation) }
+        try await Signals.handled { signal, _ in
+            guard !isInterrupted.isSet else { WholeFile.abandon(exiting: 128 + signal) }
+            isInterrupted.set()
+            keys.continuation.finish()
+        } _: {
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                group.addTask {
+                    while let update = try await updates.next() { try board.show(update, of: take.id) }
+                    isOver.set()
+                    keys.continuation.finish()
+                    return false
+                }
+                group.addTask {
+                    try await serve(keys.stream, take.id, isInterrupted, isOver)
+                    return true
+                }
+                while let isServed = try await group.next(), !isServed {}
+                group.cancelAll()
+            }
+        }
+        board.clear()
+    }
+
+    // What is longer than all that means anything is not kept.
+    private static func read(_ keys: AsyncStream<TakeKey>.Continuation) {
+        var line: [UInt8] = []
+        var bytes = [UInt8](repeating: 0, count: 256)
+        while true {
+            let count = Glibc.read(STDIN_FILENO, &bytes, bytes.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { break }
+            for byte in bytes.prefix(count) {
+                if byte == UInt8(ascii: "\n") {
+                    keys.yield(TakeKey(String(decoding: line, as: UTF8.self)))
+                    line = []
+                } else if line.count < 256 {
+                    line.append(byte)
+                }
+            }
+        }
+        keys.finish()
+    }
+
+    /// Does what is typed, until the take is over.
+    private func serve(
+        _ keys: AsyncStream<TakeKey>, _ id: String, _ isInterrupted: OneWaySwitch, _ isOver: OneWaySwitch
+    ) async throws {
+        for await key in keys where !isInterrupted.isSet {
+            do {
+                switch key {
+                case .toggle: try await toggle(id)
+                case .deleteLast: try await deleteLast(id)
+                case .finish: if try await finish(id) { return }
+                case .discard: return try await discard(id)
+                case .unknown: board.note(Self.help)
+                }
+            } catch ClientError.refused(let refusal) {
+                board.note(Wording(command: "take").text(.refused(refusal)))
+            }
+        }
+        if isOver.isSet { return board.note("The take is over: somebody has finished or discarded it.") }
+        // Nothing more can be typed.
+        if try await !finish(id) { try await discard(id) }
+    }
+
+    private func toggle(_ id: String) async throws {
+        if board.isRecording {
+            // How it ended is told as an event.
+            try await client.pauseTake(id, timeout: patience)
+            board.isRecording = false
+        } else {
+            _ = try await client.recordTake(id, timeout: patience)
+            board.isRecording = true
+        }
+    }
+
+    private func deleteLast(_ id: String) async throws {
+        if board.isRecording { return board.note("A segment is being recorded; Enter ends it.") }
+        guard let last = try await client.take(id, timeout: command.timeout).segments.last else {
+            return board.note("There is no segment.")
+        }
+        try await client.deleteSegment(last.id, ofTake: id, timeout: command.timeout)
+    }
+
+    /// - Returns: false: there is nothing to be joined.
+    private func finish(_ id: String) async throws -> Bool {
+        if board.isRecording { try await toggle(id) }
+        guard try await !client.take(id, timeout: command.timeout).segments.isEmpty else {
+            board.note("There is no segment.")
+            return false
+        }
+        let finishing = TakeFinishing(client: client, patience: max(command.timeout, Client.finishingTimeout))
+        let finished = try await finishing.finish(id, to: target)
+        board.clear()
+        try TakeWords.tell(finished, asJSON: command.options.json)
+        return true
+    }
+
+    private func discard(_ id: String) async throws {
+        let deleted = try await client.discardTake(id, timeout: patience)
+        if command.options.json { try Output.json(["take": .string(id), "deleted": JSONValue(deleted)]) }
+        board.note("The take is thrown away.")
+    }
+
+    // A camera may take its time to give its first picture.
+    private var patience: Duration { max(command.timeout, Client.movieTimeout) }
+}
+
+/// How far a take is, in one line of the terminal, or a line of JSON each time.
+final class TakeBoard: Sendable {
+    private struct State {
+        var isRecording = false
+        var isShown = false
+    }
+
+    private let state = Mutex(State())
+    private let asJSON: Bool
+    private let isTerminal = isatty(STDERR_FILENO) == 1
+
+    init(asJSON: Bool) { self.asJSON = asJSON }
+
+    /// Whether a segment is recorded, as far as it is known.
+    var isRecording: Bool {
+        get { state.withLock(\.isRecording) }
+        set { state.withLock { $0.isRecording = newValue } }
+    }
+
+    func show(_ update: TakeUpdates.Update, of id: String) throws {
+        switch update {
+        case .state(let take):
+            if asJSON { try Output.json(["take": .string(id), "state": take.json]) }
+            isRecording = take.state == "recording"
+            progress(TakeWords.progress(take))
+        case .event(let name, let json):
+            if asJSON { try tell(name, json, id) }
+            if name == "exportProgress" { progress(TakeWords.joining(json["progress"]?.double ?? 0)) }
+            if !asJSON, let remark = TakeWords.remark(name, json) { note(remark) }
+        case .over: break
+        }
+    }
+
+    /// A sentence, above the progress.
+    func note(_ text: String) {
+        clear()
+        Output.note(Table.printable(text))
+    }
+
+    /// Leaves an empty line where the progress stood.
+    func clear() {
+        state.withLock { state in
+            if state.isShown { Output.progress("") }
+            state.isShown = false
+        }
+    }
+
+    private func progress(_ text: String) {
+        guard isTerminal, !asJSON else { return }
+        state.withLock { state in
+            Output.progress(String(Table.printable(text).prefix(HelpText.columns - 1)))
+            state.isShown = true
+        }
+    }
+
+    private func tell(_ event: String, _ json: JSONValue, _ id: String) throws {
+        var members = json.object ?? [:]
+        for name in ["epoch", "sequence", "previous"] { members[name] = nil }
+        members["event"] = .string(event)
+        members["take"] = .string(id)
+        try Output.json(.object(members))
+    }
+}

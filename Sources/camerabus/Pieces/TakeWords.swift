@@ -1,0 +1,83 @@
+import BusClient
+import JSON
+
+/// What is said of takes, in people's words.
+enum TakeWords {
+    /// How far one is: `segment 2  0:03.1  0:06.2 in all  0:08.8 left`, `2 segments  0:06.2 in all  0:08.8 left`.
+    static func progress(_ take: TakeState) -> String {
+        let count = take.segments.count
+        var words: [String]
+        switch take.state {
+        case "recording", "ending":
+            words = ["segment \(count + 1)", MovieWords.time(take.duration), "\(MovieWords.time(take.total)) in all"]
+        case "finishing": return "joining"
+        default:
+            if count == 0 { return "nothing is recorded yet" }
+            words = ["\(count) segment\(count == 1 ? "" : "s")", "\(MovieWords.time(take.total)) in all"]
+        }
+        if let remaining = take.remaining { words.append("\(MovieWords.time(remaining)) left") }
+        if take.state == "ending" { words.append("ending") }
+        return words.joined(separator: "  ")
+    }
+
+    /// How a segment ended: `0:03.1, 0:06.2 in all, 0:08.8 left.`
+    static func ended(_ ending: SegmentEnding) -> String {
+        let left = ending.remaining.map { ", \(MovieWords.time($0)) left" } ?? ""
+        let lengths = "\(MovieWords.time(ending.duration)), \(MovieWords.time(ending.total)) in all\(left)."
+        let what = ending.isKept ? lengths : "Nothing of the segment was kept."
+        guard !ending.isSuccess else { return what }
+        return "\(ending.reason): \(ending.message ?? "The segment has ended.") \(what)"
+    }
+
+    /// What to say of an event; nil: nothing.
+    static func remark(_ event: String, _ json: JSONValue) -> String? {
+        switch event {
+        case "recordDurationLessMinRecordDuration":
+            "It is to be \(time(json["minDuration"])) at least."
+        case "recordDurationLargerEqualMaxRecordDuration":
+            "It is as long as it may be."
+        case "didEndSegment": (try? SegmentEnding(json)).map(ended)
+        case "didDeleteSegment": "The segment is gone, \(time(json["total"])) in all."
+        case "didFinishTake" where json["success"] == false: json["error"]?["message"]?.string
+        default: nil
+        }
+    }
+
+    /// How much is joined: `joining 42 %`.
+    static func joining(_ progress: Double) -> String {
+        "joining \(Int((min(max(progress, 0), 1) * 100).rounded(.down))) %"
+    }
+
+    static func table(_ takes: [TakeState]) -> Table {
+        var table = Table("ID", "NAME", "OF", "STATE", ">SEGMENTS", ">TIME", ">LEFT", "OWNER")
+        for take in takes {
+            let of = [take.device ?? take.session, take.microphone].compactMap(\.self)
+            table.add(
+                take.id, take.name, of.joined(separator: ", "), take.state, "\(take.segments.count)",
+                MovieWords.time(take.total), take.remaining.map(MovieWords.time) ?? "-",
+                Describing.holder(take.json["owner"]))
+        }
+        return table
+    }
+
+    static func table(_ segments: [TakeSegment]) -> Table {
+        var table = Table("SEGMENT", ">LENGTH", "FILE")
+        for segment in segments { table.add(segment.id, MovieWords.time(segment.duration), segment.path) }
+        return table
+    }
+
+    /// The finished movie's file on standard output, all else on standard error.
+    static func tell(_ finished: TakeFinishing.Finished, asJSON: Bool) throws {
+        if asJSON { return try Output.json(finished.take.json) }
+        try Output.line(Table.printable(finished.path))
+        let take = finished.take
+        let cover = finished.cover.map { ", cover \($0)" } ?? ""
+        let how = take.isEncoded ? ", encoded" : ""
+        Output.note(
+            Table.printable("\(MovieWords.time(take.duration)), \(ByteCount.text(take.size))\(how)\(cover)."))
+    }
+
+    private static func time(_ milliseconds: JSONValue?) -> String {
+        MovieWords.time(.milliseconds(milliseconds?.double ?? 0))
+    }
+}
