@@ -15,8 +15,8 @@ public struct RecorderOrder: Hashable, Sendable {
         /// Ends the movie and removes its files. Answers like ``stop(_:)``.
         case cancel
         /// Goes on with another camera's pictures, in the same file and at its size. Answers {} when the first of them is taken; after an error the
-        /// movie goes on with the camera that it has: `recordingInProgress` while another camera is waited for, `notRecording` where it
-        /// ends before, `formatUnsupported` and `invalidParams` where one of the two can't follow on the other, and why the new one gives
+        /// movie goes on with the camera that it has: `cancelled` where it is to go on with yet another one, `notRecording` where it ends
+        /// before, `formatUnsupported` and `invalidParams` where one of the two can't follow on the other, and why the new one gives
         /// nothing.
         case input(Input)
     }

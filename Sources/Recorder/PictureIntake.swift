@@ -72,7 +72,10 @@ final class PictureIntake: @unchecked Sendable {
         }
     }
 
-    private var isWanted: Bool { !exchange.isEnding && !isGivenUp && (!hasTurn || exchange.turn.isOf(number)) }
+    private var isWanted: Bool {
+        guard !exchange.isEnding, !isGivenUp else { return false }
+        return hasTurn ? exchange.turn.isOf(number) : exchange.turn.expects(number)
+    }
 
     private func lost() {
         end(

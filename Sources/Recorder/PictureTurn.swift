@@ -4,6 +4,8 @@ import Synchronization
 final class PictureTurn: Sendable {
     private struct State {
         var input = 0
+        /// The one that may take over.
+        var expected = 0
         /// Of the newest picture: monotonic nanoseconds.
         var newest = Int64.min
     }
@@ -22,10 +24,15 @@ final class PictureTurn: Sendable {
         }
     }
 
-    /// Takes over, if that camera's picture is newer than all before.
+    /// From now on that camera may take over, and no other.
+    func expect(_ input: Int) { state.withLock { $0.expected = input } }
+
+    func expects(_ input: Int) -> Bool { state.withLock { $0.expected == input } }
+
+    /// Takes over, if that camera may, and its picture is newer than all before.
     func take(_ input: Int, at time: Int64) -> Bool {
         state.withLock { state in
-            guard time > state.newest, input > state.input else { return false }
+            guard time > state.newest, input == state.expected else { return false }
             state.input = input
             return true
         }

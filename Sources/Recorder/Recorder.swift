@@ -255,13 +255,16 @@ public final class Recorder {
         guard !exchange.isEnding else {
             return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
         }
-        guard change == nil else {
-            return reply(
-                number,
-                .failure(
-                    BusError(
-                        .recordingInProgress, "The movie waits for another camera already.",
-                        ["movie": .string(request.movie)])))
+        if let change {
+            if exchange.turn.isOf(change.number) {
+                answered(Exchange.InputAnswer(number: change.number))
+            } else {
+                exchange.turn.expect(0)
+                answered(
+                    Exchange.InputAnswer(
+                        number: change.number,
+                        error: BusError(.cancelled, "The movie is to go on with yet another camera.")))
+            }
         }
         guard let camera = request.camera, let pictures, canGoOn else {
             return reply(
@@ -275,6 +278,7 @@ public final class Recorder {
             return reply(number, .success([:]))
         }
         inputs += 1
+        exchange.turn.expect(inputs)
         let intake = PictureIntake(
             directory.ringSocket(input.camera.id), input.camera, PicturePlan.request(request, following: input),
             pictures, exchange, number: inputs,
