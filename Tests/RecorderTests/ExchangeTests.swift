@@ -17,4 +17,23 @@ struct ExchangeTests {
         let isTakenNow = exchange.order(.pause(100))
         #expect(isTakenNow)
     }
+
+    @Test func `a camera takes over when it may, with a picture that is newer than all before`() {
+        let turn = PictureTurn()
+        func push(_ input: Int, _ time: Int64) -> SampleQueue.Outcome? {
+            turn.push(Sample(time: time, input: input)) { .taken }
+        }
+        let first = push(0, 100)
+        #expect(first == .taken)
+        turn.expect(1)
+        let isEarly = turn.take(1, at: 100)
+        let isUnasked = turn.take(2, at: 200)
+        #expect(!isEarly && !isUnasked && turn.isOf(0))
+        let isTaken = turn.take(1, at: 101)
+        let (old, new) = (push(0, 102), push(1, 101))
+        #expect(isTaken && old == nil && new == .taken && turn.isOf(1))
+        var isTold = false
+        turn.ifOf(0) { isTold = true }
+        #expect(!isTold, "what becomes of a camera that was left is nobody's concern")
+    }
 }

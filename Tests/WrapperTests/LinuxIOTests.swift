@@ -95,6 +95,31 @@ final class TemporaryFolder {
         #expect(access(path + ".new", F_OK) == -1)
     }
 
+    @Test func `a new file has its name when it is published, and takes nobody's`() throws {
+        let folder = TemporaryFolder()
+        let path = "\(folder.path)/new"
+        do {
+            let given = try NewFile(path)
+            try given.write(Array("given up".utf8))
+        }
+        let (file, other) = (try NewFile(path), try NewFile(path))
+        try file.write(Array("wh".utf8))
+        try file.write(Array("ole".utf8))
+        #expect(access(path, F_OK) != 0)
+        try file.publish()
+        #expect(try File.read(path, limit: 100) == Array("whole".utf8))
+        let published = try FileDescriptor(opening: path, O_RDONLY)
+        #expect(try file.identity().isSame(as: FileIdentity(published.rawValue)) && file.size() == 5)
+        let late = #expect(throws: SystemError.self) { try other.publish() }
+        #expect(late?.code == EEXIST)
+        other.withdraw()
+        #expect(access(path, F_OK) == 0, "it is not its own")
+        let third = #expect(throws: SystemError.self) { try NewFile(path) }
+        #expect(third?.code == EEXIST)
+        file.withdraw()
+        #expect(access(path, F_OK) != 0)
+    }
+
     @Test func `a private directory is refused when it is a link`() throws {
         let folder = TemporaryFolder()
         symlink("/tmp", "\(folder.path)/link")
