@@ -106,7 +106,7 @@ private final class SmallDisk: Sendable {
         }
     }
 
-    @Test(arguments: [FileType.mov, .mkv]) func isNoLargerThanItMayThoughItsSoundGrows(_ type: FileType) throws {
+    @Test(arguments: [MovieFileType.mov, .mkv]) func isNoLargerThanItMayThoughItsSoundGrows(_ type: MovieFileType) throws {
         var configuration = MovieConfiguration(
             type, video: nil,
             audio: MovieAudio(
@@ -127,7 +127,7 @@ private final class SmallDisk: Sendable {
     }
 
     @Test func noFrameIsTakenToBeLargerThanItsPixels() throws {
-        var settings = FileType.mp4.recommendedVideoSettings(Self.size, frameRate: 1)
+        var settings = MovieFileType.mp4.recommendedVideoSettings(Self.size, frameRate: 1)
         (settings.preset, settings.bitRate) = ("ultrafast", 100_000_000)
         let layout = try #require(FrameLayout.packed(.i420, Self.size))
         var configuration = MovieConfiguration(.mp4, video: .encoded(layout, settings))

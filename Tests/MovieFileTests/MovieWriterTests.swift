@@ -145,7 +145,7 @@ import Testing
         #expect(try File.read(path, limit: 100) == [1, 2, 3])
     }
 
-    @Test(arguments: FileType.allCases) func whatTheEncoderHoldsBackIsInTheMovie(_ type: FileType) async throws {
+    @Test(arguments: MovieFileType.allCases) func whatTheEncoderHoldsBackIsInTheMovie(_ type: MovieFileType) async throws {
         let audio = MovieAudio(
             AudioFormat(.int16, rate: 48000, channels: 1), AudioSettings(.aac, rate: 48000, channels: 1, bitRate: 64000)
         )
@@ -166,7 +166,7 @@ import Testing
     }
 
     @Test func linesThatHaveNoRoomInTheirFrameAreRefused() throws {
-        let settings = FileType.mkv.recommendedVideoSettings(Self.size, frameRate: 30)
+        let settings = MovieFileType.mkv.recommendedVideoSettings(Self.size, frameRate: 30)
         var layout = try #require(FrameLayout.packed(.yuyv, Self.size))
         let (stride, bytes) = (layout.planes[0].stride, layout.planes[0].bytes)
         func opens(_ planes: [PlaneLayout]) -> [Bool] {
