@@ -384,6 +384,7 @@ final class MovieDesk {
         }
         add(movie)
         if !movie.note.isDetached { onInherited?(request.owner) }
+        onProgress?(movie)
         review(movie)
         return true
     }

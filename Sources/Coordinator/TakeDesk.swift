@@ -206,6 +206,7 @@ final class TakeDesk {
         guard let id = movie.request.take, movie.hasBegun, let kept = file.book[id],
             kept.take.current?.id == movie.id, !hasEnded
         else { return }
+        if unsettled.contains(id) { settle(id) }
         var (hasGrown, isOther) = (false, false)
         // Ten times a second: that it is not written is what the movie's own file is for.
         file.amend { book in
@@ -249,6 +250,10 @@ final class TakeDesk {
         waiting[id, default: []].append(completion)
         // Else it is known soon what became of it.
         guard case .stop(let segment)? = action, movies.isBeingMade(segment) else { return }
+        stop(segment, of: id)
+    }
+
+    private func stop(_ segment: String, of id: String) {
         movies.stop(segment) { [weak self] result in
             // The end itself is told when it comes.
             if case .failure(let error) = result { self?.answerWaiting(id, .failure(error)) }
@@ -314,9 +319,10 @@ final class TakeDesk {
     /// What became of a segment that no recorder makes any more, as far as is known here.
     private func settle(_ id: String, _ movie: RunningMovie? = nil) {
         guard !hasEnded, unsettled.contains(id), let segment = file.book[id]?.take.current else { return }
-        // Its recorder has said hello.
+        // Its recorder has said hello; it may have been told to end meanwhile, or before.
         guard !movies.isBeingMade(segment.id) else {
             unsettled.remove(id)
+            if file.book[id]?.take.state == .ending { stop(segment.id, of: id) }
             return
         }
         library.recover(segment.id) { [weak self] _ in
