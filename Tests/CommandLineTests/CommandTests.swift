@@ -45,7 +45,8 @@ import Testing
             ["fault", "cam0", "--cancel", "--ms", "5"], ["fault", "cam0", "stall", "--ms", "soon"],
             // Without a terminal there is nobody to press Enter.
             ["take", "cam0"], ["take", "create"], ["take", "create", "cam0", "--session", "s"],
-            ["take", "create", "cam0", "--min", "5", "--max", "2"], ["take", "finish", "t", "-o", "a.mp4", "--name", "b"],
+            ["take", "create", "cam0", "--min", "5", "--max", "2"],
+            ["take", "finish", "t", "-o", "a.mp4", "--name", "b"],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()

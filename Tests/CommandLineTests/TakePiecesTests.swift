@@ -57,6 +57,6 @@ import Testing
         let state = take(["device": "cam0", "microphone": "mic0", "name": "belt", "remaining": 11900])
         let lines = TakeWords.table([state]).lines
         #expect(lines.count == 2 && lines[1].contains("cam0, mic0") && lines[1].contains("0:11.9"))
-        #expect(TakeWords.table(state.segments).lines.last == "m1        0:03.1  /v/a-1.mp4")
+        #expect(TakeWords.table(state.segments).lines.last == "m1       0:03.1  /v/a-1.mp4")
     }
 }

@@ -38,7 +38,9 @@ enum Completing {
         let devices = facts.withLock(\.devices)
         let fixed =
             ["state/", "event/"]
-            + ["device/", "lock/", "session/", "movie/", "take/", "authorization/"].flatMap { ["state/\($0)", "event/\($0)"] }
+            + ["device/", "lock/", "session/", "movie/", "take/", "authorization/"].flatMap {
+                ["state/\($0)", "event/\($0)"]
+            }
         return fixed + ["state/bus/", "state/rig/", "heartbeat/"]
             + ["state", "event"].flatMap { kind in devices.map { "\(kind)/device/\($0)/" } }
     }
