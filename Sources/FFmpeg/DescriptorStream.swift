@@ -35,6 +35,8 @@ final class DescriptorStream {
             av_free(buffer)
             throw MediaError("avio_alloc_context", cffmpeg_no_memory())
         }
+        // A fragment is one large piece: it is not to be copied once more, bit by bit.
+        if writes { storage?.pointee.direct = 1 }
     }
 
     deinit {

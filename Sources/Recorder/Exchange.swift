@@ -74,6 +74,7 @@ final class Exchange: Sendable {
     private let state = Mutex(State())
     private let ended = Atomic<Bool>(false)
     private let overflow = Atomic<UInt64>(0)
+    private let urgency = Atomic<Instant>(.min)
     /// Wakes the thread that writes.
     let work: Semaphore
     /// Wakes a thread that waits to ask a device again.
@@ -99,6 +100,12 @@ final class Exchange: Sendable {
     func tell(_ answer: InputAnswer) {
         state.withLock { $0.news.input = answer }
         news.signal()
+    }
+
+    /// What was taken from that time on the thread that writes is told of at once, and of what was taken before in batches (``WakePacer``).
+    var urgent: Instant {
+        get { urgency.load(ordering: .relaxed) }
+        set { urgency.store(newValue, ordering: .relaxed) }
     }
 
     /// A frame found no room.

@@ -23,6 +23,10 @@ final class MovieThread: @unchecked Sendable {
     /// Monotonic nanoseconds since when something is in the movie that is not on the disk.
     private var unsynced: Int64?
     private var syncedFragments: UInt64 = 0
+    /// When the first was taken that is in the fragment; nil: nothing is.
+    private var fragmentStart: Instant?
+    /// Nothing that takes long is done with what comes.
+    private var isStoredAsItComes = false
     /// Monotonic nanoseconds.
     private var pausedFrom: Int64?
     /// Frames in a row that could not be added.
@@ -173,7 +177,7 @@ final class MovieThread: @unchecked Sendable {
         guard let writer = writer ?? open(at: sample.time, bytes) else { return }
         let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
         if sample.dropped > 0, figures.hasStarted, !isPaused { writer.noteDropped(sample.dropped) }
-        add(writer) { () throws(MovieError) in
+        add(writer, at: sample.time) { () throws(MovieError) in
             guard try writer.append(bytes, at: sample.time, isKeyFrame: sample.isKeyFrame), writer.hasBegun else {
                 return
             }
@@ -200,13 +204,15 @@ final class MovieThread: @unchecked Sendable {
     private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {
         if writer == nil, let picture = pictures?.first, picture.input != input { follow(picture.input) }
         guard let writer = writer ?? open(at: beginning(sample), nil) else { return }
-        add(writer) { () throws(MovieError) in
+        add(writer, at: sample.time) { () throws(MovieError) in
             guard try writer.append(sound: bytes, at: sample.time) else { return }
             if pictures == nil, writer.hasBegun { started(at: sample.time) }
         }
     }
 
-    private func add(_ writer: any MovieSink, _ body: () throws(MovieError) -> Void) {
+    private func add(
+        _ writer: any MovieSink, at time: Instant? = nil, _ body: () throws(MovieError) -> Void
+    ) {
         do throws(MovieError) {
             try body()
             failures = 0
@@ -219,9 +225,22 @@ final class MovieThread: @unchecked Sendable {
         if writer.statistics.fragments != syncedFragments {
             syncedFragments = writer.statistics.fragments
             unsynced = MonotonicClock.now()
+            fragmentStart = nil
             syncLog()
         } else if unsynced == nil {
             unsynced = MonotonicClock.now()
+        }
+        pace(time)
+    }
+
+    // What ends the fragment is told of at once, so that no more than its length is ever to be lost.
+    private func pace(_ time: Instant?) {
+        guard isStoredAsItComes else { return }
+        if let time, fragmentStart == nil {
+            fragmentStart = time
+            exchange.urgent = time &+ request.fragmentInterval * 1_000_000
+        } else if fragmentStart == nil {
+            exchange.urgent = .min
         }
     }
 
@@ -289,6 +308,7 @@ final class MovieThread: @unchecked Sendable {
         do throws(MovieError) {
             let writer = try sink(configuration, at: time, video, audio)
             self.writer = writer
+            if request.url == nil, let plan { isStoredAsItComes = plan.kind != .encoded }
             exchange.tell(video: video ?? .null, audio: audio ?? .null)
             return writer
         } catch {

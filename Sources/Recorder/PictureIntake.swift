@@ -34,6 +34,7 @@ final class PictureIntake: @unchecked Sendable {
     /// Nothing has come yet.
     private var isFirst = true
     private var wait: DeviceWait
+    private var pacer = WakePacer()
 
     /// Nanoseconds until a device that doesn't answer is asked again, and until a look at whether it is still wanted.
     private static let (retry, patience): (Int64, Int64) = (100_000_000, 1_000_000_000)
@@ -113,16 +114,19 @@ final class PictureIntake: @unchecked Sendable {
 
     /// - Returns: true: to be asked again, for another rendition. false: the movie ends.
     private func follow(_ subscription: RingSubscription) throws(RingSubscriptionError) -> Bool {
+        defer { tell() }
         while isWanted {
             let frame: RingFrame?
+            let patience = pacer.hasUntold ? 2 * WakePacer.longest : Self.patience
             do throws(RingSubscriptionError) {
-                frame = try subscription.next(.next, until: MonotonicClock.now() + Self.patience)
+                frame = try subscription.next(.next, until: MonotonicClock.now() + patience)
             } catch {
                 guard case .refused = error else { throw error }
                 note(error)
                 continue
             }
             guard let frame else {
+                tell()
                 if subscription.hasNoRing { wait.begin(nil) }
                 if wait.isOver {
                     lost()
@@ -192,6 +196,13 @@ final class PictureIntake: @unchecked Sendable {
         return false
     }
 
+    // Whatever waits to be told of.
+    private func tell() {
+        guard pacer.hasUntold else { return }
+        pacer.told()
+        queue.tell()
+    }
+
     private func take(_ frame: RingFrame, _ stream: String, _ subscription: RingSubscription) {
         let record = frame.record
         // A ring that has rested keeps its last frame, which is none of now.
@@ -202,11 +213,12 @@ final class PictureIntake: @unchecked Sendable {
         let sample = Sample(
             time: record.monotonic, sequence: record.captureSequence,
             dropped: counter.missing(before: record.captureSequence, stream), isKeyFrame: isKeyFrame, input: number)
+        let tells = pacer.put(sample.time, urgent: exchange.urgent)
         // nil: another camera has taken over.
         let outcome: SampleQueue.Outcome? =
             subscription.look(at: frame) { bytes, isIntact in
                 exchange.turn.push(sample) {
-                    queue.push(sample, count: bytes.count) { room in
+                    queue.push(sample, count: bytes.count, tells: tells) { room in
                         room.copyMemory(from: bytes)
                         return isIntact()
                     }
@@ -217,8 +229,12 @@ final class PictureIntake: @unchecked Sendable {
         case .full:
             exchange.countOverflow()
             subscription.interrupt()
-        case .withdrawn: subscription.interrupt()
-        case .closed, nil: break
+            queue.tell()
+        case .withdrawn:
+            subscription.interrupt()
+            queue.tell()
+        case nil: queue.tell()
+        case .closed: break
         }
     }
 

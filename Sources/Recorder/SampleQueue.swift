@@ -77,7 +77,11 @@ final class SampleQueue: @unchecked Sendable {
     }
 
     /// Puts in a sample of so many bytes, which the body fills in.
-    func push(_ sample: Sample, count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Bool) -> Outcome {
+    ///
+    /// - Parameter tells: false: who takes out is not woken for it, but by a later one or by ``tell()``.
+    func push(
+        _ sample: Sample, count: Int, tells: Bool = true, _ fill: (UnsafeMutableRawBufferPointer) -> Bool
+    ) -> Outcome {
         let place = state.withLock { reserve(sample, count, &$0) }
         guard case .success(let offset) = place else { return place.failure }
         guard fill(UnsafeMutableRawBufferPointer(rebasing: memory[offset..<offset + count])) else { return .withdrawn }
@@ -90,9 +94,12 @@ final class SampleQueue: @unchecked Sendable {
             return true
         }
         guard isIn else { return .closed }
-        wake.signal()
+        if tells { tell() }
         return .taken
     }
+
+    /// Wakes who takes out.
+    func tell() { wake.signal() }
 
     private enum Place {
         case success(Int)

@@ -57,6 +57,8 @@ struct CameraBusRecorder: ParsableCommand {
         LoggingSystem.bootstrap(StreamLogHandler.standardError)
         var logger = Logger(label: "camerabus-recorder")
         logger.logLevel = Logger.Level(rawValue: logLevel) ?? .info
+        // A fragment lies in one block until it is written.
+        ProcessMemory.keepFreed(bytes: 64 << 20)
         do {
             let options = RecorderOptions(try parsed(), runtimeDirectory: runtimeDir)
             throw ExitCode(try Recorder(options, logger: logger).run(signals: signals).rawValue)
