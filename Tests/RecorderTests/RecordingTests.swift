@@ -312,7 +312,7 @@ struct RecordingTests {
         let times = lines.dropFirst().compactMap { $0["timestamp"]?.integer }
         #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
         // 16:9 has black above and below it in 4:3.
-        let edge = try await brightest(studio, request.path, line: 20, width: 640)
+        let edge = try await brightest(studio, request.path, line: 10, width: 640)
         try #require(edge.count == Int(result.frames))
         #expect(edge[..<(change - 1)].allSatisfy { $0 > 128 }, "\(edge)")
         #expect(edge[(change - 1)...].allSatisfy { $0 < 40 }, "\(edge)")
