@@ -135,7 +135,10 @@ final class LibraryDesk {
 
     private func recover(all ids: ArraySlice<String>) {
         guard let id = ids.first else { return }
-        recover(id, tellsOfFinished: false) { [weak self] _ in self?.recover(all: ids.dropFirst()) }
+        recover(id, tellsOfFinished: false) { [weak self] _ in
+            // Not from within: where none can be asked about, that is said at once, of each of thousands.
+            self?.loop.schedule(at: 0) { [weak self] in self?.recover(all: ids.dropFirst()) }
+        }
     }
 
     /// Mends a movie that nobody records any more, and tells of it in the log.

@@ -378,11 +378,13 @@ final class MovieDesk {
     private func adopt(_ recorder: Recorder, _ request: MovieRequest, _ progress: MovieProgress) -> Bool {
         let movie = RunningMovie(request, progress: progress)
         guard !hasEnded, movie.isTold else { return false }
-        guard watch(movie) else {
-            recorder.order(.stop(.ownerGone))
+        let hasOwner = watch(movie)
+        add(movie)
+        // As any movie whose process ends: told until its file is closed.
+        guard hasOwner else {
+            end(movie.id, for: .ownerGone)
             return true
         }
-        add(movie)
         if !movie.note.isDetached { onInherited?(request.owner) }
         onProgress?(movie)
         review(movie)

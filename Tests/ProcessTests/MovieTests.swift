@@ -197,6 +197,24 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a movie whose process ended while there was no bus is ended by the next one, and told`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let owner = try bus.start("camerabus", ["record", "cam0", "-o", "\(bus.scratchPath)/a.mp4"])
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try await eventually { try client.call("movie.list")["movies"]?[0]?["state"] == "recording" }
+            let id = try #require(client.call("movie.list")["movies"]?[0]?["id"])
+            try await bus.killCoordinator()
+            owner.process.send(SIGKILL)
+            _ = try await owner.end()
+            try await bus.startCoordinator()
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try await eventually {
+                let movie = try? again.call("movie.status", ["movie": id])["movie"]
+                return movie?["end"]?["reason"] == "ownerGone" && movie?["end"]?["kept"] == true
+            }
+            try await bus.stop()
+        }
+
         @Test func `a recorder that dies is told, and followed if that is wished`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try Ears(bus))
