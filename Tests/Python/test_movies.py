@@ -94,6 +94,12 @@ class Movies(BusTestCase):
             ],
         )  # fmt: skip
 
+    def test_how_it_is_to_be_shown(self) -> None:
+        self.client.record("cam0", orientation="portrait", mirrored=False)
+        self.client.record_rig("r", mirrored=True)
+        asked = [params for _, params in self.asked]
+        self.assertEqual(asked, [{"device": "cam0", "orientation": "portrait", "mirrored": False}, {"rig": "r", "mirrored": True}])
+
     def test_an_error_in_the_block_ends_it_too(self) -> None:
         with self.assertRaises(KeyError), self.client.record("cam0", name="a.mp4"):
             raise KeyError

@@ -114,6 +114,8 @@ def wishes(
     microphone: str | None,
     path: str | os.PathLike[str] | None,
     name: str | None,
+    orientation: str | None,
+    mirrored: bool | None,
     file_type: str | None,
     codec: str | None,
     settings: MovieSettings | None,
@@ -134,12 +136,13 @@ def wishes(
     }
     return {
         **given(
-            **subject, microphone=microphone, path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type,
+            **subject, microphone=microphone, orientation=orientation, path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type,
             codec=codec, settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
             continueAfterCrash=resilient, detached=detached, take=take,
         ),  # fmt: skip
         **milliseconds,
         **({} if min_free is None else {"minFreeDiskSpace": min_free}),
+        **({} if mirrored is None else {"mirrored": mirrored}),
     }
 
 

@@ -244,6 +244,8 @@ class MovieCalls(Opened):
         resilient: bool = False,
         detached: bool = False,
         take: str | None = None,
+        orientation: str | None = None,
+        mirrored: bool | None = None,
         timeout: float | None = None,
     ) -> Movie:
         """Records a movie of a camera, with a microphone's sound if one is named; answers when the first frame is in the file.
@@ -259,10 +261,14 @@ class MovieCalls(Opened):
         With `url` a media server gets it instead (`rtsp://`, `srt://` or `rtmp://`, as far as the bus's configuration allows), and H.264 at any rate; one
         that goes away is looked for until the movie ends.
 
+        `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` say how it is to be shown; None: as the
+        session has it.
+
         Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams` if the file is there, or the
         server is not.
         """
         params = wishes(
+            orientation=orientation, mirrored=mirrored,
             device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
             codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
             resilient=resilient, detached=detached, take=take,
@@ -286,11 +292,14 @@ class MovieCalls(Opened):
         resilient: bool = False,
         detached: bool = False,
         take: str | None = None,
+        orientation: str | None = None,
+        mirrored: bool | None = None,
         timeout: float | None = None,
     ) -> list[Movie]:
         """Records a movie of each camera of a rig, begun together, all with the sound of one microphone; `state.startOffset` of each says
         how far from the common begin its first frame is. All of them begin, or none."""
         params = wishes(
+            orientation=orientation, mirrored=mirrored,
             rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
             fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
             detached=detached, take=take,
@@ -352,10 +361,13 @@ class AsyncMovieCalls(AsyncOpened):
         resilient: bool = False,
         detached: bool = False,
         take: str | None = None,
+        orientation: str | None = None,
+        mirrored: bool | None = None,
         timeout: float | None = None,
     ) -> Pending[AsyncMovie]:
         """To be entered (`async with client.record("cam0") as movie:`) or awaited, which only begins it."""
         params = wishes(
+            orientation=orientation, mirrored=mirrored,
             device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
             codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
             resilient=resilient, detached=detached, take=take,
@@ -384,9 +396,12 @@ class AsyncMovieCalls(AsyncOpened):
         resilient: bool = False,
         detached: bool = False,
         take: str | None = None,
+        orientation: str | None = None,
+        mirrored: bool | None = None,
         timeout: float | None = None,
     ) -> list[AsyncMovie]:
         params = wishes(
+            orientation=orientation, mirrored=mirrored,
             rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
             fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
             detached=detached, take=take,
