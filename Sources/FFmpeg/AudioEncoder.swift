@@ -39,14 +39,16 @@ public struct AudioFormat: Hashable, Sendable {
 public struct AudioEncoderSettings: Hashable, Sendable {
     public enum Codec: Hashable, Sendable, CaseIterable {
         case aac, opus
-        /// 16 bits, little-endian.
+        /// Little-endian, in the samples' own format.
         case pcm
 
-        var encoder: String {
-            switch self {
-            case .aac: "aac"
-            case .opus: "libopus"
-            case .pcm: "pcm_s16le"
+        func encoder(of sample: AudioFormat.Sample) -> String {
+            switch (self, sample) {
+            case (.aac, _): "aac"
+            case (.opus, _): "libopus"
+            case (.pcm, .int16): "pcm_s16le"
+            case (.pcm, .int32): "pcm_s32le"
+            case (.pcm, .float32): "pcm_f32le"
             }
         }
     }
@@ -67,8 +69,9 @@ public struct AudioEncoderSettings: Hashable, Sendable {
 }
 
 /// Encodes sound with libavcodec, after libswresample has made of it what the codec takes, in step with the times that come with it: a
-/// clock that drifts is followed by resampling, a hole is filled with silence, what comes twice is left out. The sound begins at time
-/// zero. Used by one thread at a time.
+/// clock that drifts is followed by resampling, a hole is filled with silence, what comes twice is left out. PCM of the rate and the
+/// channels that come is not resampled: its samples are those that come, bit by bit (``SamplePacing``). The sound begins at time zero. Used
+/// by one thread at a time.
 public final class AudioEncoder {
     public let settings: AudioEncoderSettings
     public let input: AudioFormat
@@ -79,6 +82,8 @@ public final class AudioEncoder {
 
     private var codec: UnsafeMutablePointer<AVCodecContext>?
     private var resampler: OpaquePointer?
+    /// Of samples that are not to be resampled; nil: they are.
+    private var pacing: SamplePacing?
     private var frame: UnsafeMutablePointer<AVFrame>?
     private var packet: UnsafeMutablePointer<AVPacket>?
     private var planes = [UnsafeMutablePointer<UInt8>?](repeating: nil, count: AudioEncoder.mostChannels)
@@ -108,7 +113,7 @@ public final class AudioEncoder {
                 throw MediaError("avcodec_open2", message: "\(channels) channels at \(rate) samples a second")
             }
         }
-        let codec = try Self.open(settings)
+        let codec = try Self.open(settings, of: input.sample)
         self.codec = codec
         let format = codec.pointee.sample_fmt
         padding = av_rescale(Int64(codec.pointee.initial_padding), 1_000_000_000, Int64(settings.rate))
@@ -125,7 +130,12 @@ public final class AudioEncoder {
         try MediaError.check(
             "av_channel_layout_copy", av_channel_layout_copy(&frame.pointee.ch_layout, &codec.pointee.ch_layout))
         try MediaError.check("av_frame_get_buffer", av_frame_get_buffer(frame, 0))
-        resampler = try Self.resampler(from: input, to: codec)
+        let isExact = settings.codec == .pcm && settings.rate == input.rate && settings.channels == input.channels
+        if isExact, format == input.sample.code {
+            pacing = SamplePacing(rate: settings.rate)
+        } else {
+            resampler = try Self.resampler(from: input, to: codec)
+        }
     }
 
     deinit {
@@ -137,10 +147,11 @@ public final class AudioEncoder {
     }
 
     private static func open(
-        _ settings: AudioEncoderSettings
+        _ settings: AudioEncoderSettings, of sample: AudioFormat.Sample
     ) throws(MediaError) -> UnsafeMutablePointer<AVCodecContext> {
-        guard let encoder = avcodec_find_encoder_by_name(settings.codec.encoder) else {
-            throw MediaError("avcodec_find_encoder_by_name", message: "this FFmpeg has no \(settings.codec.encoder)")
+        let name = settings.codec.encoder(of: sample)
+        guard let encoder = avcodec_find_encoder_by_name(name) else {
+            throw MediaError("avcodec_find_encoder_by_name", message: "this FFmpeg has no \(name)")
         }
         var context = avcodec_alloc_context3(encoder)
         guard let codec = context else { throw MediaError("avcodec_alloc_context3", cffmpeg_no_memory()) }
@@ -153,7 +164,7 @@ public final class AudioEncoder {
         let result = avcodec_open2(codec, encoder, nil)
         guard result >= 0 else {
             avcodec_free_context(&context)
-            throw MediaError("avcodec_open2 \(settings.codec.encoder)", result)
+            throw MediaError("avcodec_open2 \(name)", result)
         }
         return codec
     }
@@ -218,6 +229,7 @@ public final class AudioEncoder {
         _ samples: UnsafeRawBufferPointer, _ count: Int, at time: Int64,
         _ body: (EncodedPacket) throws(MediaError) -> Void
     ) throws(MediaError) {
+        if let step = pacing?.place(count, at: time) { return try copy(samples, count, step, body) }
         guard let resampler else { return }
         _ = swr_next_pts(resampler, av_rescale(time, Int64(input.rate) * Int64(settings.rate), 1_000_000_000))
         try convert(samples.baseAddress?.assumingMemoryBound(to: UInt8.self), count, body)
@@ -227,11 +239,54 @@ public final class AudioEncoder {
     public func finish(_ body: (EncodedPacket) throws(MediaError) -> Void) throws(MediaError) {
         guard let codec, let packet else { return }
         // Without input the resampler gives what it held back.
-        try convert(nil, 0, body)
+        if resampler != nil { try convert(nil, 0, body) }
         if filled > 0 { try send(body) }
         try MediaError.check("avcodec_send_frame", avcodec_send_frame(codec, nil))
         try drain(codec, packet, body)
     }
+
+    // MARK: As they are
+
+    private func copy(
+        _ samples: UnsafeRawBufferPointer, _ count: Int, _ step: SamplePacing.Step,
+        _ body: (EncodedPacket) throws(MediaError) -> Void
+    ) throws(MediaError) {
+        guard let base = samples.baseAddress else { return }
+        try append(nil, step.silence, body)
+        let kept = count - step.skipped + min(0, step.repeated)
+        try append(base + step.skipped * input.frameBytes, Int64(kept), body)
+        if step.repeated > 0 {
+            try append(base + (count - step.repeated) * input.frameBytes, Int64(step.repeated), body)
+        }
+    }
+
+    // Without a source it is silence.
+    private func append(
+        _ source: UnsafeRawPointer?, _ count: Int64, _ body: (EncodedPacket) throws(MediaError) -> Void
+    ) throws(MediaError) {
+        guard let frame else { return }
+        var (source, left) = (source, count)
+        while left > 0 {
+            if filled == 0 {
+                frame.pointee.nb_samples = Int32(frameSamples)
+                try MediaError.check("av_frame_make_writable", av_frame_make_writable(frame))
+            }
+            guard let plane = frame.pointee.extended_data?[0] else { return }
+            let some = Int(min(left, Int64(frameSamples - filled)))
+            let target = UnsafeMutableRawPointer(plane) + filled * sampleBytes
+            if let from = source {
+                target.copyMemory(from: from, byteCount: some * sampleBytes)
+                source = from + some * sampleBytes
+            } else {
+                target.initializeMemory(as: UInt8.self, repeating: 0, count: some * sampleBytes)
+            }
+            filled += some
+            left -= Int64(some)
+            if filled == frameSamples { try send(body) }
+        }
+    }
+
+    // MARK: Resampled
 
     private func convert(
         _ samples: UnsafePointer<UInt8>?, _ count: Int, _ body: (EncodedPacket) throws(MediaError) -> Void

@@ -2,12 +2,14 @@ import BusProtocol
 import CameraBusTesting
 import CaptureCore
 import CaptureLibrary
+import FFmpeg
 import Glibc
 import JSON
 import LinuxIO
 import MovieFile
 import Recorder
 import Testing
+import ZeroMQ
 
 @Suite("Recorders with virtual devices", .serialized)
 struct RecordingTests {
@@ -85,6 +87,60 @@ struct RecordingTests {
         #expect(result.isSuccess && result.isKept && result.duration >= 1000)
         let tracks = try await studio.tracks(request.path)
         #expect(tracks.count == 1 && tracks[0]["codec_name"] == "opus")
+    }
+
+    @Test(
+        "samples that are stored as they come are those of the topic, bit by bit",
+        arguments: [.mov, .mkv] as [MovieFileType])
+    func asTheyCome(_ type: MovieFileType) throws {
+        let studio = try Studio()
+        try studio.startMicrophone()
+        let listener = try Socket(try Context(), .subscribe)
+        try listener.set(.receiveHighWaterMark, 20_000)
+        try listener.set(.reconnectInterval, 10)
+        try listener.connect(RuntimeDirectory.endpoint(studio.directory.mediaSocket("mic0")))
+        try listener.subscribe("audio/mic0/native/")
+        let set = try PollSet([.socket(listener)])
+        let deadline = MonotonicClock.now() + 20_000_000_000
+        /// The next period: when it was taken, and its samples.
+        func next() throws -> (time: Int64, samples: [UInt8]) {
+            while MonotonicClock.now() < deadline {
+                guard let frames = try listener.receive() else {
+                    try set.wait(timeout: 100)
+                    continue
+                }
+                let header = try SoundHeader(try JSONValue(parsing: frames[1].bytes))
+                return (header.monotonic, Array(frames[2].bytes))
+            }
+            throw TestingError("no sound came")
+        }
+        var periods = [try next().samples]
+        var request = studio.request(type, microphone: true)
+        request.camera = nil
+        request.audio = MovieRequest.Audio(codec: .pcm)
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        try studio.waitForState("a second") { $0.recordedDuration >= 1000 }
+        #expect(try studio.stop().isSuccess)
+        let end = MonotonicClock.now()
+        while true {
+            let period = try next()
+            periods.append(period.samples)
+            if period.time > end { break }
+        }
+        let reader = try SoundReader(request.path, as: AudioFormat(.int16, rate: 48000, channels: 2))
+        var stored: [UInt8] = []
+        while let piece = try reader.next() { stored.append(contentsOf: piece.samples) }
+        #expect(stored.count >= 48000 * 4)
+        let isThere = periods.indices.contains { first in
+            var place = 0
+            for period in periods[first...] where place < stored.count {
+                guard stored[place...].starts(with: period) else { return false }
+                place += period.count
+            }
+            return place == stored.count
+        }
+        #expect(isThere)
     }
 
     @Test("a pause is cut out, and what came before it is on the disk")
