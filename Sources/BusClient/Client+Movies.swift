@@ -4,7 +4,8 @@ extension Client {
     /// Starts a movie, which ends with this process unless `detached` is among the wishes. It answers when the first frame is in the file.
     ///
     /// - Parameter wishes: the params of `movie.start` without a rig: device or session, microphone, path, name or url, fileType, codec,
-    ///   settings, fragmentInterval, maxDuration, maxFileSize, minFreeDiskSpace, detached, continueAfterCrash, take.
+    ///   settings, fragmentInterval, maxDuration, maxFileSize, minFreeDiskSpace, detached, continueAfterCrash, take, smoothAutoFocus,
+    ///   stabilization, whenDenied.
     /// - Throws: ``ClientError/refused(_:)`` with `recordingInProgress`, `pathNotAllowed`, `diskFull`, `unauthorized`, `deviceNotFound`,
     ///   or `invalidParams` when the file can't be made: nothing is overwritten; or when the server of the URL can't be reached.
     public func startMovie(

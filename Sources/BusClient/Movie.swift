@@ -14,6 +14,8 @@ public struct ClientMovie: Hashable, Sendable {
 
     /// The ids of what it is of, as they were when it began: a camera, a microphone, or both.
     public var devices: [String] { json["devices"]?.array?.compactMap(\.string) ?? [] }
+    /// `video` is black in it, or `audio` silence, as this user may not have it.
+    public var blank: [String] { json["blank"]?.array?.compactMap(\.string) ?? [] }
     /// The microphone's.
     public var microphone: String? { json["microphone"]?.string }
     /// `mp4`, `mov` or `mkv`; empty: a server gets it.
@@ -62,6 +64,12 @@ public struct MovieState: Hashable, Sendable {
     public var dropped: Int64 { json["dropped"]?.integer ?? 0 }
     /// What part of the time the encoder works, from 0 to 1: above it frames are left out.
     public var encoderLoad: Double { json["encoderLoad"]?.double ?? 0 }
+
+    /// What its camera was set to for it; nil: it has none.
+    public var isSmoothAutoFocusEnabled: Bool? { json["smoothAutoFocus"]?.bool }
+    public var stabilization: String? { json["stabilization"]?.string }
+    /// `video` is black in it, or `audio` silence, as its user may not have it.
+    public var blank: [String] { json["blank"]?.array?.compactMap(\.string) ?? [] }
 
     /// How it ended; nil: it has not.
     public var ending: MovieEnding? { json["end"].flatMap { try? MovieEnding($0, of: id) } }

@@ -80,12 +80,25 @@ extension MethodTable {
                         "How the picture is to be shown. Absent: as the session's connection has it, else as it comes.")
                 ),
                 .optional("mirrored", .boolean.described("It is to be shown mirrored.")),
+                .optional(
+                    "smoothAutoFocus",
+                    .boolean.described(
+                        "The camera focuses smoothly as long as the movie is made, where it can; true if absent.")),
+                .optional(
+                    "stabilization",
+                    Schema.reference("VideoStabilizationMode").described(
+                        "As long as the movie is made. Absent: as the session's connection has it, else as it is.")),
+                .optional(
+                    "whenDenied",
+                    Schema.choice(["blank"]).described(
+                        "Where camera or microphone are not permitted, the movie has a black picture, or silence, in their place."
+                    )),
             ]),
             result: .anyOf([.reference("MovieStarted"), .reference("MoviesStarted")]), needs: .nothing,
             feature: .movies,
             errors: [
                 .deviceNotFound, .rigNotFound, .sessionNotFound, .sessionNotRunning, .recordingInProgress,
-                .pathNotAllowed, .diskFull, .formatUnsupported,
+                .pathNotAllowed, .diskFull, .formatUnsupported, .controlUnsupported,
             ] + silences),
         Method(
             "movie.stop",

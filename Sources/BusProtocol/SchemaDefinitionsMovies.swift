@@ -35,7 +35,8 @@ extension Schema {
                 .required("devices", .array(of: .string(), min: 1).described("What it is of: camera and microphone.")),
                 .required("microphone", Schema.string().orNull),
                 .required("fileType", fileType), .required("video", video),
-                .required("audio", audio),
+                .required("audio", audio), .optional("smoothAutoFocus", smooth),
+                .optional("stabilization", stabilization), .optional("blank", blank),
             ], additional: true
         ).described("A movie that has begun."),
         "MoviesStarted": .object(
@@ -89,6 +90,8 @@ extension Schema {
                         "Of a rig: milliseconds from the time that all were to begin at to the first frame.")),
                 .optional("connected", .boolean.described("Of a url: the server is there.")),
                 .optional("reconnects", count.described("Of a url: how often the server was connected to again.")),
+                .optional("smoothAutoFocus", smooth), .optional("stabilization", stabilization),
+                .optional("blank", blank),
                 .optional("end", Schema.reference("MovieEnd").orNull.described("Of one that has ended.")),
             ], additional: true
         ).described("A movie as it is now: state/movie/<id>/."),
@@ -106,6 +109,14 @@ extension Schema {
     private static let fileType = Schema.reference("MovieFileType").orNull.described("null with url.")
 
     private static let count = Schema.integer(min: 0)
+
+    private static let smooth = Schema.boolean.described("Its camera was set to focus smoothly for it.")
+
+    private static let stabilization = Schema.reference("VideoStabilizationMode").described(
+        "What its camera's pictures were set to for it.")
+
+    private static let blank = Schema.array(of: .choice(["video", "audio"]), min: 1).described(
+        "What is black, or silence, as its user may not have it.")
 
     private static let video = Schema.object(
         [

@@ -147,6 +147,7 @@ extension Schema {
                                 .required("quality", Schema.integer().orNull),
                                 .optional("rate", Schema.integer().orNull),
                                 .optional("channels", Schema.integer().orNull),
+                                .optional("whenDenied", .choice(["blank"])),
                             ], additional: true))),
                 .required(
                     "connections",
@@ -195,5 +196,9 @@ extension Schema {
         .optional("quality", Schema.integer(min: 1, max: 100).orNull),
         .optional("rate", Schema.integer(min: 4000, max: 384_000).orNull.described("Of audioData: frames a second.")),
         .optional("channels", Schema.integer(min: 1, max: 8).orNull.described("Of audioData.")),
+        .optional(
+            "whenDenied",
+            Schema.choice(["blank"]).orNull.described(
+                "Of movie: what the session's user may not have is black, or silence, in its movies.")),
     ]
 }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <linux/sockios.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -86,6 +87,14 @@ int clinux_peer_credentials(int fd, uint32_t *uid, uint32_t *gid, int32_t *pid) 
 }
 
 int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread_self(), name); }
+
+int clinux_open_folder_beneath(int root, const char *path) {
+    struct open_how how = {
+        .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+}
 
 int clinux_flock_exclusive_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 

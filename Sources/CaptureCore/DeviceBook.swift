@@ -15,8 +15,10 @@ public struct DeviceBook: Hashable, Sendable {
         public var made: String?
         /// The last committed configuration, as its worker tells it.
         public var committed: JSONValue?
-        /// Its stabilization was turned on for sessions, and not off since; ``committed`` has it on then.
+        /// Its stabilization was turned on for sessions or movies, and not off since; ``committed`` has it on then.
         public var isStabilized = false
+        /// The same of its smooth focus, for movies.
+        public var isSmooth = false
         /// As it was seen last; nil: no camera of this machine's.
         public var facts: CameraFacts?
         /// The same of a microphone.
@@ -111,7 +113,7 @@ public struct DeviceBook: Hashable, Sendable {
                     .members([
                         "name": .string(entry.name), "alias": entry.alias.map(JSONValue.string),
                         "made": entry.made.map(JSONValue.string), "committed": entry.committed,
-                        "stabilized": entry.isStabilized ? true : nil,
+                        "stabilized": entry.isStabilized ? true : nil, "smooth": entry.isSmooth ? true : nil,
                         "facts": entry.facts?.json, "microphone": entry.microphone?.json, "seen": JSONValue(entry.seen),
                     ])
                 }),
@@ -162,6 +164,7 @@ public struct DeviceBook: Hashable, Sendable {
                 return facts
             }
             entry.isStabilized = value["stabilized"]?.bool ?? false
+            entry.isSmooth = value["smooth"]?.bool ?? false
             entries[uniqueID] = entry
         }
         for (id, value) in claims {

@@ -50,6 +50,8 @@ public struct MovieProgress: Hashable, Sendable {
     /// Of what is sent to a server: whether that has it, and how often it was connected to again; nil of a file.
     public var connected: Bool?
     public var reconnects: UInt64?
+    /// What stands as black, or silence, in the movie now.
+    public var blank: Set<AuthorizationMedia> = []
 
     public init(_ stage: Stage) { self.stage = stage }
 
@@ -61,6 +63,7 @@ public struct MovieProgress: Hashable, Sendable {
             "frames": JSONValue(frames), "dropped": JSONValue(dropped), "fragments": JSONValue(fragments),
             "encoderLoad": .number(encoderLoad), "startOffset": startOffset.map(JSONValue.number),
             "connected": connected.map(JSONValue.bool), "reconnects": reconnects.map { JSONValue($0) },
+            "blank": blank.isEmpty ? nil : JSONValue(blank.map(\.rawValue).sorted()),
         ])
     }
 
@@ -89,6 +92,7 @@ public struct MovieProgress: Hashable, Sendable {
         startOffset = json["startOffset"]?.double
         connected = json["connected"]?.bool
         reconnects = count("reconnects")
+        blank = Set(json["blank"]?.array?.compactMap { $0.string.flatMap(AuthorizationMedia.init) } ?? [])
     }
 }
 

@@ -106,12 +106,16 @@ public struct MovieRequest: Hashable, Sendable {
     public var movie: String
     /// The file, absolute; there must be none. Empty with a ``url``.
     public var path: String
+    /// The folder by which the file is allowed, on the way from which no link may be followed; nil: it is allowed wherever it is.
+    public var root: String?
     /// The server that the movie is sent to; nil: it is written into the file.
     public var url: StreamURL?
     /// The folder of the capture library; nil: the movie is entered nowhere.
     public var library: String?
     public var camera: Device?
     public var microphone: Device?
+    /// What stands for the camera's picture, or the microphone's sound, where the owner may not have them.
+    public var blank = BlankMedia()
     public var fileType: MovieFileType
     public var video: Video
     public var audio: Audio
@@ -192,8 +196,9 @@ extension MovieRequest {
     public var json: JSONValue {
         .members([
             "movie": .string(movie), "path": .string(path), "url": url.map { .string($0.text) },
-            "library": library.map(JSONValue.string),
-            "camera": camera?.json, "microphone": microphone?.json, "fileType": .string(fileType.rawValue),
+            "root": root.map(JSONValue.string), "library": library.map(JSONValue.string),
+            "camera": camera?.json, "microphone": microphone?.json,
+            "blank": blank.isNone ? nil : blank.json, "fileType": .string(fileType.rawValue),
             "video": video.json, "audio": audio.json, "fragmentInterval": .integer(fragmentInterval),
             "frameRate": frameRate.map(JSONValue.number), "limits": limits.json,
             "notBefore": notBefore.map(JSONValue.integer), "startsWithSound": startsWithSound ? .bool(true) : nil,
@@ -218,6 +223,8 @@ extension MovieRequest {
         guard url != nil ? path.isEmpty : path.hasPrefix("/") && !path.utf8.contains(0) else {
             throw .invalidParams("path", "must be absolute")
         }
+        root = try reader.text("root")
+        if let root, !MoviePlace.contains(root, path) { throw .invalidParams("root", "is not above the path") }
         library = try reader.text("library")
         camera = try reader.known("camera").map { (value) throws(BusError) in
             try Device(json: value, path: "camera")
@@ -225,6 +232,7 @@ extension MovieRequest {
         microphone = try reader.known("microphone").map { (value) throws(BusError) in
             try Device(json: value, path: "microphone")
         }
+        blank = try BlankMedia(json: reader.known("blank") ?? [:], path: "blank")
         guard camera != nil || microphone != nil else {
             throw .invalidParams("camera", "neither it nor a microphone is given")
         }

@@ -9,6 +9,10 @@ public struct RecorderOrder: Hashable, Sendable {
         /// Leaves out what comes until ``resume``. Answers {} at once, also when it is paused already.
         case pause
         case resume
+        /// Puts black, or silence, in the place of what may not be had any more, from now on: nothing that is taken later is in the movie.
+        /// Answers {} when that is so, also when it was already. Refused where nothing could stand for it: H.264 that is stored as it comes; one
+        /// that has not begun; the last that is not blank.
+        case blank(AuthorizationMedia)
         /// Ends the movie for that reason. Answers the members of ``MovieResult`` when the file is closed and on the disk; the recorder
         /// then ends. A movie that has ended by itself meanwhile answers with its own reason.
         case stop(MovieEndReason)
@@ -69,6 +73,9 @@ public struct RecorderOrder: Hashable, Sendable {
         switch action {
         case .pause: members["do"] = "pause"
         case .resume: members["do"] = "resume"
+        case .blank(let media):
+            members["do"] = "blank"
+            members["media"] = .string(media.rawValue)
         case .stop(let reason):
             members["do"] = "stop"
             members["reason"] = .string(reason.rawValue)
@@ -86,6 +93,9 @@ public struct RecorderOrder: Hashable, Sendable {
         switch json["do"]?.string {
         case "pause": action = .pause
         case "resume": action = .resume
+        case "blank":
+            guard let media = json["media"]?.string.flatMap(AuthorizationMedia.init) else { return nil }
+            action = .blank(media)
         case "stop":
             // A reason of a newer version stops it all the same.
             action = .stop(json["reason"]?.string.flatMap(MovieEndReason.init) ?? .stopped)

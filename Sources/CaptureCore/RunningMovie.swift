@@ -15,6 +15,11 @@ public struct RunningMovie: Hashable, Sendable {
         public var misses: Int
         /// It is a segment of the take that it belongs to.
         public var isSegment: Bool
+        /// What its owner may not have is black, or silence.
+        public var isBlankWhenDenied = false
+        /// Its camera focuses smoothly as long as it is made; its pictures are stabilized.
+        public var isSmooth = false
+        public var isStabilized = false
 
         public init(
             isDetached: Bool = false, continuesAfterCrash: Bool = false, crashes: [Instant] = [], misses: Int = 0,
@@ -31,7 +36,8 @@ public struct RunningMovie: Hashable, Sendable {
             [
                 "detached": .bool(isDetached), "continues": .bool(continuesAfterCrash),
                 "crashes": .array(crashes.map { .integer($0) }), "misses": JSONValue(misses),
-                "segment": .bool(isSegment),
+                "segment": .bool(isSegment), "smooth": .bool(isSmooth), "stabilized": .bool(isStabilized),
+                "blankWhenDenied": .bool(isBlankWhenDenied),
             ]
         }
 
@@ -41,6 +47,9 @@ public struct RunningMovie: Hashable, Sendable {
             crashes = json["crashes"]?.array?.compactMap(\.integer) ?? []
             misses = json["misses"]?.integer.map { Int(clamping: $0) } ?? 0
             isSegment = json["segment"]?.bool ?? false
+            isBlankWhenDenied = json["blankWhenDenied"]?.bool ?? false
+            isSmooth = json["smooth"]?.bool ?? false
+            isStabilized = json["stabilized"]?.bool ?? false
         }
     }
 
@@ -55,6 +64,8 @@ public struct RunningMovie: Hashable, Sendable {
     public private(set) var result: MovieResult?
     /// The movie that goes on in its place.
     public var next: String?
+    /// What its recorder was told to make blank.
+    private var withdrawn: Set<AuthorizationMedia> = []
 
     /// A recorder that dies for the third time within so many nanoseconds would die again.
     static let crashWindow: Int64 = 60_000_000_000
@@ -81,7 +92,29 @@ public struct RunningMovie: Hashable, Sendable {
     /// Whether that user may end it: its own, and administrators.
     public func mayBeEnded(by uid: UInt32, isAdmin: Bool) -> Bool { isAdmin || uid == request.owner.uid }
 
+    /// What is black, or silence, in it.
+    public var blank: Set<AuthorizationMedia> { request.blank.media.union(progress.blank).union(withdrawn) }
+
+    /// What of its devices is in it.
+    public var real: Set<AuthorizationMedia> {
+        let all: [AuthorizationMedia] =
+            (request.camera == nil ? [] : [.video]) + (request.microphone == nil ? [] : [.audio])
+        return Set(all).subtracting(blank)
+    }
+
     // MARK: What happens
+
+    /// Its owner may not have these any more.
+    ///
+    /// - Returns: what is to be blank from now on; nil: the movie has to end.
+    public func withdrawal(of denied: Set<AuthorizationMedia>) -> Set<AuthorizationMedia>? {
+        let lost = real.intersection(denied)
+        guard !lost.isEmpty else { return [] }
+        return note.isBlankWhenDenied && hasBegun && lost != real ? lost : nil
+    }
+
+    /// Its recorder has been told to make that blank.
+    public mutating func withdraw(_ media: AuthorizationMedia) { withdrawn.insert(media) }
 
     /// - Returns: false: nothing is otherwise.
     public mutating func update(_ progress: MovieProgress) -> Bool {
@@ -170,8 +203,25 @@ public struct RunningMovie: Hashable, Sendable {
         next.path = MoviePlace.next(request.path, part: request.part)
         next.part += 1
         next.notBefore = nil
+        next.blank = blankMedia
+        if next.blank.picture != nil, next.video.codec == .passThrough { next.video.codec = .automatic }
         next.note = note.json
         return next
+    }
+
+    // With what was given to this one.
+    private var blankMedia: BlankMedia {
+        var media = request.blank
+        func number(_ value: JSONValue, _ name: String) -> Int? { value[name]?.integer.flatMap { Int(exactly: $0) } }
+        if blank.contains(.video), media.picture == nil {
+            media.picture = Dimensions(
+                width: number(progress.video, "width") ?? 640, height: number(progress.video, "height") ?? 480)
+        }
+        if blank.contains(.audio), media.sound == nil {
+            media.sound = BlankMedia.Sound(
+                rate: number(progress.audio, "rate") ?? 48000, channels: number(progress.audio, "channels") ?? 2)
+        }
+        return media
     }
 
     /// The movie that goes on in the place of this one, which has ended: when its recorder has died, or when it was to go on itself and found a
@@ -198,19 +248,31 @@ public struct RunningMovie: Hashable, Sendable {
             "end": result.map { .object(self.members(of: $0)) } ?? .null,
         ]
         if let url = request.url { members["url"] = .string(url.shown) }
+        members.merge(care) { $1 }
         for (name, value) in progress.json.object ?? [:] where members[name] == nil { members[name] = value }
         return .object(members)
     }
 
     /// What `movie.start` answers.
     public var started: JSONValue {
-        .members([
+        let members: [String: JSONValue?] = [
             "movie": .string(id), "path": path, "url": request.url.map { .string($0.shown) },
             "take": .string(request.take ?? id), "part": JSONValue(request.part),
             "devices": JSONValue(devices.map(\.id)),
             "microphone": request.microphone.map { .string($0.id) } ?? .null,
             "fileType": fileType, "video": progress.video, "audio": progress.audio,
-        ])
+        ]
+        return .object(members.compactMapValues(\.self).merging(care) { $1 })
+    }
+
+    /// What its camera is set to for it, of one with a camera, and what is blank.
+    private var care: [String: JSONValue] {
+        let blank: [String: JSONValue] = blank.isEmpty ? [:] : ["blank": JSONValue(blank.map(\.rawValue).sorted())]
+        guard request.camera != nil else { return blank }
+        return blank.merging([
+            "smoothAutoFocus": .bool(note.isSmooth),
+            "stabilization": .string((note.isStabilized ? VideoStabilizationMode.standard : .off).rawValue),
+        ]) { $1 }
     }
 
     /// How it ended, as `didFinishRecording` and `movie.stop` tell it.

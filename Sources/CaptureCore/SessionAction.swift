@@ -26,6 +26,8 @@ public enum SessionAction: Hashable, Sendable {
         public var soundFormat: Setting<SoundRendition.Encoding> = .keep
         public var rate: Setting<Int> = .keep
         public var channels: Setting<Int> = .keep
+        /// Black, or silence, in the place of what may not be had.
+        public var isBlankWhenDenied: Setting<Bool> = .keep
 
         public init() {}
     }
@@ -198,6 +200,10 @@ public enum SessionAction: Hashable, Sendable {
                 throw .invalidParams(path, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
             }
             return Int(channels)
+        }
+        options.isBlankWhenDenied = try setting(&reader, "whenDenied") { json, path throws(BusError) in
+            guard json == "blank" else { throw .invalidParams(path, "must be blank") }
+            return true
         }
         try reader.refuseOthers()
         return options

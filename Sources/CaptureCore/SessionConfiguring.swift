@@ -252,6 +252,10 @@ extension CaptureSession {
 extension SessionOutput {
     fileprivate func with(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
         guard options != SessionAction.OutputOptions() else { return self }
+        if kind == .movie { return try withMovie(options, path: path) }
+        guard options.isBlankWhenDenied == .keep else {
+            throw .invalidParams(path, "whenDenied is of movie outputs: nothing is on a topic that is denied")
+        }
         if kind == .audioData { return try withSound(options, path: path) }
         guard kind.isTopic else {
             throw .invalidParams(path, "a \(kind.rawValue) output has no options of its own")
@@ -281,6 +285,17 @@ extension SessionOutput {
 }
 
 extension SessionOutput {
+    fileprivate func withMovie(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
+        var others = options
+        others.isBlankWhenDenied = .keep
+        guard others == SessionAction.OutputOptions() else {
+            throw .invalidParams(path, "a movie output has no options of its own but whenDenied")
+        }
+        var output = self
+        output.isBlankWhenDenied = options.isBlankWhenDenied.applied(to: isBlankWhenDenied) ?? false
+        return output
+    }
+
     /// What an `audioData` output can be asked for.
     public static let rates = 4000...384_000
     public static let channelCounts = 1...8

@@ -86,6 +86,8 @@ public struct SessionOutput: Hashable, Sendable {
     /// Frames of sound a second, and its channels; nil: as the session wants them of the device, else as that is set.
     public var rate: Int?
     public var channels: Int?
+    /// A movie's: what the session's user may not have is black, or silence.
+    public var isBlankWhenDenied = false
 
     public init(
         id: String, kind: Kind, format: Rendition.Encoding? = nil, dimensions: Dimensions? = nil,

@@ -23,17 +23,17 @@ extension SessionInput {
 }
 
 extension SessionOutput {
-    /// {id, type, format, width, height, frameRate, quality, rate, channels}; null: as the session has it.
+    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?}; null: as the session has it.
     var json: JSONValue {
-        [
+        .members([
             "id": .string(id), "type": .string(kind.rawValue),
             "format": (format?.rawValue ?? soundFormat?.rawValue).map(JSONValue.string) ?? .null,
             "width": dimensions.map { JSONValue($0.width) } ?? .null,
             "height": dimensions.map { JSONValue($0.height) } ?? .null,
             "frameRate": frameRate.map { Int64(exactly: $0).map(JSONValue.integer) ?? .number($0) } ?? .null,
             "quality": quality.map { JSONValue($0) } ?? .null, "rate": rate.map { JSONValue($0) } ?? .null,
-            "channels": channels.map { JSONValue($0) } ?? .null,
-        ]
+            "channels": channels.map { JSONValue($0) } ?? .null, "whenDenied": isBlankWhenDenied ? "blank" : nil,
+        ])
     }
 }
 
@@ -108,6 +108,7 @@ extension SessionOutput {
             if reader.known("channels") != nil { channels = Int(try reader.integer("channels", in: 1...64)) }
             return
         }
+        isBlankWhenDenied = reader.known("whenDenied") != nil
         if reader.known("format") != nil { format = try reader.word("format") }
         if reader.known("width") != nil {
             dimensions = Dimensions(

@@ -5,7 +5,11 @@ import JSON
 /// What movies have to do with sessions, devices and permission.
 extension Coordinator {
     func connectMovies() {
-        movies.isUnauthorized = { [weak self] in self?.isUnauthorized($0) ?? false }
+        movies.withdrawal = { [weak self] movie in
+            // nil is an answer.
+            guard let self else { return [] }
+            return withdrawal(from: movie)
+        }
         movies.sessionEnd = { [weak self] in self?.sessionEnd(of: $0) }
         movies.sessionCamera = { [weak self] in self?.sessionCamera(of: $0) }
         movies.trouble = { [weak self] device in
@@ -13,6 +17,7 @@ extension Coordinator {
             let isWell = worker.isRunning && worker.isConnected && worker.status["error"]?.isNull ?? true
             return isWell ? nil : Self.notReady(worker)
         }
+        sessions.mayHave = { [weak self] in self?.mayHave($0, of: $1) ?? true }
         movies.onInherited = { [weak self] owner in
             self?.lastConnectionClosed(.init(uid: owner.uid, pid: owner.pid, startTime: owner.startTime))
         }

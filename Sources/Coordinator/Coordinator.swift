@@ -71,6 +71,7 @@ public final class Coordinator {
     let movies: MovieDesk
     let library: LibraryDesk
     let takes: TakeDesk
+    let loans = MovieLoans()
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
@@ -303,6 +304,7 @@ public final class Coordinator {
         publishBus()
         connectMovies()
         connectLibrary()
+        connectLoans()
     }
 
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.

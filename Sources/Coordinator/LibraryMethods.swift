@@ -14,6 +14,7 @@ extension Coordinator {
         library.directory = moviePlace.library
         movies.onFinished = { [weak self] movie in
             guard let self, !isStopping else { return }
+            returnLoans(of: movie)
             takes.finished(movie)
             if movie.result?.reason == .recorderCrashed, !movie.note.isSegment { library.recover(movie.id) }
         }

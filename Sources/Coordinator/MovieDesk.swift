@@ -40,8 +40,8 @@ final class MovieDesk {
     private var stoppers: [String: [(Result<RunningMovie, BusError>) -> Void]] = [:]
     private var hasEnded = false
 
-    /// Whether the owner may not have what the movie is of, or put it into the library.
-    var isUnauthorized: ((RunningMovie) -> Bool)?
+    /// What the owner may not have any more of what the movie is of, and is to be blank; nil: the movie is to end.
+    var withdrawal: ((RunningMovie) -> Set<AuthorizationMedia>?)?
     /// Why a movie of a session is to end; nil: it may go on.
     var sessionEnd: ((RunningMovie) -> MovieEndReason?)?
     /// The camera that a session has now in the place of a segment's; nil: it has that still, or none to go on with.
@@ -111,14 +111,7 @@ final class MovieDesk {
     func start(
         _ requests: [MovieRequest], completion: @escaping (Result<[RunningMovie], BusError>) -> Void
     ) throws(BusError) -> () -> Void {
-        for request in requests { try checkIsOnly(request) }
-        let ofUser = running.values.count { $0.request.owner.uid == requests.first?.owner.uid }
-        guard running.count + requests.count <= Self.maximumMovies, ofUser + requests.count <= Self.maximumOfUser else {
-            let maximum = ofUser + requests.count <= Self.maximumOfUser ? Self.maximumMovies : Self.maximumOfUser
-            throw BusError(
-                .limitExceeded, "Too many movies are being made; stop one of them.",
-                ["limit": "movies", "maximum": JSONValue(maximum)])
-        }
+        try check(requests)
         let start = Start(requests.map(\.movie), completion)
         starts.append(start)
         do throws(BusError) {
@@ -135,6 +128,18 @@ final class MovieDesk {
         return { [weak self, weak start] in
             guard let self, let start else { return }
             fail(start, BusError(.cancelled, "The movie was given up before it had begun."))
+        }
+    }
+
+    /// - Throws: `recordingInProgress`, `limitExceeded`: these movies can't begin now.
+    func check(_ requests: [MovieRequest]) throws(BusError) {
+        for request in requests { try checkIsOnly(request) }
+        let ofUser = running.values.count { $0.request.owner.uid == requests.first?.owner.uid }
+        guard running.count + requests.count <= Self.maximumMovies, ofUser + requests.count <= Self.maximumOfUser else {
+            let maximum = ofUser + requests.count <= Self.maximumOfUser ? Self.maximumMovies : Self.maximumOfUser
+            throw BusError(
+                .limitExceeded, "Too many movies are being made; stop one of them.",
+                ["limit": "movies", "maximum": JSONValue(maximum)])
         }
     }
 
@@ -405,9 +410,11 @@ final class MovieDesk {
     func sessionChanged(_ id: String) { for movie in movies where movie.request.session == id { review(movie) } }
 
     private func review(_ movie: RunningMovie) {
-        if isUnauthorized?(movie) ?? false {
-            end(movie.id, for: .unauthorized)
-        } else if movie.request.session != nil, let input = sessionCamera?(movie) {
+        guard movie.ending == nil else { return }
+        let lost: Set<AuthorizationMedia>? = if let withdrawal { withdrawal(movie) } else { [] }
+        guard let lost else { return end(movie.id, for: .unauthorized) }
+        for media in lost.sorted(by: { $0.rawValue < $1.rawValue }) { blank(movie.id, media) }
+        if movie.request.session != nil, let input = sessionCamera?(movie) {
             goOn(movie.id, with: input)
         } else if movie.request.session != nil, let reason = sessionEnd?(movie) {
             end(movie.id, for: reason)
@@ -431,6 +438,16 @@ final class MovieDesk {
                 "a segment can't go on with another camera", metadata: ["movie": "\(id)", "error": "\(error.message)"])
             end(id, for: .stopped)
         }
+    }
+
+    private func blank(_ id: String, _ media: AuthorizationMedia) {
+        guard let recorder = recorders[id] else { return }
+        running[id]?.withdraw(media)
+        recorder.order(.blank(media)) { [weak self] result in
+            // Where nothing can stand for it, there is no movie any more.
+            if case .failure = result { self?.end(id, for: .unauthorized) }
+        }
+        if let movie = running[id] { publish(movie) }
     }
 
     /// Has all finish; the body is called when they have, or when that takes too long.

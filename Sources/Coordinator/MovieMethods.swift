@@ -25,6 +25,11 @@ extension Coordinator {
         /// As the session's connection has it.
         var orientation: VideoOrientation?
         var isMirrored: Bool?
+        var stabilization = VideoStabilizationMode.off
+        /// What may not be had is to be blank, as the client or its session wants it.
+        var isBlankWhenDenied = false
+        /// What of it may not be had, and is to be blank.
+        var denied: Set<AuthorizationMedia> = []
 
         var media: Set<AuthorizationMedia> {
             Set((cameras.isEmpty ? [] : [.video]) + (microphone == nil ? [] : [.audio]) + [.libraryAdd])
@@ -33,9 +38,42 @@ extension Coordinator {
 
     private func startMovie(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
-            let subject = try subject(call)
-            try checkMayRecord(call.caller, subject)
+            var subject = try subject(call)
+            if call.params["whenDenied"] == "blank" { subject.isBlankWhenDenied = true }
+            try checkMayRecord(call.caller, &subject)
+            // What may not be had is not set either.
+            let cameras = subject.denied.contains(.video) ? [] : subject.cameras
+            let wanted = try loansWanted(call, of: cameras, preferred: subject.stabilization)
             let requests = try requests(call, subject)
+            try movies.check(requests)
+            var isGivenUp = false
+            if let key = call.key {
+                cancellations[key] = {
+                    isGivenUp = true
+                    respond(.failure(BusError(.cancelled, "The movie was given up before it had begun.")))
+                }
+            }
+            lend(wanted, to: requests, lock: subject.session?.lockID) { [weak self] requests in
+                if let self, !isGivenUp { begin(requests, subject, call, respond) }
+            }
+        } catch {
+            respond(.failure(error))
+        }
+    }
+
+    private func begin(
+        _ requests: [MovieRequest], _ subject: Subject, _ call: Call, _ respond: @escaping Responder
+    ) {
+        do throws(BusError) {
+            guard !isStopping, !isFinishing else {
+                throw BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+            }
+            // What may have changed while the cameras were set.
+            var now = subject
+            try checkMayRecord(call.caller, &now)
+            guard now.denied == subject.denied,
+                subject.session.map({ sessions.entries[$0.id]?.session.run.state == .running }) ?? true
+            else { throw BusError(.cancelled, "Permission or session have changed; ask again.") }
             let giveUp = try movies.start(requests) { result in
                 respond(
                     result.map { movies in
@@ -135,6 +173,7 @@ extension Coordinator {
             subject.microphone = try worker(microphone.input, "session", .audio)
         }
         subject.session = session
+        subject.isBlankWhenDenied = output.isBlankWhenDenied
         guard let connection = cameras.first(where: { named == nil || $0.input == named }) else {
             guard named == nil, subject.microphone != nil else {
                 throw .invalidParams(named == nil ? "session" : "device", "its movie output has no such camera")
@@ -144,30 +183,40 @@ extension Coordinator {
         let camera = try worker(connection.input, "session", .video)
         subject.cameras = [camera]
         subject.orientation = connection.videoOrientation
+        subject.stabilization = connection.preferredVideoStabilizationMode
         subject.isMirrored = connection.videoMirrored.isOn(position: camera.device.identity.position)
     }
 
-    /// Who may not yet, is asked about.
-    func checkMayRecord(_ caller: Caller, _ subject: Subject) throws(BusError) {
+    /// Who may not yet, is asked about. What may not be had is noted, where black, or silence, is taken in the place of one of the two.
+    ///
+    /// - Throws: `unauthorized` {status, needed}.
+    func checkMayRecord(_ caller: Caller, _ subject: inout Subject) throws(BusError) {
         let (uid, gid) = (caller.peer.uid, caller.peer.gid)
+        let media = subject.media
         let missing = AuthorizationMedia.allCases.filter {
-            subject.media.contains($0) && permission.authorization(of: caller, $0) != .authorized
+            media.contains($0) && permission.authorization(of: caller, $0) != .authorized
         }
         for media in missing {
             permission.tried(uid: uid, gid: gid, pid: caller.peer.pid, media, program: programName(caller))
         }
-        if let media = missing.first { throw permission.refusal(caller, media) }
+        let isBlank = subject.isBlankWhenDenied
+        if let media = missing.first(where: { !isBlank || $0 == .libraryAdd }) {
+            throw permission.refusal(caller, media)
+        }
+        // Of nothing there is no movie.
+        if let media = missing.first, Set(missing) == subject.media.subtracting([.libraryAdd]) {
+            throw permission.refusal(caller, media)
+        }
+        subject.denied = Set(missing)
     }
 
-    /// Whether the movie's user may not have it any more.
-    func isUnauthorized(_ movie: RunningMovie) -> Bool {
+    /// What of it the movie's user may not have any more, and has to be blank from now on; nil: the movie has to end.
+    func withdrawal(from movie: RunningMovie) -> Set<AuthorizationMedia>? {
         let owner = movie.request.owner
-        let media: [AuthorizationMedia?] = [
-            movie.request.camera == nil ? nil : .video, movie.request.microphone == nil ? nil : .audio, .libraryAdd,
-        ]
-        return media.compactMap(\.self).contains {
+        let denied = [AuthorizationMedia.video, .audio, .libraryAdd].filter {
             permission.book.status(uid: owner.uid, groups: [owner.gid], media: $0) != .authorized
         }
+        return denied.contains(.libraryAdd) ? nil : movie.withdrawal(of: Set(denied))
     }
 
     /// The camera that a session has got in the place of a segment's; nil: it has the same one, or none that a movie can be of.
@@ -228,7 +277,6 @@ extension Coordinator {
                 name: call.string("name"), path: call.string("path"),
                 fileType: call.string("fileType").flatMap(MovieFileType.init), day: day,
                 newName: "\(main)-\(time)-\(ids[0].prefix(8))", isOwn: isOwn)
-            try checkLinks(target)
         }
         let wish = try MovieWish(
             call.params, fileType: target.fileType, hasSound: subject.microphone != nil,
@@ -238,14 +286,15 @@ extension Coordinator {
             throw .invalidParams(
                 "detached", "must be true for a process that the bus can't see (pid 0 in bus.hello)")
         }
-        let note = RunningMovie.Note(isDetached: isDetached, continuesAfterCrash: wish.continuesAfterCrash)
+        var note = RunningMovie.Note(isDetached: isDetached, continuesAfterCrash: wish.continuesAfterCrash)
+        note.isBlankWhenDenied = subject.isBlankWhenDenied
         let take = wish.take ?? hexadecimal(randomBytes(4))
         // Of a rig, each begins with the first frame that its camera takes from then on.
         let notBefore = subject.rig == nil ? nil : MonotonicClock.now() + Self.rigLead
         let cameras: [Worker?] = subject.cameras.isEmpty ? [nil] : subject.cameras
         return zip(ids, cameras).map { id, camera in
             let file = subject.rig == nil ? target : target.marked(camera?.device.id ?? "sound")
-            return MovieRequest(
+            var request = MovieRequest(
                 movie: id, path: file.path, url: url, library: url == nil ? moviePlace.library : nil,
                 camera: camera.map(MovieRequest.Device.init),
                 microphone: subject.microphone.map(MovieRequest.Device.init), fileType: target.fileType,
@@ -254,6 +303,23 @@ extension Coordinator {
                 orientation: (wish.orientation ?? subject.orientation)?.rotationAngle,
                 mirrored: wish.isMirrored ?? subject.isMirrored, take: take, session: subject.session?.id,
                 rig: subject.rig, owner: owner, note: note.json)
+            request.root = file.root
+            if subject.denied.contains(.video), let camera {
+                let video = Self.recommendedVideo(camera)
+                let (width, height) = (video?.width ?? 640, video?.height ?? 480)
+                let isUpright = (request.orientation ?? 0) % 180 == 0
+                request.blank.picture = Dimensions(
+                    width: isUpright ? width : height, height: isUpright ? height : width)
+                request.camera?.frameRate = camera.status["frameRate"]?.double
+            }
+            if subject.denied.contains(.audio), let microphone = subject.microphone {
+                // Also of one of which nothing is known yet.
+                let format = microphone.status["activeFormat"] ?? microphone.committed?["activeFormat"]
+                request.blank.sound = BlankMedia.Sound(
+                    rate: min(384_000, max(4000, Int(clamping: format?["rate"]?.integer ?? 48000))),
+                    channels: min(8, max(1, Int(clamping: format?["channels"]?.integer ?? 2))))
+            }
+            return request
         }
     }
 

@@ -225,7 +225,7 @@ extension RecorderOrder.Action {
     /// It ends the movie, which waits for the disk; the others don't.
     fileprivate var isEnd: Bool {
         switch self {
-        case .pause, .resume, .input: false
+        case .pause, .resume, .blank, .input: false
         case .stop, .cancel: true
         }
     }

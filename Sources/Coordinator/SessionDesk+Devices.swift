@@ -13,11 +13,13 @@ extension SessionDesk {
         isSettled = true
         let wanted = Set(entries.values.flatMap { $0.session.inputs.map(\.device) })
         for device in wanted.union(fleet.deviceIDs.filter(stabilization.isOwed)).sorted() { review(device) }
+        for device in fleet.deviceIDs { returnLoans(device) }
     }
 
     /// Something of the device is otherwise, or of its lock.
     func deviceChanged(_ device: String) {
         tellCosts(beside: device)
+        returnLoans(device)
         if fleet.workers[device] == nil { toldRunning[device] = nil }
         guard let stage = stages[device] else {
             if stabilization.isOwed(device) || !claims(on: device).isEmpty { review(device) }
@@ -32,6 +34,7 @@ extension SessionDesk {
         // What is known of its sessions counts until it is decided anew: no frame is to be lost for that.
         let isWanted = entries.values.contains {
             $0.session.run.isActive && $0.session.input(worker.device.id) != nil
+                && mayHave(worker.device.id, $0.session)
         }
         tell(worker.device.id, isRunning: isWanted)
     }
@@ -73,7 +76,7 @@ extension SessionDesk {
     func claims(on device: String) -> [Claim] {
         entries.values.filter(\.session.run.isActive).compactMap { entry in
             if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
-            return entry.session.input(device) == nil ? nil : Claim(entry: entry)
+            return entry.session.input(device) == nil || !mayHave(device, entry.session) ? nil : Claim(entry: entry)
         }.sorted { $0.entry.session.id < $1.entry.session.id }
     }
 
@@ -95,7 +98,7 @@ extension SessionDesk {
     // From what has become of it on each of its devices to whether it runs.
     func judge(_ entry: Entry) {
         var isServed = true
-        for input in entry.session.inputs {
+        for input in entry.session.inputs where mayHave(input.device, entry.session) {
             switch entry.places[input.device] ?? .pending {
             case .denied(let interruption): return update(entry, entry.session.run.interrupt(interruption))
             case .pending: isServed = false

@@ -12,6 +12,11 @@ extension SessionDesk {
         for (_, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.session.run.isWanted {
             guard let error = refusal(entry.session) else {
                 go(entry)
+                // Of what it can do without there may be more now, or less.
+                for input in entry.session.inputs where entry.session.isReplaceable(input.device) {
+                    review(input.device)
+                    judge(entry)
+                }
                 continue
             }
             if entry.session.run.state == .waitingForAuthorization {
@@ -70,13 +75,21 @@ extension SessionDesk {
 extension Coordinator {
     /// Why a session's user may not have its devices; nil: it may. A session without any has nothing that it may not.
     func refusal(_ session: CaptureSession) -> BusError? {
-        let media = session.media
+        let (media, needed) = (session.media, session.neededMedia)
         let owner = session.owner
-        for medium in AuthorizationMedia.allCases
-        where media.contains(medium) && !permission.mayChange(uid: owner.uid, gid: owner.gid, medium) {
-            return permission.refusal(uid: owner.uid, gid: owner.gid, medium)
+        let denied = AuthorizationMedia.allCases.filter {
+            media.contains($0) && !permission.mayChange(uid: owner.uid, gid: owner.gid, $0)
         }
-        return nil
+        // Of nothing there is no session.
+        return denied.first { needed.contains($0) || denied.count == media.count }.map {
+            permission.refusal(uid: owner.uid, gid: owner.gid, $0)
+        }
+    }
+
+    /// Whether an input of a session is to be had for it: not what its user may not have, and it can do without.
+    func mayHave(_ device: String, of session: CaptureSession) -> Bool {
+        guard session.isReplaceable(device), let medium = session.input(device)?.medium else { return true }
+        return permission.mayChange(uid: session.owner.uid, gid: session.owner.gid, medium)
     }
 
     /// Lets the caller have sessions: who may change cameras, or microphones, and who may still ask for it. Others are refused.
@@ -90,7 +103,7 @@ extension Coordinator {
     ///
     /// - Throws: `unauthorized` {status, needed}.
     func checkMaySession(_ caller: Caller, _ session: CaptureSession) throws(BusError) {
-        let media = session.media.isEmpty ? [.video] : session.media
+        let media: Set<AuthorizationMedia> = session.media.isEmpty ? [.video] : session.neededMedia
         for medium in AuthorizationMedia.allCases where media.contains(medium) && !may(caller, medium) {
             throw permission.refusal(caller, medium)
         }
@@ -110,9 +123,4 @@ extension Coordinator {
             permission.tried(uid: peer.uid, gid: peer.gid, pid: peer.pid, medium, program: programName(caller))
         }
     }
-}
-
-extension CaptureSession {
-    /// What its inputs need permission for.
-    fileprivate var media: Set<AuthorizationMedia> { Set(inputs.map { $0.mediaType == .audio ? .audio : .video }) }
 }

@@ -13,21 +13,22 @@ extension SessionDesk {
     func stabilize(_ stage: SessionStage, _ isPreferred: Bool, lock: Lock?) {
         if !isPreferred {
             stage.prefersStabilization = false
-            stabilization.turnOff(stage.device, lock: lock)
+            if !isLent(.stabilization, stage.device) { stabilization.turnOff(stage.device, lock: lock) }
         } else if !stage.prefersStabilization {
             stage.prefersStabilization = stabilization.turnOn(stage.device, lock: lock)
         }
     }
 
-    func makeStabilizationDesk(_ books: BookKeeper) -> StabilizationDesk {
-        StabilizationDesk(
-            loop, books, logger: logger, worker: { [fleet] in fleet.workers[$0] },
+    func makeLoanDesk(_ loan: ControlLoan, _ books: BookKeeper) -> ControlLoanDesk {
+        ControlLoanDesk(
+            loan, loop, books, logger: logger, worker: { [fleet] in fleet.workers[$0] },
             workerOf: { [fleet] in fleet.worker(of: $0) },
             isHeld: { [weak self] in self?.held($0) != nil },
             carryOut: { [weak self] change, device, lock, body in self?.carryOut(change, of: device, lock, then: body)
             },
             whenDone: { [weak self] device, isOpen in
                 guard let self else { return }
+                guard loan == .stabilization else { return returnLoans(device) }
                 if isOpen, let stage = stages[device] {
                     stage.prefersStabilization = stabilization.isOwed(device)
                 }
@@ -35,13 +36,21 @@ extension SessionDesk {
             })
     }
 
-    /// A client has set devices: where no session prefers anything for their stabilization, that is as it is to be.
+    /// A client has set devices: where no session prefers anything for their stabilization, that is as it is to be, and so is their focus.
     func controlsSet(_ changes: [(device: String, change: JSONValue, path: String)]) {
-        for (device, change, _) in changes where stages[device]?.prefersStabilization != true {
-            let names = change["controls"]?.object?.keys.contains { Self.stabilizationNames.contains($0) } ?? false
-            if names { stabilization.forget(device) }
+        for (device, change, _) in changes {
+            for desk in [stabilization, smoothFocus] {
+                let isSet = change["controls"]?.object?.keys.contains { desk.loan.names.contains($0) } ?? false
+                if isSet, desk.loan != .stabilization || stages[device]?.prefersStabilization != true {
+                    desk.forget(device)
+                }
+            }
         }
     }
 
-    private static let stabilizationNames: Set<String> = ["videoStabilizationMode", "image_stabilization"]
+    /// Has a device as it was before the movies that it was set for, when none of them is made any more.
+    func returnLoans(_ device: String) {
+        guard isSettled, !hasEnded else { return }
+        if smoothFocus.isOwed(device), !isLent(.smoothFocus, device) { smoothFocus.turnOff(device, lock: nil) }
+    }
 }

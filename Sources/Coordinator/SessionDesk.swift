@@ -66,7 +66,12 @@ final class SessionDesk {
     let halt: (_ device: String) -> SystemPressureState?
     /// Why the session's user may not have its devices, {status, needed}; nil: it may.
     let refusal: (CaptureSession) -> BusError?
-    private(set) lazy var stabilization = makeStabilizationDesk(books)
+    /// Whether an input is to be had for a session, whose user may not have it where that can do without.
+    var mayHave: (_ device: String, CaptureSession) -> Bool = { _, _ in true }
+    private(set) lazy var stabilization = makeLoanDesk(.stabilization, books)
+    private(set) lazy var smoothFocus = makeLoanDesk(.smoothFocus, books)
+    /// Whether a movie has a control turned on, beside what sessions prefer.
+    var isLent: (ControlLoan, _ device: String) -> Bool = { _, _ in false }
     private let books: BookKeeper
     private let holders: HolderWatch
     private(set) var entries: [String: Entry] = [:]

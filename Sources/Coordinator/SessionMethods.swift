@@ -256,7 +256,7 @@ extension Coordinator {
 
     // MARK: The parts
 
-    private var surroundings: CaptureSession.Surroundings {
+    var surroundings: CaptureSession.Surroundings {
         CaptureSession.Surroundings(known: fleet.deviceIDs) { [fleet] id in
             fleet.workers[id].map { worker in
                 let identity = worker.device.identity

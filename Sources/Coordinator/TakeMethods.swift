@@ -22,8 +22,8 @@ extension Coordinator {
                     "There is no place for a capture library: name one with --state-dir, or 'directory' of [library] in camerabus.toml."
                 )
             }
-            let subject = try takeSubject(call)
-            try checkMayRecord(call.caller, subject)
+            var subject = try takeSubject(call)
+            try checkMayRecord(call.caller, &subject)
             let id = hexadecimal(randomBytes(8))
             let main = subject.cameras.first?.device.id ?? subject.microphone?.device.id ?? "take"
             let name = call.string("name").map(KeptTake.stem) ?? "\(main)-\(Self.today().time)-\(id.prefix(8))"
@@ -93,8 +93,8 @@ extension Coordinator {
             var trial = take.take
             _ = try trial.record("trial", path: "")
             let segment = try Call(call.caller, params: segmentParams(of: take), key: call.key)
-            let subject = try subject(segment)
-            try checkMayRecord(call.caller, subject)
+            var subject = try subject(segment)
+            try checkMayRecord(call.caller, &subject)
             guard var request = try requests(segment, subject).first else {
                 throw .invalidParams("take", "there is nothing to be recorded")
             }
@@ -168,7 +168,8 @@ extension Coordinator {
     private func finishTake(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let take = try ownTake(call)
-            try checkMayRecord(call.caller, Subject())
+            var saving = Subject()
+            try checkMayRecord(call.caller, &saving)
             let target: MoviePlace.Target
             do throws(BusError) {
                 let isNamed = call.params["name"] != nil || call.params["path"] != nil

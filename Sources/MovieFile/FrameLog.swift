@@ -18,9 +18,10 @@ public final class FrameLog {
     // Three numbers of at most twenty digits, and what is around them.
     private static let longestLine = 128
 
+    /// - Parameter name: what it is called, if the path is but a way to it.
     /// - Throws: `EEXIST`; nothing is overwritten.
-    public init(_ path: String, bufferBytes: Int = 1 << 16) throws(SystemError) {
-        self.path = path
+    public init(_ path: String, as name: String? = nil, bufferBytes: Int = 1 << 16) throws(SystemError) {
+        self.path = name ?? path
         file = try FileDescriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o644)
         room = .allocate(byteCount: max(bufferBytes, Self.longestLine), alignment: 16)
     }

@@ -75,6 +75,8 @@ final class Exchange: Sendable {
     private let ended = Atomic<Bool>(false)
     private let overflow = Atomic<UInt64>(0)
     private let urgency = Atomic<Instant>(.min)
+    private let isDark = Atomic<Bool>(false)
+    private let isSilent = Atomic<Bool>(false)
     /// Wakes the thread that writes.
     let work: Semaphore
     /// Wakes a thread that waits to ask a device again.
@@ -133,6 +135,25 @@ final class Exchange: Sendable {
     }
 
     var isEnding: Bool { ended.load(ordering: .acquiring) }
+
+    /// Nothing of that medium is taken in any more.
+    func withdraw(_ media: AuthorizationMedia) {
+        switch media {
+        case .video: isDark.store(true, ordering: .releasing)
+        case .audio: isSilent.store(true, ordering: .releasing)
+        case .libraryAdd, .library: return
+        }
+        recall.signal()
+        work.signal()
+    }
+
+    func isWithdrawn(_ media: AuthorizationMedia) -> Bool {
+        switch media {
+        case .video: isDark.load(ordering: .acquiring)
+        case .audio: isSilent.load(ordering: .acquiring)
+        case .libraryAdd, .library: false
+        }
+    }
 
     // MARK: For the thread that writes
 

@@ -17,16 +17,17 @@ struct MovieEntry {
     /// Enters the movie as being recorded, before it has a file, and makes the folder of that.
     ///
     /// - Parameters:
+    ///   - path: of the file, without links but those on the way to the library.
     ///   - time: when it begins: monotonic nanoseconds.
     /// - Returns: nil when it is not to be entered, or can't be and lies elsewhere.
     /// - Throws: why what lies in the library can't be entered.
     init?(
-        _ request: MovieRequest, at time: Int64, video: JSONValue?, audio: JSONValue?, logger: Logger
+        _ request: MovieRequest, path: String, at time: Int64, video: JSONValue?, audio: JSONValue?, logger: Logger
     ) throws(LibraryError) {
         guard let folder = request.library else { return nil }
         self.logger = logger
         entry = LibraryEntry(
-            id: request.movie, path: request.path, devices: request.camera.map { [$0.entry] } ?? [],
+            id: request.movie, path: path, devices: request.camera.map { [$0.entry] } ?? [],
             microphone: request.microphone?.entry,
             started: MonotonicClock.realtime() - (MonotonicClock.now() - time),
             fileType: request.fileType.rawValue, video: video, audio: audio, session: request.session, rig: request.rig,
@@ -34,14 +35,17 @@ struct MovieEntry {
             owner: LibraryOwner(uid: request.owner.uid, pid: request.owner.pid, name: request.owner.name))
         do throws(LibraryError) {
             library = try CaptureLibrary(folder)
-            try library.makeFolder(for: request.path)
+            try library.makeFolder(for: path)
             try library.add(entry)
         } catch {
             logger.error("the capture library doesn't take the movie", metadata: ["error": "\(error)"])
-            if try CaptureLibrary(folder, isMade: false).contains(request.path) { throw error }
+            if try CaptureLibrary(folder, isMade: false).contains(path) { throw error }
             return nil
         }
     }
+
+    /// The file's.
+    var path: String { entry.path }
 
     /// The file has been made, and its side-car if it has one: only these are ever mended or removed for this entry.
     ///

@@ -19,6 +19,9 @@ final class MovieThread: @unchecked Sendable {
     private var writer: (any MovieSink)?
     private var log: FrameLog?
     private var entry: MovieEntry?
+    /// The file's folder, and the file by way of it.
+    private var folder: FolderBeneath?
+    private var path: String
     private var figures = Exchange.Figures()
     /// Monotonic nanoseconds since when something is in the movie that is not on the disk.
     private var unsynced: Int64?
@@ -35,6 +38,7 @@ final class MovieThread: @unchecked Sendable {
     private var input = 0
     /// How they come; nil: as ``Exchange/picture`` says.
     private var plan: PicturePlan?
+    private let fill: BlankFill
 
     /// What the side-car is called behind the movie's own name.
     static let sideCarEnding = ".frames.jsonl"
@@ -52,10 +56,12 @@ final class MovieThread: @unchecked Sendable {
         _ request: MovieRequest, _ exchange: Exchange, pictures: SampleQueue?, sounds: SampleQueue?, logger: Logger
     ) {
         self.request = request
+        path = request.path
         self.exchange = exchange
         self.pictures = pictures
         self.sounds = sounds
         self.logger = logger
+        fill = BlankFill(frameRate: Self.frameRate(request))
     }
 
     /// Returns when the movie is whole, and has told what became of it.
@@ -176,6 +182,12 @@ final class MovieThread: @unchecked Sendable {
         if sample.input != input { follow(sample.input) }
         guard let writer = writer ?? open(at: sample.time, bytes) else { return }
         let isPaused = pausedFrom.map { sample.time >= $0 } ?? false
+        if request.microphone != nil, sounds == nil || exchange.isWithdrawn(.audio), sounds?.first == nil {
+            add(writer) { () throws(MovieError) in
+                try fill.silence(until: sample.time, exchange.sound, writer)
+            }
+        }
+        fill.pictureCame(at: sample.time)
         if sample.dropped > 0, figures.hasStarted, !isPaused { writer.noteDropped(sample.dropped) }
         add(writer, at: sample.time) { () throws(MovieError) in
             guard try writer.append(bytes, at: sample.time, isKeyFrame: sample.isKeyFrame), writer.hasBegun else {
@@ -204,6 +216,12 @@ final class MovieThread: @unchecked Sendable {
     private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {
         if writer == nil, let picture = pictures?.first, picture.input != input { follow(picture.input) }
         guard let writer = writer ?? open(at: beginning(sample), nil) else { return }
+        if request.camera != nil, pictures == nil || exchange.isWithdrawn(.video), pictures?.first == nil {
+            add(writer) { () throws(MovieError) in
+                try fill.darkness(until: sample.time + sample.duration, plan ?? exchange.picture, writer)
+            }
+        }
+        fill.soundCame(until: sample.time + sample.duration)
         add(writer, at: sample.time) { () throws(MovieError) in
             guard try writer.append(sound: bytes, at: sample.time) else { return }
             if pictures == nil, writer.hasBegun { started(at: sample.time) }
@@ -281,12 +299,30 @@ final class MovieThread: @unchecked Sendable {
 
     // MARK: The file
 
-    private var frameRate: Double { min(max(request.frameRate ?? request.camera?.frameRate ?? 30, 1), 1000) }
+    private var frameRate: Double { Self.frameRate(request) }
+
+    private static func frameRate(_ request: MovieRequest) -> Double {
+        min(max(request.frameRate ?? request.camera?.frameRate ?? 30, 1), 1000)
+    }
+
+    // As those that take in do with what comes.
+    private func planBlank() throws(BusError) {
+        if let sound = request.blank.sound, request.microphone != nil { exchange.set(SoundPlan(sound)) }
+        if let size = request.blank.picture, request.camera != nil {
+            exchange.set(try PicturePlan.blank(size, request))
+        }
+    }
 
     private func open(at time: Int64, _ picture: UnsafeRawBufferPointer?) -> (any MovieSink)? {
         let frameRate = self.frameRate
-        let plan = pictures == nil ? nil : self.plan ?? exchange.picture
-        let soundPlan = sounds == nil ? nil : exchange.sound
+        do throws(BusError) {
+            try planBlank()
+        } catch {
+            exchange.end(.writeFailed, error)
+            return nil
+        }
+        let plan = request.camera == nil ? nil : self.plan ?? exchange.picture
+        let soundPlan = request.microphone == nil ? nil : exchange.sound
         var sets: [UInt8] = []
         if plan?.kind == .h264, let picture {
             let beginning = H264Stream.beginning(of: picture)
@@ -309,10 +345,11 @@ final class MovieThread: @unchecked Sendable {
             let writer = try sink(configuration, at: time, video, audio)
             self.writer = writer
             if request.url == nil, let plan { isStoredAsItComes = plan.kind != .encoded }
+            fill.begin(at: time)
             exchange.tell(video: video ?? .null, audio: audio ?? .null)
             return writer
         } catch {
-            if log != nil { File.remove(request.path + Self.sideCarEnding) }
+            if log != nil { File.remove(path + Self.sideCarEnding) }
             log = nil
             entry?.remove()
             entry = nil
@@ -330,13 +367,17 @@ final class MovieThread: @unchecked Sendable {
                 url, video: configuration.video, audio: configuration.audio, frameRate: configuration.frameRate,
                 maxDuration: configuration.limits.maxRecordedDuration, exchange)
         }
-        // Before there is a file, so that none is left that nobody knows of.
+        // Before there is a file, so that none is left that nobody knows of. The library's own folders are made by it.
+        let isOfLibrary = request.library.map { MoviePlace.contains($0, request.path) } ?? false
+        var place = request.path
+        do throws(SystemError) { if !isOfLibrary { place = try openFolder() } } catch { throw .file(error) }
         do throws(LibraryError) {
-            entry = try MovieEntry(request, at: time, video: video, audio: audio, logger: logger)
+            entry = try MovieEntry(request, path: place, at: time, video: video, audio: audio, logger: logger)
         } catch {
             throw error.movieError
         }
-        let writer = try MovieWriter(request.path, configuration) { (file) throws(MovieError) in
+        do throws(SystemError) { if isOfLibrary { try openFolder() } } catch { throw .file(error) }
+        let writer = try MovieWriter(path, configuration) { (file) throws(MovieError) in
             openLog(time)
             do throws(LibraryError) { try entry?.made(file, sideCar: log) } catch { throw error.movieError }
         }
@@ -344,10 +385,24 @@ final class MovieThread: @unchecked Sendable {
         return writer
     }
 
+    // Who may write in an allowed folder must not lead the bus out of it. Answers where the file really lies, as the librarian follows no link.
+    @discardableResult
+    private func openFolder() throws(SystemError) -> String {
+        let whole = request.path.utf8
+        guard let slash = whole.lastIndex(of: UInt8(ascii: "/")) else { return request.path }
+        let name = String(decoding: whole[slash...].dropFirst(), as: UTF8.self)
+        let folder = try FolderBeneath("\(String(decoding: whole[..<slash], as: UTF8.self))/", root: request.root)
+        self.folder = folder
+        path = folder.path(of: name)
+        let real = try folder.realPath()
+        return real == "/" ? "/\(name)" : "\(real)/\(name)"
+    }
+
     private func openLog(_ time: Int64) {
         guard pictures != nil, request.url == nil else { return }
         do throws(SystemError) {
-            let log = try FrameLog(request.path + Self.sideCarEnding)
+            let log = try FrameLog(
+                path + Self.sideCarEnding, as: (entry?.path ?? request.path) + Self.sideCarEnding)
             try log.append(line: SideCar.head(request, firstFrame: time).description)
             self.log = log
         } catch {
@@ -358,6 +413,8 @@ final class MovieThread: @unchecked Sendable {
     // MARK: The end
 
     private func finish() -> MovieResult {
+        // A pause that was answered counts, however late it is obeyed.
+        while let command = exchange.takeCommand() { obey(command) }
         pictures?.close()
         sounds?.close()
         var end = exchange.end ?? Exchange.End(reason: .stopped, error: nil)
@@ -368,7 +425,7 @@ final class MovieThread: @unchecked Sendable {
         }
         if end.isCancelled {
             writer.cancelWriting()
-            if log != nil { File.remove(request.path + Self.sideCarEnding) }
+            if log != nil { File.remove(path + Self.sideCarEnding) }
             entry?.remove()
             return MovieResult(end.reason, error: end.error, path: request.path, isKept: false)
         }
@@ -390,8 +447,8 @@ final class MovieThread: @unchecked Sendable {
             entry?.end(result)
         } else if request.url == nil {
             // Nothing that anybody could look at.
-            File.remove(request.path)
-            if log != nil { File.remove(request.path + Self.sideCarEnding) }
+            File.remove(path)
+            if log != nil { File.remove(path + Self.sideCarEnding) }
             entry?.remove()
         }
         return result

@@ -32,6 +32,11 @@ extension MovieEnd {
 }
 
 extension MovieThread {
+    // The file by its own name.
+    private static func told(_ error: SystemError, _ request: MovieRequest) -> String {
+        SystemError(code: error.code, operation: error.operation, subject: request.path).description
+    }
+
     /// What kept the movie from being written.
     static func failure(_ error: MovieError, _ request: MovieRequest) -> BusError {
         switch error {
@@ -41,9 +46,13 @@ extension MovieThread {
             switch error.code {
             case ENOSPC, EDQUOT: .diskFull(request.path)
             case EEXIST: .invalidParams("path", "there is a file already: \(request.path)")
+            case ELOOP where request.root != nil, EXDEV where request.root != nil:
+                BusError(
+                    .pathNotAllowed, "A link leads from \(request.root ?? "") to \(request.path), and is not followed.",
+                    ["roots": JSONValue([request.root].compactMap(\.self))])
             case ENOENT, ENOTDIR, EACCES, EPERM, EROFS, ELOOP, ENAMETOOLONG:
-                .invalidParams("path", error.description)
-            default: BusError(.internalError, error.description)
+                .invalidParams("path", Self.told(error, request))
+            default: BusError(.internalError, Self.told(error, request))
             }
         }
     }

@@ -58,7 +58,7 @@ final class PictureIntake: @unchecked Sendable {
         self.logger = logger
     }
 
-    /// Returns when the movie ends, or goes on with another camera.
+    /// Returns when the movie ends, or goes on with another camera, or the pictures may not be had any more.
     func run() {
         while isWanted {
             do throws(RingSubscriptionError) {
@@ -74,7 +74,7 @@ final class PictureIntake: @unchecked Sendable {
     }
 
     private var isWanted: Bool {
-        guard !exchange.isEnding, !isGivenUp else { return false }
+        guard !exchange.isEnding, !exchange.isWithdrawn(.video), !isGivenUp else { return false }
         return hasTurn ? exchange.turn.isOf(number) : exchange.turn.expects(number)
     }
 

@@ -96,6 +96,18 @@ struct PicturePlan: Hashable, Sendable {
         return request
     }
 
+    /// What becomes of black pictures of that size.
+    static func blank(_ size: Dimensions, _ request: MovieRequest) throws(BusError) -> PicturePlan {
+        let kind: Kind = request.video.codec == .raw ? .raw : .encoded
+        guard request.video.codec != .passThrough else {
+            throw .invalidParams("codec", "there is no picture that could be stored as it comes; take h264")
+        }
+        guard let layout = FrameLayout.packed(kind == .raw ? .yuyv : .i420, size) else {
+            throw BusError(.formatUnsupported, "\(size) can't be recorded.", ["nearest": .null])
+        }
+        return PicturePlan(kind: kind, layout: layout)
+    }
+
     private static func storedKind(_ format: PixelFormat, _ request: MovieRequest) -> Kind? {
         switch format {
         // Hardly any server passes it on.

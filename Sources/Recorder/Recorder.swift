@@ -79,6 +79,7 @@ public final class Recorder {
     private let exchange: Exchange
     private let movie: MovieThread
     private let pictures: SampleQueue?
+    private let sounds: SampleQueue?
     private let picture: PictureIntake?
     private let sound: SoundIntake?
     private var threads: [NamedThread] = []
@@ -89,6 +90,8 @@ public final class Recorder {
     private var inputs = 0
     /// The one that is waited for, and the order that is answered then.
     private var change: (order: UInt64, number: Int, input: RecorderOrder.Input)?
+    /// What is black, or silence, in the movie.
+    private var blank: Set<AuthorizationMedia>
     private var result: MovieResult?
     private var load = LoadMeter()
     private var told: MovieProgress?
@@ -108,6 +111,7 @@ public final class Recorder {
         let request = options.request
         self.request = request
         self.options = options
+        blank = request.blank.media
         var logger = logger
         logger[metadataKey: "movie"] = "\(request.movie)"
         self.logger = logger
@@ -131,20 +135,25 @@ public final class Recorder {
             self.exchange = exchange
             let pictureLimits = SampleQueue.Limits(
                 bytes: Self.pictureBytes, time: options.queueMilliseconds * 1_000_000, samples: Self.pictureSamples)
-            let pictures = request.camera.map { _ in SampleQueue(pictureLimits, wake: work) }
-            self.pictures = pictures
+            // What may not be had is not even asked for.
+            let (camera, microphone) = (
+                request.blank.picture == nil ? request.camera : nil,
+                request.blank.sound == nil ? request.microphone : nil
+            )
+            let pictures = camera.map { _ in SampleQueue(pictureLimits, wake: work) }
             let soundLimits = SampleQueue.Limits(
                 bytes: Self.soundBytes, time: Self.soundTime, samples: Self.soundSamples)
-            let sounds = request.microphone.map { _ in SampleQueue(soundLimits, wake: work) }
+            let sounds = microphone.map { _ in SampleQueue(soundLimits, wake: work) }
+            (self.pictures, self.sounds) = (pictures, sounds)
             movie = MovieThread(request, exchange, pictures: pictures, sounds: sounds, logger: logger)
             picture =
-                if let camera = request.camera, let pictures {
+                if let camera, let pictures {
                     PictureIntake(
                         directory.ringSocket(camera.id), camera, request, pictures, exchange,
                         patience: (options.deviceWaitMilliseconds, options.deviceWaitMilliseconds), logger: logger)
                 } else { nil }
             sound =
-                if let microphone = request.microphone, let sounds {
+                if let microphone, let sounds {
                     SoundIntake(
                         directory.mediaSocket(microphone.id), microphone, sounds, exchange,
                         patience: (
@@ -225,6 +234,7 @@ public final class Recorder {
         switch order.action {
         case .pause: pause(true, number)
         case .resume: pause(false, number)
+        case .blank(let media): withdraw(media, number)
         case .stop(let reason): end(reason, isCancelled: false, number)
         case .cancel: end(.stopped, isCancelled: true, number)
         case .input(let input): goOn(with: input, number)
@@ -266,6 +276,8 @@ public final class Recorder {
                         error: BusError(.cancelled, "The movie is to go on with yet another camera.")))
             }
         }
+        // Black stays black, whichever camera it is.
+        guard !blank.contains(.video) else { return reply(number, .success([:])) }
         guard let camera = request.camera, let pictures, canGoOn else {
             return reply(
                 number,
@@ -310,6 +322,35 @@ public final class Recorder {
         reply(change.order, .success([:]))
     }
 
+    private func withdraw(_ media: AuthorizationMedia, _ number: UInt64) {
+        guard !exchange.isEnding else {
+            return reply(number, .failure(BusError(.notRecording, "The movie has ended, or is ending.")))
+        }
+        guard !blank.contains(media) else { return reply(number, .success([:])) }
+        guard canStandFor(media) else {
+            return reply(
+                number, .failure(BusError(.formatUnsupported, "Nothing can stand for it.", ["nearest": .null])))
+        }
+        exchange.withdraw(media)
+        // What is in was taken while it was allowed.
+        (media == .video ? pictures : sounds)?.close()
+        blank.insert(media)
+        if media == .video, let change {
+            // Whichever camera it was to be.
+            self.change = nil
+            reply(change.order, .success([:]))
+        }
+        tellState()
+        reply(number, .success([:]))
+    }
+
+    private func canStandFor(_ media: AuthorizationMedia) -> Bool {
+        guard blank.isEmpty, request.camera != nil, request.microphone != nil, exchange.figures.hasStarted else {
+            return false
+        }
+        return media == .audio || media == .video && exchange.picture?.kind != .h264
+    }
+
     private func end(_ reason: MovieEndReason, isCancelled: Bool, _ number: UInt64) {
         if let result { return reply(number, .success(.object(result.members))) }
         waiting.append(number)
@@ -345,6 +386,7 @@ public final class Recorder {
         progress.encoderLoad = load.load
         progress.connected = figures.connection?.isConnected
         progress.reconnects = figures.connection?.reconnects
+        progress.blank = blank
         progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
         return progress
     }

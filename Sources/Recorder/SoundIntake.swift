@@ -40,7 +40,7 @@ final class SoundIntake: @unchecked Sendable {
         self.logger = logger
     }
 
-    /// Returns when the movie ends.
+    /// Returns when the movie ends, or the sound may not be had any more.
     func run() {
         do throws(ZeroMQError) {
             let socket = try Socket(try Context(), .subscribe)
@@ -49,20 +49,23 @@ final class SoundIntake: @unchecked Sendable {
             try socket.connect(RuntimeDirectory.endpoint(path))
             try socket.subscribe(MediaTopic(.audio, device: microphone.id, renditionText: "native").text)
             let set = try PollSet([.socket(socket), .descriptor(exchange.stop.rawValue)])
-            while !exchange.isEnding {
+            while isWanted {
                 try set.wait(timeout: Self.patience)
                 var hasCome = false
-                while !exchange.isEnding, let count = try socket.receive(into: &frames, maximumFrames: 3) {
+                while isWanted, let count = try socket.receive(into: &frames, maximumFrames: 3) {
                     hasCome = true
                     take(count)
                 }
                 if !hasCome { wait.begin(nil) }
-                if wait.isOver { return lost() }
+                if wait.isOver, isWanted { return lost() }
             }
         } catch {
+            guard isWanted else { return }
             exchange.end(.deviceLost, BusError(.internalError, "The sound of \(microphone.id) can't be had: \(error)."))
         }
     }
+
+    private var isWanted: Bool { !exchange.isEnding && !exchange.isWithdrawn(.audio) }
 
     private func lost() {
         exchange.end(

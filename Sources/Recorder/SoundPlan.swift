@@ -31,6 +31,12 @@ struct SoundPlan: Hashable, Sendable {
         audio = AudioFormat(stored, rate: header.rate, channels: header.channels)
     }
 
+    /// Silence.
+    init(_ blank: BlankMedia.Sound) {
+        format = SoundFormat(sampleFormat: .s16, rate: blank.rate, channels: blank.channels)
+        audio = AudioFormat(.int16, rate: blank.rate, channels: blank.channels)
+    }
+
     /// Bytes that so many frames take, for the writer.
     func bytes(frames: Int) -> Int { frames * audio.frameBytes }
 

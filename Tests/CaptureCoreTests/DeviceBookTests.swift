@@ -17,6 +17,7 @@ struct DeviceBookTests {
             $0.alias = "front"
             $0.committed = ["generation": 3]
             $0.isStabilized = true
+            $0.isSmooth = true
         }
         book.update("virtual-0", name: "V", at: 6) { $0.made = "cam0" }
         book.update("m", name: "M", at: 7) {

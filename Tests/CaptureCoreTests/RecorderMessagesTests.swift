@@ -12,6 +12,13 @@ struct RecorderMessagesTests {
         MovieRequest(movie: "m1", path: "/v/a.mp4", camera: camera, fileType: .mp4, owner: owner)
     }
 
+    private static var blank: MovieRequest {
+        var request = large
+        request.blank = BlankMedia(
+            picture: Dimensions(width: 640, height: 480), sound: BlankMedia.Sound(rate: 44100, channels: 1))
+        return request
+    }
+
     private static var large: MovieRequest {
         MovieRequest(
             movie: "m2", path: "/v/b.mkv", library: "/v",
@@ -36,12 +43,13 @@ struct RecorderMessagesTests {
         (progress.frames, progress.dropped, progress.fragments) = (30, 2, 1)
         progress.encoderLoad = 0.25
         progress.startOffset = 3.5
+        progress.blank = [.audio]
         return progress
     }
 
     private static func overTheWire(_ json: JSONValue) throws -> JSONValue { try JSONValue(parsing: json.description) }
 
-    @Test("a request is read as it was written", arguments: [small, large])
+    @Test("a request is read as it was written", arguments: [small, large, blank])
     func request(_ request: MovieRequest) throws {
         #expect(try MovieRequest(json: Self.overTheWire(request.json)) == request)
     }

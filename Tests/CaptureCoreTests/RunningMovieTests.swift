@@ -141,6 +141,25 @@ import Testing
         #expect(RunningMovie.Note(json: .null) == RunningMovie.Note())
     }
 
+    @Test func `what may not be had any more is blank where that was asked for, as long as something is real`() throws {
+        var request = Self.request(continues: true)
+        #expect(Self.recording(request).withdrawal(of: [.audio]) == nil, "nobody asked for it")
+        var note = RunningMovie.Note(json: request.note)
+        note.isBlankWhenDenied = true
+        request.note = note.json
+        #expect(RunningMovie(request).withdrawal(of: [.audio]) == nil, "it has not begun")
+        var movie = Self.recording(request)
+        #expect(movie.withdrawal(of: [.libraryAdd]) == [] && movie.json["blank"] == nil)
+        #expect(movie.withdrawal(of: [.audio, .video]) == nil)
+        #expect(movie.withdrawal(of: [.audio]) == [.audio])
+        movie.withdraw(.audio)
+        #expect(movie.withdrawal(of: [.audio]) == [] && movie.json["blank"] == ["audio"])
+        #expect(movie.withdrawal(of: [.audio, .video]) == nil)
+        // So it is in the next part, too.
+        let next = try #require(movie.successor("b", at: 0))
+        #expect(next.blank.media == [.audio])
+    }
+
     @Test func `its user and administrators may end it`() {
         let movie = RunningMovie(Self.request())
         #expect(movie.mayBeEnded(by: 1000, isAdmin: false))

@@ -1,4 +1,5 @@
 import CameraBusTesting
+import CaptureCore
 import FFmpeg
 import MovieFile
 import Testing
@@ -26,8 +27,8 @@ import Testing
             from: AudioFormat(sample, rate: Self.rate, channels: 2))
     }
 
-    @Test(arguments: [FileType.mov, .mkv], AudioFormat.Sample.allCases)
-    func staysWhatItIs(_ type: FileType, _ sample: AudioFormat.Sample) throws {
+    @Test(arguments: [MovieFileType.mov, .mkv], AudioFormat.Sample.allCases)
+    func staysWhatItIs(_ type: MovieFileType, _ sample: AudioFormat.Sample) throws {
         let format = AudioFormat(sample, rate: Self.rate, channels: 2)
         let path = "\(scratch.path)/movie.\(type)"
         let configuration = MovieConfiguration(

@@ -60,14 +60,27 @@ extension ProcessTests {
             mkdir(root, 0o755)
             symlink("/etc", "\(root)/out")
             symlink("/tmp", "\(root)/up")
+            // By which it is allowed, too.
+            let link = "\(root)-link"
+            symlink(root, link)
             defer {
                 for link in ["out", "up"] { unlink("\(root)/\(link)") }
+                unlink(link)
                 rmdir(root)
             }
             let bus = try await BusHarness(
                 virtual: 1,
-                configuration: OtherUser.configuration + "[library]\nroots = [\"\(root)\"]\n"
+                configuration: OtherUser.configuration + "[library]\nroots = [\"\(root)\", \"\(link)\"]\n"
                     + "[permission.users]\n\(user.uid) = \"control\"\n")
+            let started = try await start(
+                bus, user, #"{"device":"cam0","path":"\#(link)/a.mp4","detached":true}"#)
+            let movie = started["movie"] ?? .null
+            #expect(started["path"]?.string == "\(link)/a.mp4", "\(started)")
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("movie.stop", ["movie": movie], within: 30)
+            // Whoever follows no link finds it all the same.
+            let deleted = try client.call("library.delete", ["id": movie], within: 30)["deleted"]?.array ?? []
+            #expect(deleted.first?.string == "\(root)/a.mp4" && access("\(root)/a.mp4", F_OK) != 0, "\(deleted)")
             for link in ["out", "up"] {
                 let path = "\(root)/\(link)/camerabus-test.mp4"
                 let refused = try await start(bus, user, #"{"device":"cam0","path":"\#(path)"}"#)

@@ -100,6 +100,14 @@ class Movies(BusTestCase):
         asked = [params for _, params in self.asked]
         self.assertEqual(asked, [{"device": "cam0", "orientation": "portrait", "mirrored": False}, {"rig": "r", "mirrored": True}])
 
+    def test_what_its_camera_is_set_to_and_what_is_blank(self) -> None:
+        wishes = {"smoothAutoFocus": False, "stabilization": "auto", "whenDenied": "blank"}
+        done = {"smoothAutoFocus": False, "stabilization": "standard", "blank": ["audio"]}
+        self.bus.methods["movie.start"] = lambda params: self.asked.append(("start", params)) or {**self.movie(), "movie": "m1", **done}
+        with self.client.record("cam0", smooth_focus=False, stabilization="auto", when_denied="blank") as movie:
+            self.assertEqual((movie.start.stabilization, movie.start.blank), ("standard", ("audio",)))
+        self.assertEqual(self.asked[0], ("start", {"device": "cam0", **wishes}))
+
     def test_an_error_in_the_block_ends_it_too(self) -> None:
         with self.assertRaises(KeyError), self.client.record("cam0", name="a.mp4"):
             raise KeyError

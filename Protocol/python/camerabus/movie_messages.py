@@ -87,6 +87,11 @@ class MovieState:
     #: Of a `url`: whether the server is there, and how often it was connected to again.
     connected: bool | None = None
     reconnects: int = 0
+    #: What its camera was set to for it.
+    smoothAutoFocus: bool = False
+    stabilization: str | None = None
+    #: `video` is black in it, or `audio` silence, as its user may not have it.
+    blank: tuple[str, ...] = _tuple()
     #: Of one that has ended.
     end: MovieEnding | None = _of(MovieEnding)
     raw: Mapping[str, Any] = _raw()
@@ -106,6 +111,9 @@ class MovieStart:
     fileType: str = ""
     video: Mapping[str, Any] = _map()
     audio: Mapping[str, Any] = _map()
+    smoothAutoFocus: bool = False
+    stabilization: str | None = None
+    blank: tuple[str, ...] = _tuple()
     raw: Mapping[str, Any] = _raw()
 
 
@@ -128,6 +136,9 @@ def wishes(
     detached: bool,
     take: str | None,
     url: str | None = None,
+    smooth_focus: bool = True,
+    stabilization: str | None = None,
+    when_denied: str | None = None,
     **subject: str | None,
 ) -> dict[str, Any]:
     """The params of `movie.start`."""
@@ -138,8 +149,10 @@ def wishes(
         **given(
             **subject, microphone=microphone, orientation=orientation, path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type,
             codec=codec, settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
-            continueAfterCrash=resilient, detached=detached, take=take,
+            continueAfterCrash=resilient, detached=detached, take=take, stabilization=stabilization, whenDenied=when_denied,
         ),  # fmt: skip
+        # As the bus has it.
+        **({} if smooth_focus else {"smoothAutoFocus": False}),
         **milliseconds,
         **({} if min_free is None else {"minFreeDiskSpace": min_free}),
         **({} if mirrored is None else {"mirrored": mirrored}),

@@ -242,6 +242,9 @@ class MovieCalls(Opened):
         max_size: int | None = None,
         min_free: int | None = None,
         resilient: bool = False,
+        smooth_focus: bool = True,
+        stabilization: str | None = None,
+        when_denied: str | None = None,
         detached: bool = False,
         take: str | None = None,
         orientation: str | None = None,
@@ -258,6 +261,9 @@ class MovieCalls(Opened):
         `settings` are those of `recommended_settings`, changed. With `fps` frames are equally far apart, else each has its true time. If
         the process that writes the file dies, a `resilient` movie goes on in a further file with the same `take`.
 
+        As long as it is made the camera focuses smoothly, where it can, and its pictures are stabilized by `stabilization` (`standard`, `cinematic`, `auto`).
+        With `when_denied="blank"` a camera or a microphone that this user may not have is black, or silent, in it; `state.blank` says which.
+
         With `url` a media server gets it instead (`rtsp://`, `srt://` or `rtmp://`, as far as the bus's configuration allows), and H.264 at any rate; one
         that goes away is looked for until the movie ends.
 
@@ -271,7 +277,8 @@ class MovieCalls(Opened):
             orientation=orientation, mirrored=mirrored,
             device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
             codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
-            resilient=resilient, detached=detached, take=take,
+            resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
+            when_denied=when_denied,
         )  # fmt: skip
         return Movie(self._open, run(_start(self._open, params, timeout))[0])
 
@@ -290,6 +297,9 @@ class MovieCalls(Opened):
         max_size: int | None = None,
         min_free: int | None = None,
         resilient: bool = False,
+        smooth_focus: bool = True,
+        stabilization: str | None = None,
+        when_denied: str | None = None,
         detached: bool = False,
         take: str | None = None,
         orientation: str | None = None,
@@ -302,7 +312,7 @@ class MovieCalls(Opened):
             orientation=orientation, mirrored=mirrored,
             rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
             fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take,
+            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
         )  # fmt: skip
         return [Movie(self._open, start) for start in run(_start(self._open, params, timeout))]
 
@@ -359,6 +369,9 @@ class AsyncMovieCalls(AsyncOpened):
         max_size: int | None = None,
         min_free: int | None = None,
         resilient: bool = False,
+        smooth_focus: bool = True,
+        stabilization: str | None = None,
+        when_denied: str | None = None,
         detached: bool = False,
         take: str | None = None,
         orientation: str | None = None,
@@ -370,7 +383,8 @@ class AsyncMovieCalls(AsyncOpened):
             orientation=orientation, mirrored=mirrored,
             device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
             codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
-            resilient=resilient, detached=detached, take=take,
+            resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
+            when_denied=when_denied,
         )  # fmt: skip
         core = self._open
 
@@ -394,6 +408,9 @@ class AsyncMovieCalls(AsyncOpened):
         max_size: int | None = None,
         min_free: int | None = None,
         resilient: bool = False,
+        smooth_focus: bool = True,
+        stabilization: str | None = None,
+        when_denied: str | None = None,
         detached: bool = False,
         take: str | None = None,
         orientation: str | None = None,
@@ -404,7 +421,7 @@ class AsyncMovieCalls(AsyncOpened):
             orientation=orientation, mirrored=mirrored,
             rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
             fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take,
+            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
         )  # fmt: skip
         started = await self._run(_start(self._open, params, timeout))
         return [AsyncMovie(self._open, start, self._run) for start in started]

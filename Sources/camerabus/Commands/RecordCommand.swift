@@ -124,11 +124,26 @@ struct MovieMaking: ParsableArguments {
         help: ArgumentHelp("What a power cut may cost, in seconds (default: 10).", valueName: "seconds"))
     var fragment: Seconds?
 
+    @Option(
+        help: ArgumentHelp(
+            "Have the camera steady its pictures meanwhile: off, standard, cinematic or auto.", valueName: "mode"),
+        completion: .list(["off", "standard", "cinematic", "auto"]))
+    var stabilization: String?
+
+    @Flag(help: "Let the camera focus as fast as it does otherwise, and not smoothly.")
+    var fastFocus = false
+
+    @Flag(help: "Record black, or silence, where you may not have the camera or the microphone.")
+    var blank = false
+
     func validate() throws {
         if let codec, !["passThrough", "h264", "raw"].contains(codec) {
             throw ValidationError("--codec takes passThrough, h264 or raw.")
         }
         if let type, !["mp4", "mov", "mkv"].contains(type) { throw ValidationError("--type takes mp4, mov or mkv.") }
+        if let stabilization, !["off", "standard", "cinematic", "auto"].contains(stabilization) {
+            throw ValidationError("--stabilization takes off, standard, cinematic or auto.")
+        }
         if bitRate != nil, codec ?? "h264" != "h264" {
             throw ValidationError("--bit-rate is of H.264: what is stored as it comes has its own.")
         }

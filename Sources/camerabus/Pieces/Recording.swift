@@ -80,6 +80,11 @@ struct Recording {
             await giveUp()
             throw error
         }
+        for media in Set(movies.flatMap(\.blank)).sorted() {
+            Output.note(
+                "You may not have the \(media == "audio" ? "microphone" : "camera"): there is "
+                    + "\(media == "audio" ? "silence" : "black") in its place. 'camerabus ask \(media)' asks for it.")
+        }
         for (path, name) in aside {
             Output.note(Table.printable("\(path) is called \(name) until the new one is whole."))
         }
@@ -140,6 +145,9 @@ struct Recording {
         if let free = limits.minFree { wishes["minFreeDiskSpace"] = .integer(free.value) }
         if limits.resilient { wishes["continueAfterCrash"] = true }
         if limits.detach { wishes["detached"] = true }
+        if let mode = making.stabilization { wishes["stabilization"] = .string(mode) }
+        if making.fastFocus { wishes["smoothAutoFocus"] = false }
+        if making.blank { wishes["whenDenied"] = "blank" }
         if let bits = making.bitRate {
             wishes["codec"] = "h264"
             wishes["settings"] = try await settings(bits.value)

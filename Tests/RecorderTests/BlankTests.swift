@@ -1,0 +1,150 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import FFmpeg
+import JSON
+import MovieFile
+import Testing
+
+@Suite("Movies with black or silence in the place of what may not be had", .serialized)
+struct BlankTests {
+    private static func duration(_ track: JSONValue) -> Double { track["duration"]?.string.flatMap(Double.init) ?? 0 }
+
+    /// From 0 to 1, of the loudest moment from a time on, seconds.
+    private static func loudest(_ path: String, from start: Double) throws -> Float {
+        let reader = try SoundReader(path, as: AudioFormat(.float32, rate: 48000, channels: 1))
+        var most: Float = 0
+        while let piece = try reader.next() {
+            guard Double(piece.time) / 1e9 >= start else { continue }
+            piece.samples.withMemoryRebound(to: Float.self) { for sample in $0 { most = max(most, abs(sample)) } }
+        }
+        return most
+    }
+
+    /// How bright the last picture is.
+    private static func brightness(_ studio: Studio, _ path: String) async throws -> Int {
+        let result = try await studio.run(
+            "ffmpeg",
+            [
+                "-v", "error", "-sseof", "-1", "-i", path, "-an", "-update", "1", "-f", "rawvideo", "-pix_fmt", "gray",
+                "-vf", "scale=16:16", "-",
+            ])
+        let bytes = result.standardOutputBytes
+        try #require(bytes.count >= 256, "\(result)")
+        return bytes.suffix(256).reduce(0) { $0 + Int($1) } / 256
+    }
+
+    @Test("there is silence for a microphone, which is not even asked for")
+    func silence() async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .motionJPEG)
+        // There is no such process.
+        var request = studio.request(.mov, microphone: true)
+        request.blank.sound = BlankMedia.Sound(rate: 44100, channels: 1)
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        try studio.waitForState("frames") { $0.frames >= 45 }
+        #expect(studio.progress.blank == [.audio])
+        let result = try studio.stop()
+        #expect(result.isSuccess && result.dropped == 0)
+        let tracks = try await studio.tracks(request.path)
+        try #require(tracks.count == 2)
+        let sound = try #require(tracks.first { $0["codec_type"] == "audio" })
+        #expect(sound["sample_rate"] == "44100" && sound["channels"] == 1)
+        #expect(abs(Self.duration(tracks[0]) - Self.duration(tracks[1])) < 0.2)
+        #expect(try Self.loudest(request.path, from: 0) == 0)
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+
+    @Test("there is black for a camera, at its rate", arguments: [.automatic, .raw] as [MovieRequest.Video.Codec])
+    func darkness(_ codec: MovieRequest.Video.Codec) async throws {
+        let studio = try Studio()
+        try studio.startMicrophone()
+        var request = studio.request(.mkv, microphone: true)
+        request.video.codec = codec
+        request.camera?.frameRate = 25
+        request.blank.picture = Dimensions(width: 320, height: 240)
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        try studio.waitForState("pictures") { $0.frames >= 40 }
+        #expect(studio.progress.blank == [.video])
+        let result = try studio.stop()
+        #expect(result.isSuccess && result.isKept)
+        #expect(abs(Double(result.frames) - Double(result.duration) / 40) <= 2)
+        let tracks = try await studio.tracks(request.path)
+        let picture = try #require(tracks.first { $0["codec_type"] == "video" })
+        #expect(picture["width"] == 320 && picture["height"] == 240)
+        #expect(try Self.loudest(request.path, from: 0) > 0.01)
+        #expect(try await Self.brightness(studio, request.path) < 20)
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+
+    @Test("nothing can stand for what is stored as it comes")
+    func refused() throws {
+        let studio = try Studio()
+        try studio.startMicrophone()
+        var request = studio.request(.mov, microphone: true)
+        request.blank.picture = Dimensions(width: 320, height: 240)
+        request.video.codec = .passThrough
+        _ = try studio.record(request)
+        let result = try studio.waitForEnd()
+        #expect(!result.isKept && result.error?.reason == .invalidParams && result.error?.data["path"] == "codec")
+    }
+
+    @Test(
+        "what may not be had any more is blank from then on, and the movie goes on",
+        arguments: [
+            (.audio, .motionJPEG), (.video, .motionJPEG), (.video, .yuyv),
+        ] as [(AuthorizationMedia, PixelFormat)])
+    func withdrawn(_ media: AuthorizationMedia, _ format: PixelFormat) async throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", format)
+        try studio.startMicrophone()
+        let request = studio.request(.mov, microphone: true)
+        _ = try studio.record(request)
+        try studio.wait(for: .didStartRecording)
+        try studio.waitForState("frames") { $0.frames >= 15 }
+        #expect(try studio.order(.blank(media)).get() == [:])
+        #expect(try studio.order(.blank(media)).get() == [:], "once is enough")
+        let (frames, length) = (studio.progress.frames, studio.progress.recordedDuration)
+        try studio.waitForState("what follows") {
+            $0.frames >= frames + 60 && $0.recordedDuration >= length + 1500 && $0.blank == [media]
+        }
+        let other: AuthorizationMedia = media == .audio ? .video : .audio
+        guard case .failure = try studio.order(.blank(other)) else {
+            Issue.record("a movie of nothing")
+            return
+        }
+        let result = try studio.stop()
+        #expect(result.isSuccess)
+        let start = Double(length) / 1000 + 1
+        if media == .audio {
+            #expect(try Self.loudest(request.path, from: 0) > 0.01)
+            #expect(try Self.loudest(request.path, from: start) < 0.001)
+        } else {
+            #expect(try await Self.brightness(studio, request.path) < 20)
+            #expect(try Self.loudest(request.path, from: start) > 0.01)
+        }
+        let tracks = try await studio.tracks(request.path)
+        try #require(tracks.count == 2)
+        #expect(abs(Self.duration(tracks[0]) - Self.duration(tracks[1])) < 0.2)
+        let complaints = try await studio.complaints(request.path)
+        #expect(complaints == "")
+    }
+
+    @Test("H.264 that is stored as it comes can't be replaced")
+    func h264() throws {
+        let studio = try Studio()
+        try studio.startCamera("cam0", .h264)
+        try studio.startMicrophone()
+        _ = try studio.record(studio.request(.mp4, microphone: true))
+        try studio.wait(for: .didStartRecording)
+        guard case .failure = try studio.order(.blank(.video)) else {
+            Issue.record("black in the place of H.264")
+            return
+        }
+        #expect(try studio.stop().isSuccess)
+    }
+}
