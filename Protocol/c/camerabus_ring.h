@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * camerabus_ring.h - read a camera's frames from shared memory. C99 or C++11, Linux, GCC or Clang, one header, no library.
+ * camerabus_ring.h - read a camera's frames, or a microphone's sound, from shared memory. C99 or C++11, Linux, GCC or Clang, one header, no library.
  *
  *     #include "camerabus_ring.h"                     // before all others, or with _GNU_SOURCE defined
  *
@@ -83,7 +83,9 @@ enum camerabus_ring_result {
     CAMERABUS_RING_DIMENSIONS = -10012,
     CAMERABUS_RING_PLANES = -10013,
     /* The memory could become shorter, which would end whoever reads it. */
-    CAMERABUS_RING_NOT_SEALED = -10014
+    CAMERABUS_RING_NOT_SEALED = -10014,
+    CAMERABUS_RING_KIND = -10015,
+    CAMERABUS_RING_SOUND = -10016
 };
 
 /* What a result means, in a few words. */
@@ -109,6 +111,8 @@ static inline const char *camerabus_ring_reason(int result) {
     case CAMERABUS_RING_DIMENSIONS: return "a ring with pictures of a wrong size";
     case CAMERABUS_RING_PLANES: return "a ring with wrong planes";
     case CAMERABUS_RING_NOT_SEALED: return "the memory is not sealed: reading what was cut off would end this program";
+    case CAMERABUS_RING_KIND: return "a ring of something that this program can't read";
+    case CAMERABUS_RING_SOUND: return "a ring with sound that can't be";
     default: return result < 0 ? strerror(-result) : "no result of this header";
     }
 }
@@ -123,10 +127,16 @@ struct camerabus_ring_plan {
     uint32_t slots, keep, record_bytes, table, pixels;
     uint64_t slot_bytes, size;
     char ring[17], stream[17], device[33], rendition[65];
-    uint32_t format; /* V4L2_PIX_FMT_* */
+    uint32_t format; /* V4L2_PIX_FMT_*; 0 of sound, and so are width and height */
     uint32_t width, height, plane_count;
     struct camerabus_ring_plane planes[CAMERABUS_RING_MAXIMUM_PLANES];
+    /* Of sound; 0 of pictures. A frame of sound is one sample of each channel, interleaved. */
+    uint32_t rate, channels, frame_bytes;
+    char sample_format[17]; /* s16, s24, s24in32, s32 or f32 */
 };
+
+/* Of a ring of sound each frame is a period of it: of bytes / frame_bytes frames, of which capture_sequence is the number of the first
+ * within the stream, and dropped how often the microphone has lost some. Periods are best read with CAMERABUS_RING_NEXT. */
 
 struct camerabus_ring_frame {
     uint32_t slot;
@@ -137,7 +147,7 @@ struct camerabus_ring_frame {
     int64_t monotonic, realtime; /* nanoseconds of CLOCK_MONOTONIC and CLOCK_REALTIME */
     uint64_t generation, dropped;
     uint32_t bytes;
-    uint32_t source;      /* 0 startOfExposure, 1 endOfFrame, 2 dequeue */
+    uint32_t source;      /* 0 startOfExposure, 1 endOfFrame, 2 dequeue; of sound 0 status, 2 read */
     uint32_t orientation; /* degrees clockwise */
     int mirrored;
     int keyframe; /* -1: each frame stands for itself; else begin with a 1, and go on with one after a loss */
@@ -190,11 +200,13 @@ static inline int camerabus_ring_text(const unsigned char *from, int room, char 
 /* Reads a head, of which a copy was made, of a memory of so many bytes: OK, or what is wrong. */
 static inline int camerabus_ring_parse(
     struct camerabus_ring_plan *plan, const unsigned char *head, uint64_t head_bytes, uint64_t memory_bytes) {
-    int ring, stream, device, rendition, compressed = 0;
-    uint32_t i;
+    int ring, stream, device, rendition, sample_format, compressed = 0;
+    uint32_t i, kind;
     if (head_bytes < CAMERABUS_RING_HEAD_BYTES || memory_bytes < CAMERABUS_RING_HEAD_BYTES) return CAMERABUS_RING_TOO_SHORT;
     if (memcmp(head, "CAMBRING", 8) != 0) return CAMERABUS_RING_MAGIC;
     if (camerabus_ring_u32(head + 8) != 1) return CAMERABUS_RING_VERSION;
+    kind = camerabus_ring_u32(head + 288);
+    if (kind > 1) return CAMERABUS_RING_KIND;
     plan->plane_count = camerabus_ring_u32(head + 188);
     if (plan->plane_count < 1 || plan->plane_count > CAMERABUS_RING_MAXIMUM_PLANES) return CAMERABUS_RING_PLANES;
     ring = camerabus_ring_text(head + 48, 16, plan->ring);
@@ -202,6 +214,12 @@ static inline int camerabus_ring_parse(
     device = camerabus_ring_text(head + 80, 32, plan->device);
     rendition = camerabus_ring_text(head + 112, 64, plan->rendition);
     if (ring < 0 || stream < 0 || device < 0 || rendition < 0) return CAMERABUS_RING_TEXT;
+    plan->rate = kind ? camerabus_ring_u32(head + 292) : 0;
+    plan->channels = kind ? camerabus_ring_u32(head + 296) : 0;
+    plan->frame_bytes = kind ? camerabus_ring_u32(head + 300) : 0;
+    plan->sample_format[0] = 0;
+    sample_format = kind ? camerabus_ring_text(head + 304, 16, plan->sample_format) : 0;
+    if (sample_format < 0) return CAMERABUS_RING_TEXT;
     plan->slots = camerabus_ring_u32(head + 12);
     plan->keep = camerabus_ring_u32(head + 16);
     plan->record_bytes = camerabus_ring_u32(head + 20);
@@ -224,7 +242,14 @@ static inline int camerabus_ring_parse(
     if (plan->slot_bytes == 0 || plan->slot_bytes % 4096 || plan->slot_bytes > UINT32_MAX) return CAMERABUS_RING_SLOT_BYTES;
     if (plan->size != plan->pixels + plan->slots * plan->slot_bytes) return CAMERABUS_RING_SIZE;
     if (ring != 16 || stream < 1 || device < 1 || rendition < 1) return CAMERABUS_RING_TEXT;
-    if (plan->width < 1 || plan->width > 65536 || plan->height < 1 || plan->height > 65536) return CAMERABUS_RING_DIMENSIONS;
+    if (kind) {
+        if (sample_format < 1 || plan->rate - 1 >= INT32_MAX || plan->channels - 1 >= INT32_MAX || plan->frame_bytes - 1 >= INT32_MAX)
+            return CAMERABUS_RING_SOUND;
+        if (plan->format || plan->width || plan->height) return CAMERABUS_RING_SOUND;
+        for (i = 0; i < plan->plane_count; i++) if (camerabus_ring_u32(head + 196 + i * 12)) return CAMERABUS_RING_SOUND;
+    } else if (plan->width < 1 || plan->width > 65536 || plan->height < 1 || plan->height > 65536) {
+        return CAMERABUS_RING_DIMENSIONS;
+    }
     for (i = 0; i < plan->plane_count; i++) {
         struct camerabus_ring_plane *plane = &plan->planes[i];
         plane->offset = camerabus_ring_u32(head + 192 + i * 12);
@@ -249,7 +274,7 @@ static inline int camerabus_ring_open(struct camerabus_ring *ring, const void *m
     if (result != CAMERABUS_RING_OK) return result;
     ring->memory = (const unsigned char *)memory;
     ring->memory_bytes = bytes;
-    ring->least_bytes = 1;
+    ring->least_bytes = ring->plan.frame_bytes ? ring->plan.frame_bytes : 1;
     for (i = 0; i < ring->plan.plane_count; i++) {
         struct camerabus_ring_plane *plane = &ring->plan.planes[i];
         if (plane->stride != 0 && plane->offset + plane->bytes > ring->least_bytes)
@@ -352,7 +377,8 @@ static inline int camerabus_ring_poll(
         frame->zoom = (int)((flags >> 8) & 0x1FFFF);
         if (frame->zoom < 1000) frame->zoom = 1000;
         ring->last = frame->number;
-        if (frame->source == 3 || frame->bytes < ring->least_bytes || frame->bytes > ring->plan.slot_bytes) {
+        if (frame->source == 3 || frame->bytes < ring->least_bytes || frame->bytes > ring->plan.slot_bytes ||
+            (ring->plan.frame_bytes && (frame->source == 1 || frame->bytes % ring->plan.frame_bytes))) {
             ring->unusable++;
             continue;
         }
@@ -521,8 +547,8 @@ static inline int camerabus_ring_reader_receive(struct camerabus_ring_reader *re
 /* The next frame, from ring to ring, at most so many milliseconds from now: FRAME, TIMED_OUT, REFUSED (ring.message says why; call again,
  * for frames come when they can), GONE (close it, and open it again), or an error.
  *
- * Frames that build on one another (H.264) come one after the other, whatever the order, from a key frame on, and after a loss from
- * the next one on. A call may unmap the ring of the frame before. */
+ * Sound comes period by period, whatever the order. Frames that build on one another (H.264) come one after the other likewise, from a
+ * key frame on, and after a loss from the next one on. A call may unmap the ring of the frame before. */
 static inline int camerabus_ring_reader_next(
     struct camerabus_ring_reader *reader, enum camerabus_ring_order order, int milliseconds, struct camerabus_ring_frame *frame) {
     int64_t until = camerabus_ring_now() + (int64_t)(milliseconds < 0 ? 0 : milliseconds) * 1000000;
@@ -531,7 +557,8 @@ static inline int camerabus_ring_reader_next(
         int64_t left = (until - camerabus_ring_now() + 999999) / 1000000;
         int result = CAMERABUS_RING_CLOSED, wait = left < 0 ? 0 : left < 1000 ? (int)left : 1000;
         if (reader->ring.memory)
-            result = camerabus_ring_wait(&reader->ring, reader->is_chained ? CAMERABUS_RING_NEXT : order, wait, frame);
+            result = camerabus_ring_wait(
+                &reader->ring, reader->is_chained || reader->ring.plan.rate ? CAMERABUS_RING_NEXT : order, wait, frame);
         if (result == CAMERABUS_RING_FRAME) {
             reader->is_chained = frame->keyframe >= 0;
             if (reader->has_begun) reader->lost += frame->skipped;

@@ -1,7 +1,8 @@
 public import BusProtocol
 public import FrameRing
 
-/// A device's frames from shared memory, without a copy and without a message: one rendition, from ring to ring.
+/// A device's frames from shared memory, without a copy and without a message: one rendition, from ring to ring. A microphone's are periods
+/// of sound, to be read one after the other.
 ///
 /// It counts as a subscription as long as it lives. Its calls block: it is for a thread of your own, one at a time, and never for
 /// a task. The pixels of a frame are the device's again after some frames more: see ``use(_:_:)``.
@@ -10,7 +11,7 @@ public final class RingConnection {
 
     /// - Parameters:
     ///   - directory: where the bus has its sockets (``Client/directory``).
-    ///   - rendition: as for ``Client/frames(_:_:newest:silence:timeout:)``.
+    ///   - rendition: as for ``Client/frames(_:_:newest:silence:timeout:)``, of a microphone as for `audio/` topics.
     /// - Throws: ``ClientError/system(_:)`` when nobody answers there: no such device, or no bus.
     public init(
         _ directory: RuntimeDirectory, _ device: String, _ rendition: String = "native"
@@ -56,9 +57,9 @@ public final class RingConnection {
         try subscription.use(frame, body)
     }
 
-    /// What a message of the same frame would say. Costs some allocations.
+    /// What a message of the same picture would say; nil: it is none. Costs some allocations.
     public func header(of frame: RingFrame) -> FrameHeader? {
-        guard let ring else { return nil }
+        guard let ring, ring.sound == nil else { return nil }
         let record = frame.record
         var header = FrameHeader(
             device: ring.device, rendition: ring.rendition, stream: ring.stream, sequence: record.sequence,
@@ -72,6 +73,18 @@ public final class RingConnection {
             keyframe: record.isKeyframe)
         header.zoom = Double(record.zoom) / 1000
         return header
+    }
+
+    /// What a message of the same period of sound would say; nil: it is none. Costs some allocations.
+    public func soundHeader(of period: RingFrame) -> SoundHeader? {
+        guard let ring, let sound = ring.sound else { return nil }
+        let record = period.record
+        return SoundHeader(
+            device: ring.device, rendition: ring.rendition, stream: ring.stream, sequence: record.sequence,
+            firstFrame: record.firstFrame, frames: record.bytes / sound.frameBytes, sampleFormat: sound.sampleFormat,
+            rate: sound.rate, channels: sound.channels, overruns: record.overruns, generation: record.generation,
+            monotonic: record.monotonic, realtime: record.realtime,
+            timestampSource: record.timestampSource == .read ? "read" : "status")
     }
 
     // V4L2's spelling of a code, without blanks at the end.

@@ -33,6 +33,27 @@ public struct SoundHeader: Hashable, Sendable {
     /// Whose time that is: `status` (the driver's) or `read`.
     public var timestampSource: String
 
+    public init(
+        device: String, rendition: String, stream: String, sequence: UInt64, firstFrame: UInt64, frames: Int,
+        sampleFormat: String, rate: Int, channels: Int, overruns: UInt64, generation: UInt64, monotonic: Int64,
+        realtime: Int64, timestampSource: String
+    ) {
+        self.device = device
+        self.rendition = rendition
+        self.stream = stream
+        self.sequence = sequence
+        self.firstFrame = firstFrame
+        self.frames = frames
+        self.sampleFormat = sampleFormat
+        self.rate = rate
+        self.channels = channels
+        self.overruns = overruns
+        self.generation = generation
+        self.monotonic = monotonic
+        self.realtime = realtime
+        self.timestampSource = timestampSource
+    }
+
     /// Bytes of one frame; 0: of a sample format that this library doesn't know.
     public var bytesPerFrame: Int { channels * Self.bytesPerSample(sampleFormat) }
 

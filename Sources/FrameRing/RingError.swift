@@ -12,7 +12,7 @@ public enum RingError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong with a head, in the words of `Protocol/vectors/ring-heads.json`.
     public enum Flaw: String, Error, Hashable, Sendable, CaseIterable {
         case tooShort, magic, version, slots, keep, recordBytes, tableOffset, pixelsOffset, slotBytes, size, text
-        case dimensions, planes
+        case dimensions, planes, kind, sound
     }
 
     public var description: String {

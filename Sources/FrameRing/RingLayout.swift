@@ -23,6 +23,11 @@ public enum RingLayout {
     static let planeCountOffset = 188
     static let planesOffset = 192
     static let planeBytes = 12
+    static let kindOffset = 288
+    static let rateOffset = 292
+    static let channelsOffset = 296
+    static let soundFrameBytesOffset = 300
+    static let sampleFormatOffset = 304
 
     // What changes: a cache line of its own.
     static let countOffset = 384
@@ -43,6 +48,8 @@ public enum RingLayout {
     static let maximumRecordBytes = 4096
     static let maximumTableOffset = 1 << 20
     static let maximumSide = 1 << 16
+    /// Of rates, and of numbers of channels.
+    static let maximumNumber = Int(Int32.max)
 }
 
 /// What a ring is, and what all frames in it share: the part of its head that never changes.
@@ -63,6 +70,24 @@ public struct RingDescription: Hashable, Sendable {
         }
     }
 
+    /// What periods of sound are made of.
+    public struct Sound: Hashable, Sendable {
+        /// `s16`, as in a sound's header: at most 16 bytes.
+        public var sampleFormat: String
+        /// Frames a second.
+        public var rate: Int
+        public var channels: Int
+        /// Bytes of one frame: of one sample of each channel.
+        public var frameBytes: Int
+
+        public init(sampleFormat: String, rate: Int, channels: Int, frameBytes: Int) {
+            self.sampleFormat = sampleFormat
+            self.rate = rate
+            self.channels = channels
+            self.frameBytes = frameBytes
+        }
+    }
+
     /// A random id, new with each ring: 16 characters.
     public var ring: String
     /// That of the stream whose frames these are: at most 16 characters.
@@ -71,7 +96,7 @@ public struct RingDescription: Hashable, Sendable {
     public var device: String
     /// The rendition in its one spelling: at most 64 bytes.
     public var rendition: String
-    /// The pixels' four-character code (`V4L2_PIX_FMT_*`).
+    /// The pixels' four-character code (`V4L2_PIX_FMT_*`); 0 of sound, and so are width and height.
     public var format: UInt32
     public var width: Int
     public var height: Int
@@ -82,6 +107,8 @@ public struct RingDescription: Hashable, Sendable {
     public var slots: Int
     /// Bytes from one slot to the next, a multiple of 4096.
     public var slotBytes: Int
+    /// nil: its frames are pictures.
+    public var sound: Sound?
 
     public init(
         ring: String, stream: String, device: String, rendition: String, format: UInt32, width: Int, height: Int,
@@ -98,6 +125,21 @@ public struct RingDescription: Hashable, Sendable {
         self.keep = keep
         self.slots = slots
         self.slotBytes = slotBytes
+    }
+
+    /// The description of a ring whose frames are periods of sound.
+    ///
+    /// - Parameter periodBytes: of a period at most; what is left of its slot's pages stays empty.
+    public init(
+        ring: String, stream: String, device: String, rendition: String, sound: Sound, periodBytes: Int, keep: Int,
+        slots: Int
+    ) {
+        let pages = (max(1, periodBytes) - 1) / RingLayout.pageBytes + 1
+        self.init(
+            ring: ring, stream: stream, device: device, rendition: rendition, format: 0, width: 0, height: 0,
+            planes: [Plane(offset: 0, stride: 0, bytes: periodBytes)], keep: keep, slots: slots,
+            slotBytes: pages * RingLayout.pageBytes)
+        self.sound = sound
     }
 
     /// Frames are compressed pictures of changing size.
@@ -157,6 +199,8 @@ public struct RingPlan: Hashable, Sendable {
         }
         guard UInt64(littleEndian: head.loadUnaligned(as: UInt64.self)) == RingLayout.magic else { throw .magic }
         guard number(RingLayout.versionOffset) == RingLayout.version else { throw .version }
+        let kind = number(RingLayout.kindOffset)
+        guard kind <= 1 else { throw .kind }
         let count = Int(number(RingLayout.planeCountOffset))
         guard (1...RingLayout.maximumPlanes).contains(count) else { throw .planes }
         description = RingDescription(
@@ -171,6 +215,12 @@ public struct RingPlan: Hashable, Sendable {
             },
             keep: Int(number(RingLayout.keepOffset)), slots: Int(number(RingLayout.slotsOffset)),
             slotBytes: try long(RingLayout.slotBytesOffset))
+        if kind == 1 {
+            description.sound = RingDescription.Sound(
+                sampleFormat: try text(RingLayout.sampleFormatOffset, 16), rate: Int(number(RingLayout.rateOffset)),
+                channels: Int(number(RingLayout.channelsOffset)),
+                frameBytes: Int(number(RingLayout.soundFrameBytesOffset)))
+        }
         recordBytes = Int(number(RingLayout.recordBytesOffset))
         tableOffset = Int(number(RingLayout.tableOffsetOffset))
         pixelsOffset = Int(number(RingLayout.pixelsOffsetOffset))
@@ -220,6 +270,13 @@ public struct RingPlan: Hashable, Sendable {
             number(start + 4, plane.stride)
             number(start + 8, plane.bytes)
         }
+        if let sound = description.sound {
+            number(RingLayout.kindOffset, 1)
+            number(RingLayout.rateOffset, sound.rate)
+            number(RingLayout.channelsOffset, sound.channels)
+            number(RingLayout.soundFrameBytesOffset, sound.frameBytes)
+            text(RingLayout.sampleFormatOffset, 16, sound.sampleFormat)
+        }
         head.storeBytes(of: RingLayout.magic.littleEndian, as: UInt64.self)
     }
 
@@ -247,8 +304,13 @@ public struct RingPlan: Hashable, Sendable {
         guard ring.ring.utf8.count == 16, (1...16).contains(ring.stream.utf8.count),
             (1...32).contains(ring.device.utf8.count), (1...64).contains(ring.rendition.utf8.count)
         else { throw .text }
-        guard (1...RingLayout.maximumSide).contains(ring.width), (1...RingLayout.maximumSide).contains(ring.height)
-        else { throw .dimensions }
+        if let sound = ring.sound {
+            guard sound.isPossible, ring.format == 0, ring.width == 0, ring.height == 0, ring.isCompressed
+            else { throw .sound }
+        } else {
+            guard (1...RingLayout.maximumSide).contains(ring.width), (1...RingLayout.maximumSide).contains(ring.height)
+            else { throw .dimensions }
+        }
         guard (1...RingLayout.maximumPlanes).contains(ring.planes.count) else { throw .planes }
         for plane in ring.planes {
             guard plane.offset >= 0, plane.stride >= 0, plane.bytes >= 0, plane.offset <= ring.slotBytes,
@@ -257,5 +319,13 @@ public struct RingPlan: Hashable, Sendable {
         }
         // A compressed picture is one plane.
         guard ring.planes.count == 1 || ring.planes.allSatisfy({ $0.stride > 0 }) else { throw .planes }
+    }
+}
+
+extension RingDescription.Sound {
+    fileprivate var isPossible: Bool {
+        let numbers = 1...RingLayout.maximumNumber
+        return (1...16).contains(sampleFormat.utf8.count) && numbers.contains(rate) && numbers.contains(channels)
+            && numbers.contains(frameBytes)
     }
 }

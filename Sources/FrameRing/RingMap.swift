@@ -86,5 +86,9 @@ extension RingPlan {
 
 extension RingDescription {
     /// Bytes that a frame has at least.
-    var leastBytes: Int { isCompressed ? 1 : planes.map { $0.offset + $0.bytes }.max() ?? 1 }
+    var leastBytes: Int {
+        if let sound { return sound.frameBytes }
+        return isCompressed ? 1 : planes.map { $0.offset + $0.bytes }.max() ?? 1
+    }
+
 }

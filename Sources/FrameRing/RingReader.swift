@@ -65,6 +65,8 @@ public final class RingReader {
     private var last: UInt64 = 0
     /// Bytes that a frame has at least.
     private let leastBytes: Int
+    /// Periods, of a whole number of such frames.
+    private let isSound: Bool
 
     /// Maps the ring behind a descriptor, which is not needed any more afterwards.
     public convenience init(_ descriptor: Int32) throws(RingError) {
@@ -80,6 +82,7 @@ public final class RingReader {
         self.view = view
         self.base = base
         leastBytes = plan.description.leastBytes
+        isSound = plan.description.sound != nil
     }
 
     /// A frame as wanted, if there is one now.
@@ -95,7 +98,9 @@ public final class RingReader {
             guard isUnchanged(record, stamp) else { continue }
             let skipped = last == 0 ? 0 : number - last - 1
             last = number
-            guard let facts, facts.bytes >= leastBytes, facts.bytes <= plan.description.slotBytes else {
+            guard let facts, facts.bytes >= leastBytes, facts.bytes <= plan.description.slotBytes,
+                !isSound || facts.bytes % leastBytes == 0 && facts.timestampSource != .endOfFrame
+            else {
                 counters.unusable &+= 1
                 continue
             }

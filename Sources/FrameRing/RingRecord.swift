@@ -1,6 +1,7 @@
 import LinuxIO
 
-/// What is told of one frame beside its slot's stamp.
+/// What is told of one frame beside its slot's stamp. A period of sound is told of likewise: ``firstFrame`` and ``overruns`` stand in the
+/// place of what pictures have.
 public struct RingRecord: Hashable, Sendable {
     /// Which row of the picture the time belongs to.
     public enum TimestampSource: UInt32, Hashable, Sendable {
@@ -8,6 +9,11 @@ public struct RingRecord: Hashable, Sendable {
         case endOfFrame = 1
         /// The driver gives no time: it is that at which the frame was fetched.
         case dequeue = 2
+
+        /// Of sound: the driver's time of the first frame.
+        public static let status = startOfExposure
+        /// Of sound: when it was read.
+        public static let read = dequeue
     }
 
     /// Counts the frames of this rendition within its stream, without a hole at the publisher.
@@ -51,6 +57,27 @@ public struct RingRecord: Hashable, Sendable {
         self.isKeyframe = isKeyframe
         self.zoom = zoom
     }
+
+    /// A period of sound.
+    ///
+    /// - Parameters:
+    ///   - firstFrame: the number of its first frame within the stream.
+    ///   - overruns: how often the device has lost sound so far within the stream.
+    ///   - isRead: the time is that at which it was read, since the driver gives none.
+    public init(
+        soundSequence sequence: UInt64, firstFrame: UInt64, monotonic: Int64, realtime: Int64, generation: UInt64,
+        overruns: UInt64, bytes: Int, isRead: Bool
+    ) {
+        self.init(
+            sequence: sequence, captureSequence: firstFrame, monotonic: monotonic, realtime: realtime,
+            generation: generation, dropped: overruns, bytes: bytes, timestampSource: isRead ? .read : .status)
+    }
+
+    /// Of sound: the number of the first frame within the stream.
+    public var firstFrame: UInt64 { captureSequence }
+
+    /// Of sound: how often the device has lost some so far, within the stream.
+    public var overruns: UInt64 { dropped }
 
     /// Reads the words behind a stamp, each whole; together they are only good if the stamp is still the same afterwards.
     ///

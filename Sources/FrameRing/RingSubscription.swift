@@ -22,8 +22,9 @@ public final class RingSubscription {
     private var wantsRing = true
     private var past = RingReader.Counters()
     private var continuity = FrameContinuity()
-    /// Its frames build on one another: each is needed.
+    /// Its frames build on one another, or are periods of sound: each is needed.
     private var isChained = false
+    private var isSound = false
 
     private static let maximumMessageBytes = 65536
     /// Nanoseconds without a frame after which the connection is looked at.
@@ -51,7 +52,7 @@ public final class RingSubscription {
     /// What became of the frames so far.
     public var counters: RingReader.Counters { past.adding(reader?.counters ?? RingReader.Counters()) }
 
-    /// Waits for a frame that is newer than the last one. Of a format whose frames build on one another they come one after the
+    /// Waits for a frame that is newer than the last one. Periods of sound come one after the other, whatever the order. Of a format whose frames build on one another they come one after the
     /// other, whatever the order, and after a loss go on with a key frame.
     ///
     /// - Parameter deadline: CLOCK_MONOTONIC, nanoseconds.
@@ -67,7 +68,7 @@ public final class RingSubscription {
             switch reader.wait(isChained ? .next : order, until: min(deadline, MonotonicClock.now() + Self.patience)) {
             case .frame(let frame):
                 let record = frame.record
-                isChained = record.isKeyframe != nil
+                isChained = isSound || record.isKeyframe != nil
                 let lost = continuity.receive(
                     stream: reader.plan.description.stream, sequence: record.sequence, isKeyframe: record.isKeyframe)
                 if lost != nil { return frame }
@@ -117,6 +118,8 @@ public final class RingSubscription {
             do throws(RingError) { new = try RingReader(descriptor) } catch { throw .unreadable(error.description) }
             past = counters
             reader = new
+            isSound = new.plan.description.sound != nil
+            isChained = isSound
             wantsRing = false
             return
         }

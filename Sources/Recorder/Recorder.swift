@@ -155,7 +155,7 @@ public final class Recorder {
             sound =
                 if let microphone, let sounds {
                     SoundIntake(
-                        directory.mediaSocket(microphone.id), microphone, sounds, exchange,
+                        directory, microphone, sounds, exchange,
                         patience: (
                             request.startsWithSound ? options.soundWaitMilliseconds : options.deviceWaitMilliseconds,
                             options.deviceWaitMilliseconds

@@ -12,23 +12,26 @@ struct SoundPlan: Hashable, Sendable {
     var audio: AudioFormat
 
     /// - Throws: what can't be recorded.
-    init(_ header: SoundHeader) throws(BusError) {
-        guard let sample = SampleFormat(rawValue: header.sampleFormat), (1...8).contains(header.channels),
-            (4000...384_000).contains(header.rate)
+    init(sampleFormat: String, rate: Int, channels: Int) throws(BusError) {
+        guard let sample = SampleFormat(rawValue: sampleFormat), (1...8).contains(channels),
+            (4000...384_000).contains(rate)
         else {
             throw BusError(
-                .formatUnsupported,
-                "\(header.sampleFormat) of \(header.channels) channels at \(header.rate) Hz can't be recorded.",
+                .formatUnsupported, "\(sampleFormat) of \(channels) channels at \(rate) Hz can't be recorded.",
                 ["nearest": .null])
         }
-        format = SoundFormat(sampleFormat: sample, rate: header.rate, channels: header.channels)
+        format = SoundFormat(sampleFormat: sample, rate: rate, channels: channels)
         let stored: AudioFormat.Sample =
             switch sample {
             case .s16: .int16
             case .s24, .s24in32, .s32: .int32
             case .f32: .float32
             }
-        audio = AudioFormat(stored, rate: header.rate, channels: header.channels)
+        audio = AudioFormat(stored, rate: rate, channels: channels)
+    }
+
+    init(_ header: SoundHeader) throws(BusError) {
+        try self.init(sampleFormat: header.sampleFormat, rate: header.rate, channels: header.channels)
     }
 
     /// Silence.

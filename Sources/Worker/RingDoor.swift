@@ -11,7 +11,7 @@ import ZeroMQ
 ///
 /// An open connection counts as a subscription. A reader that doesn't take what it is given loses its connection, so that
 /// nobody can make this process hold on to old rings.
-final class RingDoor {
+final class RingDoor<Form: Hashable> {
     private final class Guest {
         let socket: PacketSocket
         var token: Loop.Token?
@@ -19,7 +19,7 @@ final class RingDoor {
         /// What it asked for, as it spelled it; nil before it did.
         var text: String?
         /// nil while what it asked for can't be made.
-        var rendition: Rendition?
+        var rendition: Form?
         /// The ring that it was given last.
         var ring = ""
         /// Why it gets no frames, as it was told last.
@@ -51,29 +51,40 @@ final class RingDoor {
     private var watch: Loop.Token?
     private var ledger: ConnectionLedger
     private var guests: [Int32: Guest] = [:]
-    private var rings: [Rendition: RingWriter] = [:]
+    private var rings: [Form: RingWriter] = [:]
     /// Who was given which ring of a rendition last. That of the device's own frames lives on when nobody wants it, as long as its stream.
-    private var given: [Rendition: (ring: String, users: Set<User>)] = [:]
-    private var errors: [Rendition: BusError] = [:]
+    private var given: [Form: (ring: String, users: Set<User>)] = [:]
+    private var errors: [Form: BusError] = [:]
     /// Connections that were cut because their reader did not read.
     private(set) var cutCount: UInt64 = 0
     /// Whether that one may come in.
     var admits: (PeerCredentials) -> Bool = { _ in false }
     /// Somebody asks for a rendition, perhaps as the first.
-    var onWish: (String) throws(BusError) -> Rendition = { text throws(BusError) in try Rendition(parsing: text) }
+    var onWish: (String) throws(BusError) -> Form = { (_: String) throws(BusError) -> Form in
+        throw BusError(.shuttingDown, "The worker is ending.")
+    }
     /// The last one who had asked for it has gone.
-    var onLeave: (Rendition) -> Void = { _ in }
+    var onLeave: (Form) -> Void = { _ in }
 
-    private static let maximumRequestBytes = 1024
+    private let lasting: Form?
+    private let unauthorized: BusError
+
+    private static var maximumRequestBytes: Int { 1024 }
     /// How long a client has to ask for a rendition.
-    private static let patience: Int64 = 1000
-    private static let acceptsPerTurn = 16
+    private static var patience: Int64 { 1000 }
+    private static var acceptsPerTurn: Int { 16 }
 
+    /// - Parameters:
+    ///   - lasting: the rendition whose ring goes with the stream, and not with the last one who wanted it; nil: there is none.
+    ///   - unauthorized: what those are told who may not come in.
     init(
-        _ loop: Loop, path: String, mode: UInt32, group: UInt32?, perUser: Int, total: Int
+        _ loop: Loop, path: String, mode: UInt32, group: UInt32?, perUser: Int, total: Int, lasting: Form?,
+        unauthorized: BusError
     ) throws(SystemError) {
         self.loop = loop
         self.path = path
+        self.lasting = lasting
+        self.unauthorized = unauthorized
         ledger = ConnectionLedger(perUser: perUser, total: total)
         listening = try UnixSocket.listen(at: path, .packets, mode: mode, group: group)
         listen()
@@ -87,39 +98,34 @@ final class RingDoor {
     // MARK: Rings
 
     /// Gives a new ring to all who want that rendition, and to those who come later.
-    func offer(_ rendition: Rendition, _ ring: RingWriter) {
+    func offer(_ rendition: Form, _ ring: RingWriter) {
         rings[rendition] = ring
         if given[rendition]?.ring != ring.plan.description.ring { given[rendition] = nil }
         for guest in guests.values where guest.rendition == rendition { give(ring, to: guest) }
     }
 
     /// There is no ring of that rendition any more.
-    func withdraw(_ rendition: Rendition) {
+    func withdraw(_ rendition: Form) {
         rings[rendition] = nil
-        if rendition != Rendition(.native) { given[rendition] = nil }
+        if rendition != lasting { given[rendition] = nil }
     }
 
     /// Ends the connections of all who may not be here any more.
     ///
     /// - Returns: the rings that one of them was given, and may still read: others are to be made in their place.
-    func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Rendition, ring: String)] {
+    func expel(unless admits: (_ uid: UInt32, _ gid: UInt32) -> Bool) -> [(rendition: Form, ring: String)] {
         let compromised = given.filter { !$0.value.users.allSatisfy { admits($0.uid, $0.gid) } }
             .map { ($0.key, $0.value.ring) }
         for guest in guests.values.filter({ !admits($0.user.uid, $0.user.gid) }) {
-            tell(Self.unauthorized, to: guest)
+            tell(unauthorized, to: guest)
             close(guest)
         }
         return compromised
     }
 
-    private static let unauthorized = BusError(
-        .unauthorized,
-        "This user may not see this camera; authorization.status says why, and 'camerabus ask video --reason TEXT' asks for it.",
-        ["status": "denied", "needed": "video"])
-
     /// All that somebody wants rings of and can't have as things are now: to be called when it may have changed. Each is told its
     /// reason once, until there is another one.
-    func failures(_ all: [(rendition: Rendition, error: BusError)]) {
+    func failures(_ all: [(rendition: Form, error: BusError)]) {
         guard !all.isEmpty || !errors.isEmpty else { return }
         errors = Dictionary(all.map { ($0.rendition, $0.error) }) { first, _ in first }
         for guest in guests.values { tellError(guest) }
@@ -157,7 +163,7 @@ final class RingDoor {
     private func admit(_ socket: PacketSocket) {
         guard let peer = PeerCredentials(of: socket.rawValue) else { return }
         let isAdmitted = admits(peer)
-        if !isAdmitted { _ = try? socket.send(JSONValue.object(["error": Self.unauthorized.headerJSON]).serialized) }
+        if !isAdmitted { _ = try? socket.send(JSONValue.object(["error": unauthorized.headerJSON]).serialized) }
         guard
             ledger.open(descriptor: socket.rawValue, uid: peer.uid, pid: peer.pid)
         else { return }
@@ -173,7 +179,7 @@ final class RingDoor {
         guest.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak guest] in
             guard let self, let guest, guest.text == nil else { return }
             guard !guest.isCut else { return close(guest) }
-            guest.text = Rendition.Encoding.native.rawValue
+            guest.text = "native"
             wish(guest)
         }
     }

@@ -17,7 +17,7 @@ public final class Worker {
     private let socket: MediaSocket
     private let doors: Doors
     private let connections: ConnectionGuard
-    private let rings: RingDoor
+    private let rings: RingDoor<Rendition>
     private let errors: ErrorTeller
     private let pool: RenditionPool
     private let thread: DeviceThread<DeviceKeeper>
@@ -79,7 +79,11 @@ public final class Worker {
         do {
             rings = try RingDoor(
                 loop, path: directory.ringSocket(options.device), mode: premises.mode, group: premises.group,
-                perUser: options.connectionsPerUser, total: options.connections)
+                perUser: options.connectionsPerUser, total: options.connections, lasting: Rendition(.native),
+                unauthorized: BusError(
+                    .unauthorized,
+                    "This user may not see this camera; authorization.status says why, and 'camerabus ask video --reason TEXT' asks for it.",
+                    ["status": "denied", "needed": "video"]))
             pool = try RenditionPool(loop)
             let zoom = DigitalZoomState(limit: options.maxZoom)
             frames = FrameDesk(

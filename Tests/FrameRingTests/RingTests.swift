@@ -51,6 +51,31 @@ struct RingTests {
         #expect(counters.frames == 50 && counters.skipped == 0 && counters.late == 0 && counters.unusable == 0)
     }
 
+    @Test("Sound is read likewise, of a whole number of frames")
+    func sound() throws {
+        let sound = RingDescription.Sound(sampleFormat: "s24", rate: 44100, channels: 2, frameBytes: 6)
+        let description = RingDescription(
+            ring: "0123456789abcdef", stream: "9f3ac2d071b84e65", device: "mic0", rendition: "native", sound: sound,
+            periodBytes: 441 * 6, keep: 0, slots: 0)
+        let writer = try RingWriter(description, RingLedger(filling: 1, keep: 3, lending: 0))
+        let reader = try RingReader(writer.readerDescriptor)
+        #expect(reader.plan == writer.plan && reader.plan.description.sound == sound)
+        #expect(reader.plan.description.slots == 4 && reader.plan.description.slotBytes == 4096)
+        for (number, bytes) in [(1, 441 * 6), (2, 441 * 6 + 1), (3, 6), (4, 0), (5, 4092)] {
+            let record = RingRecord(
+                soundSequence: UInt64(number), firstFrame: UInt64(441 * number), monotonic: 7, realtime: 11,
+                generation: 13, overruns: 17, bytes: bytes, isRead: number == 3)
+            let slot = try #require(writer.take())
+            writer.publish(slot, record)
+            let period = reader.poll(.next)
+            #expect(period?.record == (bytes % 6 == 0 && bytes > 0 ? record : nil))
+            guard let period else { continue }
+            #expect(period.record.firstFrame == UInt64(441 * number) && period.record.overruns == 17)
+            #expect(reader.use(period) { $0.count } == bytes)
+        }
+        #expect(reader.counters.frames == 3 && reader.counters.unusable == 2)
+    }
+
     @Test("A reader that was away gets the newest, or the oldest that is left, and learns what it missed")
     func away() throws {
         let writer = try Self.writer(keep: 4)

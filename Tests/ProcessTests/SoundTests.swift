@@ -1,6 +1,7 @@
 import BusClient
 import BusProtocol
 import CameraBusTesting
+import FrameRing
 import Glibc
 import JSON
 import LinuxIO
@@ -342,6 +343,57 @@ extension ProcessTests {
             try #require(denied.status == 0, "\(denied)")
             let ended = try await again.end()
             #expect(ended.status != 0 && ended.standardError.contains("unauthorized"), "\(ended)")
+            try await bus.stop()
+        }
+
+        @Test(.enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")"))
+        func `who must not hear any more reads nothing new in a ring, and others go on in another`() async throws {
+            let user = OtherUser.first
+            let bus = try await BusHarness(virtual: 1, microphones: 1, configuration: OtherUser.configuration)
+            let rings = try RingConnection(bus.directory, "mic0")
+            _ = try #require(try rings.next())
+            let ring = try #require(rings.ring)
+            // Its memory is mapped still, when its connection has ended.
+            let script = """
+                import array, mmap, os, signal, socket, struct, sys
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+                connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+                connection.connect(sys.argv[1])
+                connection.send(b'{}')
+                data, ancillary, _, _ = connection.recvmsg(65536, 64)
+                if not ancillary: sys.exit(data.decode())
+                memory = mmap.mmap(array.array("i", ancillary[0][2])[0], 4096, prot=mmap.PROT_READ)
+                connection.close()
+                print("mapped", flush=True)
+                while signal.sigwait({signal.SIGUSR1}):
+                    count, newest, closed = struct.unpack_from("<III", memory, 384)
+                    print(count, closed, memory[48:64].decode(), flush=True)
+                """
+            func stranger() throws -> RunningProgram {
+                try bus.start(OtherUser.python, ["-c", script, bus.directory.ringSocket("mic0")], as: user)
+            }
+            let early = try await stranger().end()
+            #expect(early.status == 1 && early.standardError.contains("unauthorized"), "\(early)")
+            let granted = try await bus.run("camerabus", ["allow", "\(user.uid)", "audio"])
+            try #require(granted.status == 0, "\(granted)")
+            let running = try stranger()
+            try await eventually { running.standardOutput == "mapped\n" }
+            /// What it sees now: how much was published, why that has ended, and in which ring.
+            func look() async throws -> [Substring] {
+                let before = running.standardOutput
+                running.process.send(SIGUSR1)
+                try await eventually { running.standardOutput != before }
+                return running.standardOutput.split(separator: "\n").last?.split(separator: " ") ?? []
+            }
+            #expect(try await look().dropFirst() == ["0", Substring(ring.ring)])
+            let denied = try await bus.run("camerabus", ["deny", "\(user.uid)", "audio"])
+            try #require(denied.status == 0, "\(denied)")
+            try await eventually { try await look()[1] == "1" }
+            let last = try await look()
+            while rings.ring?.ring == ring.ring { _ = try #require(try rings.next()) }
+            #expect(rings.ring?.stream == ring.stream)
+            for _ in 0..<10 { _ = try #require(try rings.next()) }
+            #expect(try await look() == last)
             try await bus.stop()
         }
 

@@ -41,6 +41,25 @@ class Sound(LiveTestCase):
         self.assertGreater(self.share(samples, 440, first.rate), 0.08)
         self.assertLess(self.share(samples, 600, first.rate), 0.03)
 
+    def test_sound_in_shared_memory_is_that_of_messages(self) -> None:
+        path = f"{self.client.runtime_dir}/media/{self.mic}.ring"
+        with camerabus.SoundRingConnection(path) as ring, self.client.sound(self.mic, timeout=TIMEOUT) as sounds:
+            read: list[camerabus.Sound] = []
+            while len(read) < 40:
+                piece = ring.next(TIMEOUT)
+                assert piece is not None and (kept := piece.copy()) is not None
+                read.append(kept)
+            for before, after in zip(read, read[1:]):
+                self.assertEqual((after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1))
+                self.assertEqual((after.lost, after.stream), (0, before.stream))
+            known = {piece.firstFrame: piece for piece in read}
+            message = next(sound for sound in sounds if sound.firstFrame in known)
+            same = known[message.firstFrame]
+            self.assertEqual(bytes(same.payload), bytes(message.payload))
+            self.assertEqual(dict(same.header) | {"sequence": 0}, dict(message.header) | {"sequence": 0})
+            assert ring.reader is not None
+            self.assertEqual((ring.reader.skipped, ring.reader.late, ring.reader.unusable), (0, 0, 0))
+
     def share(self, samples: Sequence[float], frequency: float, rate: int) -> float:
         """How much of full scale is of that frequency."""
         step = 2 * math.pi * frequency / rate

@@ -16,8 +16,8 @@ import unittest
 from typing import Any
 
 import vectors
-from camerabus import BusNotRunning, CaptureError, ProtocolError
-from camerabus.ring import RingClosed, RingConnection, RingFrame, RingReader
+from camerabus import BusNotRunning, CaptureError, ProtocolError, Sound
+from camerabus.ring import RingClosed, RingConnection, RingFrame, RingReader, RingSound, SoundRingConnection
 
 try:
     import numpy
@@ -25,8 +25,23 @@ except ImportError:
     numpy = None  # type: ignore[assignment]
 
 
-def ring_frame(frame: RingFrame) -> dict[str, Any]:
+def ring_frame(frame: RingFrame | RingSound) -> dict[str, Any]:
     """A frame as ring-readings.json writes it."""
+    if isinstance(frame, RingSound):
+        return {
+            "slot": frame.slot,
+            "number": frame.number,
+            "skipped": frame.skipped,
+            "sequence": frame.sequence,
+            "firstFrame": frame.firstFrame,
+            "frames": frame.frames,
+            "monotonic": frame.timestamp.monotonic,
+            "realtime": frame.timestamp.realtime,
+            "generation": frame.generation,
+            "overruns": frame.overruns,
+            "bytes": len(frame.payload),
+            "source": frame.timestamp.source,
+        }
     return {
         "slot": frame.slot,
         "number": frame.number,
@@ -47,16 +62,19 @@ def ring_frame(frame: RingFrame) -> dict[str, Any]:
 
 
 class Publisher:
-    """A ring as a worker makes it: the head of the first vector, 12 slots of 8192 bytes."""
+    """A ring as a worker makes it: the head of the first vector, or of that with sound, and 12 slots."""
 
-    SIZE = 4096 + 12 * 8192
-
-    def __init__(self, sealed: bool = True) -> None:
+    def __init__(self, sealed: bool = True, sound: bool = False) -> None:
+        self.slot_bytes, self.count = (4096, 1920) if sound else (8192, 7680)
+        # Of sound the first frame's number stands there.
+        self.step = 480 if sound else 1
+        self.SIZE = 4096 + 12 * self.slot_bytes
         self.descriptor = os.memfd_create("ring", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
         os.ftruncate(self.descriptor, self.SIZE)
         self.memory = mmap.mmap(self.descriptor, self.SIZE)
-        head = json.loads((vectors.PROTOCOL / "vectors" / "ring-heads.json").read_bytes())["cases"][0]["frames"][0]
-        self.memory[:512] = vectors.frame(head)
+        cases = json.loads((vectors.PROTOCOL / "vectors" / "ring-heads.json").read_bytes())["cases"]
+        head = next(case for case in cases if case["name"] == ("sound" if sound else "one plane"))
+        self.memory[:512] = vectors.frame(head["frames"][0])
         if sealed:
             fcntl.fcntl(self.descriptor, 1033, 0x1 | 0x2 | 0x4 | 0x10)
         self.number = 0
@@ -67,8 +85,11 @@ class Publisher:
         slot = self.number % 12 if slot is None else slot
         at = 512 + 64 * slot
         self.memory[at : at + 8] = struct.pack("<Q", 1)
-        self.memory[4096 + slot * 8192 : 4096 + slot * 8192 + 7680] = bytes([self.number % 256]) * 7680
-        self.memory[at + 8 : at + 64] = struct.pack("<QQqqQQII", self.number - 1, self.number, 5, 6, 7, 0, 7680, 0)
+        place = 4096 + slot * self.slot_bytes
+        self.memory[place : place + self.count] = bytes([self.number % 256]) * self.count
+        self.memory[at + 8 : at + 64] = struct.pack(
+            "<QQqqQQII", self.number - 1, self.number * self.step, 5, 6, 7, 0, self.count, 0
+        )
         self.memory[at : at + 8] = struct.pack("<Q", self.number * 2)
         self.memory[388:392] = struct.pack("<I", slot)
         self._count()
@@ -205,6 +226,44 @@ class Rings(unittest.TestCase):
                     other.end(2)
                 with self.assertRaises(BusNotRunning):
                     connection.next(10)
+
+    def test_sound_comes_in_its_order_and_what_is_missing_is_told(self) -> None:
+        publisher = Publisher(sound=True)
+        self.addCleanup(publisher.close)
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            path = f"{folder}/mic0.ring"
+            server.bind(path)
+            server.listen()
+            with SoundRingConnection(path) as connection, RingConnection(path) as other:
+                peers = [server.accept()[0] for _ in range(2)]
+                for peer in peers:
+                    self.addCleanup(peer.close)
+                    socket.send_fds(peer, [b"{}"], [publisher.descriptor])
+                publisher.publish()
+                with self.assertRaises(ProtocolError):
+                    other.next(10)
+                first = connection.next(10)
+                assert first is not None
+                self.assertEqual((first.firstFrame, first.frames, first.rate, first.sampleFormat), (480, 480, 48000, "s16"))
+                self.assertEqual((len(first.payload), first.lost, first.overruns), (1920, 0, 0))
+                publisher.publish()
+                publisher.publish()
+                after = [connection.next(10), connection.next(10)]
+                self.assertEqual([piece and piece.firstFrame for piece in after], [960, 1440])
+                for _ in range(14):
+                    publisher.publish()
+                late = connection.next(10)
+                assert late is not None
+                # Of the pieces 4 to 17 the last twelve are left.
+                self.assertEqual((late.number, late.skipped, late.lost), (6, 2, 960))
+                kept = late.copy()
+                assert kept is not None
+                for _ in range(12):
+                    publisher.publish()
+                self.assertFalse(late.is_intact())
+                self.assertIsNone(late.copy())
+                self.assertEqual(bytes(kept.payload), bytes([6]) * 1920)
+                self.assertIsInstance(kept, Sound)
 
     def test_where_nobody_can_answer_it_says_why(self) -> None:
         for path, why in {"/tmp/" + "x" * 120: "too long", "/nowhere/cam0.ring": "No such file"}.items():

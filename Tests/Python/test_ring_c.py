@@ -26,7 +26,7 @@ uint32_t closed(struct camerabus_ring *ring) { return camerabus_ring_closed(ring
 int attach(int fd) { struct camerabus_ring ring; int r = camerabus_ring_attach(&ring, fd); camerabus_ring_detach(&ring); return r; }
 """
 _FLAWS = (
-    "tooShort magic version slots keep recordBytes tableOffset pixelsOffset slotBytes size text dimensions planes".split()
+    "tooShort magic version slots keep recordBytes tableOffset pixelsOffset slotBytes size text dimensions planes notSealed kind sound".split()
 )
 _SOURCES = ("startOfExposure", "endOfFrame", "dequeue")
 _u32, _u64, _i64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
@@ -44,6 +44,8 @@ class Plan(ctypes.Structure):
         *(("device", ctypes.c_char * 33), ("rendition", ctypes.c_char * 65)),
         *((name, _u32) for name in ("format", "width", "height", "plane_count")),
         ("planes", Plane * 8),
+        *((name, _u32) for name in ("rate", "channels", "frame_bytes")),
+        ("sample_format", ctypes.c_char * 17),
     ]
 
 
@@ -95,6 +97,10 @@ class CReader(unittest.TestCase):
                 planes = [{name: getattr(plane, name) for name, _ in Plane._fields_} for plane in plan.planes]
                 expect = case["expect"]
                 self.assertEqual(planes[: plan.plane_count], expect.pop("planes"))
+                sound = expect.pop("sound", {"sampleFormat": "", "rate": 0, "channels": 0, "frameBytes": 0})
+                self.assertEqual(
+                    (plan.sample_format.decode(), plan.rate, plan.channels, plan.frame_bytes), tuple(sound.values())
+                )
                 renamed = {"recordBytes": "record_bytes", "slotBytes": "slot_bytes"}
                 found = {name: getattr(plan, renamed.get(name, name)) for name in expect}
                 self.assertEqual({n: v.decode() if isinstance(v, bytes) else v for n, v in found.items()}, expect)
@@ -118,7 +124,7 @@ class CReader(unittest.TestCase):
             if "read" in step:
                 frame = RingFrame()
                 one = self.library.poll_ring(ctypes.byref(ring), int(step["read"] == "next"), ctypes.byref(frame))
-                self.assertEqual(self.facts(frame) if one else None, step["expect"], step)
+                self.assertEqual(self.facts(frame, ring.plan.frame_bytes) if one else None, step["expect"], step)
                 if one:
                     found.append(frame)
             if "check" in step:
@@ -130,8 +136,13 @@ class CReader(unittest.TestCase):
             counters = case["expect"]["counters"]
             self.assertEqual({name: getattr(ring, name) for name in counters}, counters)
 
-    def facts(self, frame: RingFrame) -> dict[str, Any]:
+    def facts(self, frame: RingFrame, sound: int) -> dict[str, Any]:
         facts = {name: getattr(frame, name) for name, _ in RingFrame._fields_ if name != "stamp"}
+        if sound:
+            for name in ("mirrored", "orientation", "keyframe", "zoom"):
+                del facts[name]
+            facts["firstFrame"], facts["overruns"] = facts.pop("captureSequence"), facts.pop("dropped")
+            return facts | {"frames": frame.bytes // sound, "source": {0: "status", 2: "read"}[frame.source]}
         facts["source"] = _SOURCES[frame.source]
         facts["mirrored"] = bool(frame.mirrored)
         facts["zoom"] = frame.zoom / 1000

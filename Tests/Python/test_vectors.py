@@ -229,6 +229,8 @@ class Vectors(unittest.TestCase):
             self.assertEqual(caught.exception.flaw, case["expect"]["flaw"])
             return
         plan = dataclasses.asdict(RingPlan.parse(head, memory))
+        if plan["sound"] is None:
+            del plan["sound"]
         plan["planes"] = [dict(zip(("offset", "stride", "bytes"), plane)) for plane in plan["planes"]]
         self.assertEqual(plan, case["expect"])
 

@@ -73,7 +73,7 @@ from .movie_messages import MovieEnding, MovieStart, MovieState
 from .movies import AsyncMovie, Movie
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
-from .ring import RingConnection, RingFrame
+from .ring import RingConnection, RingFrame, RingSound, SoundRingConnection
 from .sound import AsyncLevels, AsyncSounds, Level, Levels, Sound, Sounds
 from .sources import AsyncSource, Source
 from .sets import AsyncFrameSets, FrameSet, FrameSets
@@ -213,6 +213,7 @@ __all__ = [
     "RigNotFound",
     "RingConnection",
     "RingFrame",
+    "RingSound",
     "SavedFormat",
     "Segment",
     "SegmentEnding",
@@ -227,6 +228,7 @@ __all__ = [
     "Sizes",
     "Sound",
     "SoundDataSource",
+    "SoundRingConnection",
     "Sounds",
     "Source",
     "Subscriber",

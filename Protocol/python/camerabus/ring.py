@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Frames in shared memory: a ring as Protocol/RING.md describes it, and the connection that brings rings."""
+"""Frames and sound in shared memory: a ring as Protocol/RING.md describes it, and the connection that brings rings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Iterator, Literal
 
 from .errors import BusNotRunning, CaptureError, ProtocolError
 from .frame import Frame
-from .sequences import FrameContinuity
+from .piece import Sound
+from .sequences import FrameContinuity, SoundContinuity
 
 HEAD_BYTES = 512
 SECOND = 1_000_000_000
@@ -29,6 +30,7 @@ Order = Literal["newest", "next"]
 _MAGIC = b"CAMBRING"
 _COUNT, _NEWEST, _CLOSED = 384 // 4, 388 // 4, 392 // 4
 _SOURCES = ("startOfExposure", "endOfFrame", "dequeue")
+_SOUND_SOURCES = {0: "status", 2: "read"}
 _GET_SEALS, _SEAL_SHRINK = getattr(fcntl, "F_GET_SEALS", 1034), getattr(fcntl, "F_SEAL_SHRINK", 2)
 _MESSAGE_BYTES = 65536
 # Seconds without a frame after which the connection is looked at.
@@ -45,6 +47,16 @@ class RingFlaw(ProtocolError):
 
 class RingClosed(CaptureError):
     """No frame is left in the ring, and none will come."""
+
+
+@dataclass(frozen=True, slots=True)
+class RingSoundFormat:
+    """What periods of sound are made of: `frameBytes` is what one sample of each channel takes."""
+
+    sampleFormat: str
+    rate: int
+    channels: int
+    frameBytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +78,8 @@ class RingPlan:
     pixels: int
     slotBytes: int
     size: int
+    #: None: its frames are pictures.
+    sound: RingSoundFormat | None = None
 
     @staticmethod
     def parse(head: bytes, memory_bytes: int) -> RingPlan:
@@ -91,6 +105,7 @@ class RingPlan:
 
         _need(head[:8] == _MAGIC, "magic")
         _need(u32(8) == 1, "version")
+        _need(u32(288) <= 1, "kind")
         _need(1 <= u32(188) <= 8, "planes")
         plan = RingPlan(
             ring=text(48, 16),
@@ -108,6 +123,7 @@ class RingPlan:
             pixels=u32(28),
             slotBytes=u64(32, "slotBytes"),
             size=u64(40, "size"),
+            sound=RingSoundFormat(text(304, 16), u32(292), u32(296), u32(300)) if u32(288) else None,
         )
         plan._check(memory_bytes)
         return plan
@@ -121,7 +137,13 @@ class RingPlan:
         _need(0 < self.slotBytes < 1 << 32 and self.slotBytes % 4096 == 0, "slotBytes")
         _need(self.size == self.pixels + self.slots * self.slotBytes, "size")
         _need(len(self.ring.encode()) == 16 and bool(self.stream and self.device and self.rendition), "text")
-        _need(1 <= self.width <= 65536 and 1 <= self.height <= 65536, "dimensions")
+        if self.sound is None:
+            _need(1 <= self.width <= 65536 and 1 <= self.height <= 65536, "dimensions")
+        else:
+            numbers = (self.sound.rate, self.sound.channels, self.sound.frameBytes)
+            _need(bool(self.sound.sampleFormat) and all(1 <= number < 1 << 31 for number in numbers), "sound")
+            _need(not self.format and not self.width and not self.height, "sound")
+            _need(all(stride == 0 for _, stride, _ in self.planes), "sound")
         _need(all(offset + size <= self.slotBytes for offset, _, size in self.planes), "planes")
         _need(len(self.planes) == 1 or all(stride for _, stride, _ in self.planes), "planes")
         _need(self.size <= memory_bytes, "size")
@@ -158,6 +180,29 @@ class RingFrame(Frame):
         return self.reader is not None and self.reader._is_intact(self.slot, self.number * 2)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class RingSound(Sound):
+    """A piece of sound whose `payload` lies in the ring, where the microphone overwrites it some seconds later.
+
+    Use it, then ask `is_intact()`, as for `RingFrame`; `copy()` is safe to keep.
+    """
+
+    slot: int = 0
+    number: int = 0
+    #: Pieces that this reader left out before it.
+    skipped: int = 0
+    reader: RingReader | None = field(default=None, repr=False, compare=False)
+
+    def is_intact(self) -> bool:
+        """Whether all that was read from it so far is good. A piece that isn't counts as late."""
+        return self.reader is not None and self.reader._is_intact(self.slot, self.number * 2)
+
+    def copy(self) -> Sound | None:
+        """The same with samples of its own; None if it was overwritten meanwhile."""
+        payload = memoryview(bytes(self.payload))
+        return Sound(self.topic, self.header, payload, self.lost) if self.is_intact() else None
+
+
 class RingReader:
     """Reads one ring. Used by one thread at a time; whatever the memory holds, it never reads outside of it."""
 
@@ -172,8 +217,10 @@ class RingReader:
         self._longs = view[: plan.pixels].cast("Q")
         self._records = tuple((plan.table + slot * plan.recordBytes) // 8 for slot in range(plan.slots))
         self._least = 1 if plan.isCompressed else max(offset + size for offset, _, size in plan.planes)
+        if plan.sound is not None:
+            self._least = plan.sound.frameBytes
         self._wait_word = wait_word
-        self._topic = f"buffer/{plan.device}/{plan.rendition}/"
+        self._topic = f"{'audio' if plan.sound else 'buffer'}/{plan.device}/{plan.rendition}/"
         self._planes = [{"offset": offset, "stride": stride, "bytes": size} for offset, stride, size in plan.planes]
         self._last = self._last_late = 0
         #: Frames that were taken, left out between them, overwritten while they were used, and that made no sense.
@@ -200,7 +247,7 @@ class RingReader:
         back the connection tells."""
         return self._words[_CLOSED]
 
-    def poll(self, order: Order = "newest") -> RingFrame | None:
+    def poll(self, order: Order = "newest") -> RingFrame | RingSound | None:
         """A frame that is newer than the last one, if there is one now: the newest, or the next that is left."""
         for _ in range(4):
             slot = self._find(order)
@@ -219,15 +266,21 @@ class RingReader:
             skipped = number - self._last - 1 if self._last else 0
             self._last = number
             size, flags = record[7] & 0xFFFFFFFF, record[7] >> 32
-            if flags & 3 == 3 or not self._least <= size <= self.plan.slotBytes:
+            if not self._is_usable(size, flags & 3):
                 self.unusable += 1
                 continue
             self.frames += 1
             self.skipped += skipped
-            return self._frame(slot, number, skipped, record, size, flags)
+            make = self._frame if self.plan.sound is None else self._sound
+            return make(slot, number, skipped, record, size, flags)
         return None
 
-    def wait(self, timeout: float, order: Order = "newest") -> RingFrame | None:
+    def _is_usable(self, size: int, source: int) -> bool:
+        if not self._least <= size <= self.plan.slotBytes:
+            return False
+        return source < 3 if self.plan.sound is None else source in _SOUND_SOURCES and size % self._least == 0
+
+    def wait(self, timeout: float, order: Order = "newest") -> RingFrame | RingSound | None:
         """Waits for a frame, at most so many seconds; None: none came. Raises RingClosed when none will come."""
         until = time.monotonic_ns() + int(timeout * SECOND)
         while True:
@@ -293,6 +346,29 @@ class RingReader:
         start = plan.pixels + slot * plan.slotBytes
         return RingFrame(self._topic, header, self._view[start : start + size], skipped, slot, number, self)
 
+    def _sound(self, slot: int, number: int, skipped: int, record: list[int], size: int, flags: int) -> RingSound:
+        plan = self.plan
+        assert plan.sound is not None
+        header: dict[str, Any] = {
+            "v": 1,
+            "device": plan.device,
+            "rendition": plan.rendition,
+            "stream": plan.stream,
+            "sampleFormat": plan.sound.sampleFormat,
+            "rate": plan.sound.rate,
+            "channels": plan.sound.channels,
+            "sequence": record[1],
+            "firstFrame": record[2],
+            "frames": size // plan.sound.frameBytes,
+            "overruns": record[6],
+            "generation": record[5],
+            "timestamp": {
+                "monotonic": _signed(record[3]), "realtime": _signed(record[4]), "source": _SOUND_SOURCES[flags & 3]
+            },
+        }  # fmt: skip
+        start = plan.pixels + slot * plan.slotBytes
+        return RingSound(self._topic, header, self._view[start : start + size], 0, slot, number, skipped, self)
+
     def _is_intact(self, slot: int, stamp: int) -> bool:
         _fence()
         if self._longs[self._records[slot]] == stamp:
@@ -303,8 +379,8 @@ class RingReader:
         return False
 
 
-class RingConnection:
-    """The connection to `media/<device>.ring`: frames of one rendition, from ring to ring.
+class _Connection:
+    """The connection to `media/<device>.ring`: what is in the rings of one rendition, from ring to ring.
 
     It counts as a subscription as long as it is open. Blocking: use a thread of its own in an asyncio program.
     """
@@ -319,18 +395,12 @@ class RingConnection:
             raise BusNotRunning(f"Nobody answers at {path}: {error.strerror or error}.") from None
         self._closed = False
         self._wants_ring = True
-        self._continuity = FrameContinuity()
         self._is_chained = False
         self._late = 0
         #: The ring that frames come from now.
         self.reader: RingReader | None = None
 
-    def next(self, timeout: float = 10, order: Order = "newest") -> RingFrame | None:
-        """The next frame, at most so many seconds from now; None: none came.
-
-        Of a format whose frames build on one another (H.264) they come one after the other, whatever the order, and after a loss go
-        on with a key frame. Raises the worker's error in place of frames, and BusNotRunning when the worker has gone.
-        """
+    def _next(self, timeout: float, order: Order) -> RingFrame | RingSound | None:
         until = time.monotonic() + timeout
         while True:
             if self._wants_ring and not self._receive(max(0.0, until - time.monotonic())):
@@ -343,26 +413,10 @@ class RingConnection:
                 self._wants_ring = True
                 continue
             if frame is not None:
-                if self._admits(frame):
-                    return frame
-                continue
+                return frame
             # A worker that was killed has closed no ring: its end shows at the connection only.
             if not self._receive(0) and time.monotonic() >= until:
                 return None
-
-    def _admits(self, frame: RingFrame) -> bool:
-        assert self.reader is not None
-        late, self._late = self._late, self.reader.late
-        if late != self.reader.late:
-            self._continuity.interrupt()
-        self._is_chained = frame.keyframe is not None
-        return self._continuity.receive(frame.stream, frame.sequence, frame.keyframe) is not None
-
-    def __iter__(self) -> Iterator[RingFrame]:
-        while True:
-            frame = self.next(3600)
-            if frame is not None:
-                yield frame
 
     def _receive(self, timeout: float) -> bool:
         if self._closed:
@@ -376,7 +430,7 @@ class RingConnection:
             message, descriptors = b"", []
         try:
             if not message and not descriptors:
-                raise BusNotRunning("The camera's worker has gone.")
+                raise BusNotRunning("The device's worker has gone.")
             if descriptors:
                 self.reader = RingReader.attach(descriptors[0])
                 self._late = 0
@@ -399,11 +453,86 @@ class RingConnection:
         self._closed = True
         self._socket.close()
 
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class RingConnection(_Connection):
+    """The connection to `media/<device>.ring` of a camera: frames of one rendition, from ring to ring.
+
+    It counts as a subscription as long as it is open. Blocking: use a thread of its own in an asyncio program.
+    """
+
+    def __init__(self, path: str, rendition: str = "native") -> None:
+        super().__init__(path, rendition)
+        self._continuity = FrameContinuity()
+
+    def next(self, timeout: float = 10, order: Order = "newest") -> RingFrame | None:
+        """The next frame, at most so many seconds from now; None: none came.
+
+        Of a format whose frames build on one another (H.264) they come one after the other, whatever the order, and after a loss go
+        on with a key frame. Raises the worker's error in place of frames, and BusNotRunning when the worker has gone.
+        """
+        until = time.monotonic() + timeout
+        while (frame := self._next(until - time.monotonic(), order)) is not None:
+            if not isinstance(frame, RingFrame):
+                raise ProtocolError("This ring has sound: SoundRingConnection reads it.")
+            if self._admits(frame):
+                return frame
+        return None
+
+    def _admits(self, frame: RingFrame) -> bool:
+        assert self.reader is not None
+        late, self._late = self._late, self.reader.late
+        if late != self.reader.late:
+            self._continuity.interrupt()
+        self._is_chained = frame.keyframe is not None
+        return self._continuity.receive(frame.stream, frame.sequence, frame.keyframe) is not None
+
+    def __iter__(self) -> Iterator[RingFrame]:
+        while True:
+            frame = self.next(3600)
+            if frame is not None:
+                yield frame
+
     def __enter__(self) -> RingConnection:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+
+class SoundRingConnection(_Connection):
+    """The connection to `media/<device>.ring` of a microphone: its sound piece by piece, from ring to ring.
+
+    It counts as a subscription as long as it is open. Blocking: use a thread of its own in an asyncio program.
+    """
+
+    def __init__(self, path: str, rendition: str = "native") -> None:
+        super().__init__(path, rendition)
+        self._is_chained = True
+        self._continuity = SoundContinuity()
+
+    def next(self, timeout: float = 10) -> RingSound | None:
+        """The next piece, at most so many seconds from now; None: none came. The first is the newest.
+
+        Pieces stay for two seconds or so: what is lost to who takes longer, `lost` of the next one tells. Raises the worker's error
+        in place of sound, and BusNotRunning when the worker has gone.
+        """
+        until = time.monotonic() + timeout
+        while (sound := self._next(until - time.monotonic(), "next")) is not None:
+            if not isinstance(sound, RingSound):
+                raise ProtocolError("This ring has pictures: RingConnection reads it.")
+            lost = self._continuity.receive(sound.stream, sound.sequence, sound.firstFrame, sound.frames)
+            if lost is not None:
+                return replace(sound, lost=lost) if lost else sound
+        return None
+
+    def __iter__(self) -> Iterator[RingSound]:
+        while True:
+            sound = self.next(3600)
+            if sound is not None:
+                yield sound
+
+    def __enter__(self) -> SoundRingConnection:
+        return self
 
 
 class _WaitWord:

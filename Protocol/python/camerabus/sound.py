@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections import deque
@@ -16,130 +15,12 @@ from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidPa
 from .finding import why_not
 from .following import AsyncFollowing, Feed, Following
 from .permission import lacking, why_refused
+from .piece import Sound, is_count, sound_members
 from .sequences import SoundContinuity
 from .steps import Steps, Wait, deadline, is_over
 from .subscription import HEARTBEAT, LAST_WORD, PASSING, SILENCE, Message, Subscription, begin_all
-from .values import Timestamp
 
-#: Bytes of a sample.
-SAMPLE_BYTES = {"s16": 2, "s24": 3, "s24in32": 4, "s32": 4, "f32": 4}
-_COUNTS = ("sequence", "firstFrame", "frames", "rate", "channels", "overruns", "generation")
-_WORDS = ("device", "rendition", "stream", "sampleFormat")
 ROOM = 1000  # pieces that a subscriber's socket keeps: some seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Sound:
-    """A piece of sound: `header` as it was sent, `payload` its samples, interleaved, without a copy.
-
-    A *frame* is one sample of each channel. `lost` counts the frames that are missing before it, whether the microphone lost them or this
-    subscriber did; it is 0 for the first of each stream.
-    """
-
-    topic: str
-    header: Mapping[str, Any]
-    payload: memoryview
-    lost: int = 0
-
-    def __repr__(self) -> str:
-        what = f"{self.firstFrame}, {self.frames} frames {self.sampleFormat} {self.rate} Hz x{self.channels}"
-        return f"<{type(self).__name__} {self.device} {what}{f', {self.lost} lost before it' if self.lost else ''}>"
-
-    @staticmethod
-    def parse(topic: bytes, header: bytes, payload: memoryview, lost: int = 0) -> Sound:
-        """Reads a message of an `audio/` topic. Raises what stands in it in place of sound."""
-        members = _members(header, "Sound")
-        for name in _COUNTS:
-            if not _is_count(members.get(name)):
-                raise ProtocolError(f"Sound came with a header without a usable '{name}'.")
-        for name in _WORDS:
-            if not isinstance(members.get(name), str):
-                raise ProtocolError(f"Sound came with a header without a usable '{name}'.")
-        clock = members.get("timestamp")
-        if not isinstance(clock, dict) or not isinstance(clock.get("source"), str):
-            raise ProtocolError("Sound came with a header without a usable 'timestamp'.")
-        if not all(isinstance(clock.get(name), int) for name in ("monotonic", "realtime")):
-            raise ProtocolError("Sound came with a header without a usable 'timestamp'.")
-        if members["rate"] < 1 or members["channels"] < 1:
-            raise ProtocolError("Sound came with a header without a usable 'rate' or 'channels'.")
-        size = SAMPLE_BYTES.get(members["sampleFormat"])
-        if size is not None and len(payload) != size * members["channels"] * members["frames"]:
-            raise ProtocolError("Sound came with other bytes than its header says.")
-        return Sound(topic.decode(errors="replace"), members, payload, lost)
-
-    @property
-    def device(self) -> str:
-        return str(self.header["device"])
-
-    @property
-    def rendition(self) -> str:
-        return str(self.header["rendition"])
-
-    @property
-    def stream(self) -> str:
-        """A random id, new with each start of the stream: `sequence` and `firstFrame` count within it."""
-        return str(self.header["stream"])
-
-    @property
-    def sequence(self) -> int:
-        return int(self.header["sequence"])
-
-    @property
-    def firstFrame(self) -> int:
-        """The number of its first frame within `stream`."""
-        return int(self.header["firstFrame"])
-
-    @property
-    def frames(self) -> int:
-        return int(self.header["frames"])
-
-    @property
-    def sampleFormat(self) -> str:
-        """`s16`, `s24`, `s24in32`, `s32` or `f32`: little-endian."""
-        return str(self.header["sampleFormat"])
-
-    @property
-    def rate(self) -> int:
-        """Frames a second."""
-        return int(self.header["rate"])
-
-    @property
-    def channels(self) -> int:
-        return int(self.header["channels"])
-
-    @property
-    def overruns(self) -> int:
-        """How often the microphone lost sound so far, as it was not fetched in time."""
-        return int(self.header["overruns"])
-
-    @property
-    def generation(self) -> int:
-        """That of the device's last committed configuration."""
-        return int(self.header["generation"])
-
-    @property
-    def timestamp(self) -> Timestamp:
-        """When its first frame was taken."""
-        clock = self.header["timestamp"]
-        return Timestamp(int(clock["monotonic"]), int(clock["realtime"]), str(clock["source"]))
-
-    def array(self) -> Any:
-        """The samples as a NumPy array of (frames, channels): int16, int32 or float32, without a copy, but for those of 24 bits, which
-        become int32."""
-        try:
-            import numpy
-        except ImportError:
-            raise ImportError("Sound.array() needs NumPy (apt install python3-numpy); Sound.payload does without.") from None
-        shape = (self.frames, self.channels)
-        if self.sampleFormat in ("s16", "s32", "f32"):
-            kind = {"s16": "<i2", "s32": "<i4", "f32": "<f4"}[self.sampleFormat]
-            return numpy.frombuffer(self.payload, numpy.dtype(kind)).reshape(shape)
-        if self.sampleFormat == "s24in32":
-            return (numpy.frombuffer(self.payload, numpy.dtype("<i4")) << 8 >> 8).reshape(shape)
-        if self.sampleFormat == "s24":
-            bytes_ = numpy.frombuffer(self.payload, numpy.uint8).reshape(-1, 3).astype(numpy.int32)
-            return ((bytes_[:, 0] | bytes_[:, 1] << 8 | bytes_[:, 2] << 16) << 8 >> 8).reshape(shape)
-        raise ValueError(f"Samples of the format {self.sampleFormat} are not known here.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +41,7 @@ class Level:
     @staticmethod
     def parse(header: bytes) -> Level:
         """Reads a message of a `level/` topic. Raises what stands in it in place of a level."""
-        members = _members(header, "A level")
+        members = sound_members(header, "A level")
         average, peak = members.get("average"), members.get("peak")
         if not isinstance(average, list) or not isinstance(peak, list) or not peak or len(average) != len(peak):
             raise ProtocolError("A level came without a usable 'average' or 'peak'.")
@@ -168,29 +49,12 @@ class Level:
             raise ProtocolError("A level came without a usable 'average' or 'peak'.")
         if not isinstance(members.get("device"), str) or not isinstance(members.get("stream"), str):
             raise ProtocolError("A level came without a usable 'device' or 'stream'.")
-        if not _is_count(members.get("sequence")) or not isinstance(members.get("monotonic"), int):
+        if not is_count(members.get("sequence")) or not isinstance(members.get("monotonic"), int):
             raise ProtocolError("A level came without a usable 'sequence' or 'monotonic'.")
         return Level(
             members["device"], members["stream"], members["sequence"], members["monotonic"],
             tuple(map(float, average)), tuple(map(float, peak)), members,
         )  # fmt: skip
-
-
-def _members(header: bytes, what: str) -> Mapping[str, Any]:
-    try:
-        members = json.loads(header)
-    except ValueError:
-        raise ProtocolError(f"{what} came with a header that is no JSON.") from None
-    version = members.get("v") if isinstance(members, dict) else None
-    if version != 1:
-        raise VersionUnsupported(f"{what} came with a header of version {version!r}, not 1.", {"supported": [1]})
-    if "error" in members:
-        raise CaptureError.from_header(members["error"])
-    return members
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 T = TypeVar("T", Sound, Level)

@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
+import FrameRing
 import LinuxIO
 import Logging
 
@@ -53,6 +54,8 @@ final class MicrophoneDirector {
     var onControls: (([String: (old: ControlValue?, new: ControlValue?)]) -> Void)?
     /// Sound has been lost: how often in this stream, and how many frames in all.
     var onOverrun: ((_ overruns: UInt64, _ lostFrames: UInt64) -> Void)?
+    /// There is a ring, or (nil) none any more.
+    var onRing: ((SoundRendition, RingWriter?) -> Void)?
     /// Nothing can be published any more.
     var onFailure: ((String) -> Void)?
 
@@ -212,6 +215,7 @@ final class MicrophoneDirector {
         run.generation = generation
         run.onFirst = { [weak self] in self?.life.firstFrame(at: MonotonicClock.now()) }
         run.onOverrun = { [weak self] in self?.onOverrun?($0, $1) }
+        run.onRing = { [weak self] in self?.onRing?($0, $1) }
         run.onImpossible = { [weak self] in self?.onChange?() }
         run.onLost = { [weak self] failure in self?.lost("sound was lost", failure, isOfStream: true) }
         run.onFailure = { [weak self] in self?.onFailure?("sound can't be sent: \($0)") }

@@ -15,6 +15,7 @@ public final class MicrophoneWorker {
     private let logger: Logger
     private let loop: Loop
     private let socket: MediaSocket
+    private let rings: RingDoor<SoundRendition>
     private let errors: ErrorTeller
     private let thread: DeviceThread<MicrophoneKeeper>
     private let director: MicrophoneDirector
@@ -60,6 +61,13 @@ public final class MicrophoneWorker {
         let identity = source.identity
         node = identity.node
         do {
+            rings = try RingDoor(
+                loop, path: premises.directory.ringSocket(device), mode: premises.mode, group: premises.group,
+                perUser: options.connectionsPerUser, total: options.connections, lasting: nil,
+                unauthorized: BusError(
+                    .unauthorized,
+                    "This user may not hear this microphone; authorization.status says why, and 'camerabus ask audio --reason TEXT' asks for it.",
+                    ["status": "denied", "needed": "audio"]))
             let clock = CallClock()
             let thread = try DeviceThread(
                 loop, device: MicrophoneKeeper(TimedAudioSource(source, clock), device: device, committed: committed),
@@ -155,9 +163,14 @@ public final class MicrophoneWorker {
         premises.doors.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
         desk.onAdmit = { [weak self] list in
             guard let self else { return }
-            // Who may not be here any more loses its connections.
+            // Who may not be here any more loses its connections, and the memory that it has is left to it.
             premises.connections.shutDown(where: premises.doors.change(list))
+            let doors = premises.doors
+            for (rendition, ring) in rings.expel(unless: { doors.admits(uid: $0, gid: $1) }) {
+                director.stream?.remakeRing(rendition, ring)
+            }
         }
+        connectRings()
         connectDirector()
         connectDesk()
         link.inDoubt = { [weak self] in self?.desk.inDoubt ?? [] }
@@ -167,6 +180,23 @@ public final class MicrophoneWorker {
         link.onAbandoned = { [weak self] in
             self?.logger.warning("no coordinator has come for too long")
             self?.desk.giveUp { self?.end(.inOrder) }
+        }
+    }
+
+    private func connectRings() {
+        rings.admits = { [doors = premises.doors] peer in doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
+        rings.onWish = { [weak self] text throws(BusError) in
+            guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
+            let rendition = try table.wantRing(text)
+            changeWanted()
+            return rendition
+        }
+        rings.onLeave = { [weak self] rendition in
+            self?.table.unwantRing(rendition)
+            self?.changeWanted()
+        }
+        director.onRing = { [weak self] rendition, ring in
+            if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
         }
     }
 
@@ -240,8 +270,8 @@ public final class MicrophoneWorker {
         status?.touch()
     }
 
-    // Why there is no sound at all, or not in the form in which it is wanted, if so.
-    private var failures: [ErrorTeller.Refusal] {
+    // Why there is no sound at all, if so.
+    private var obstacle: BusError? {
         let halt = BusError(
             .interrupted,
             "\(options.device) was stopped, as the machine is under too much pressure; its sound comes again when that is over.",
@@ -249,13 +279,24 @@ public final class MicrophoneWorker {
                 "device": .string(options.device),
                 "interruption": .string(InterruptionReason.videoDeviceNotAvailableDueToSystemPressure.rawValue),
             ])
-        guard let obstacle = desk.isHalted ? halt : director.stream == nil ? director.error : nil else {
-            return director.stream?.failures ?? []
-        }
+        return desk.isHalted ? halt : director.stream == nil ? director.error : nil
+    }
+
+    // Why there is none, or not in the form in which it is wanted, if so.
+    private var failures: [ErrorTeller.Refusal] {
+        guard let obstacle else { return director.stream?.failures ?? [] }
         return table.wanted.map { ($0, obstacle) }
     }
 
-    private func tellFailures() { errors.failures(failures) }
+    private var ringFailures: [(rendition: SoundRendition, error: BusError)] {
+        guard let obstacle else { return director.stream?.ringFailures ?? [] }
+        return table.rings.map { ($0, obstacle) }
+    }
+
+    private func tellFailures() {
+        errors.failures(failures)
+        rings.failures(ringFailures)
+    }
 
     private func publish(_ topic: [UInt8], _ header: [UInt8]) {
         do {
@@ -351,7 +392,8 @@ public final class MicrophoneWorker {
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
         let device = options.device
-        let subscribers = DeviceUsers.subscribers(socket.subscriptions, device: device)
+        let subscribers = DeviceUsers.subscribers(
+            socket.subscriptions, readers: rings.readers, device: device)
         let node = director.snapshot?.description.identity.node ?? node
         guard !users.look(node: node, subscribers: subscribers, { answer(.success($0)) }) else { return }
         answer(
@@ -375,6 +417,9 @@ public final class MicrophoneWorker {
                 "overruns": JSONValue(counts.overruns), "lostFrames": JSONValue(counts.lostFrames),
             ]).serialized)
         errors.tell(table.refused + failures)
+        director.stream?.retryRings()
+        rings.failures(ringFailures)
+        rings.retry()
         link.sendBacklog()
         link.send(.alive(counters))
         status?.touch()
@@ -389,8 +434,9 @@ public final class MicrophoneWorker {
             "connections": JSONValue(premises.connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
             "readers": JSONValue(
-                DeviceUsers.readers(socket.subscriptions, readers: [], device: options.device)),
-            "refused": JSONValue(premises.doors.refused), "time": .integer(MonotonicClock.now()),
+                DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),
+            "refused": JSONValue(premises.doors.refused), "ringReaders": JSONValue(rings.count),
+            "ringReadersCut": JSONValue(rings.cutCount), "time": .integer(MonotonicClock.now()),
             "processorTime": JSONValue(ProcessUsage.processorTime),
             "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,
         ]

@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
+import FrameRing
 import LinuxIO
 import ZeroMQ
 
@@ -33,12 +34,16 @@ final class SoundRun {
     /// Messages so far; they go on when somebody comes again, as those of a topic without subscribers do.
     @exclusivity(unchecked) private var levelSequence: UInt64 = 0
     private var departed: [[UInt8]: UInt64] = [:]
+    @exclusivity(unchecked) private var rings: [SoundRing] = []
+    private var departedRings: [SoundRendition: UInt64] = [:]
     @exclusivity(unchecked) private var toldOverruns: UInt64 = 0
 
     /// Sound has been lost: how often by now, and how many frames in all.
     var onOverrun: ((_ overruns: UInt64, _ lostFrames: UInt64) -> Void)?
     /// One of ``failures`` is new.
     var onImpossible: (() -> Void)?
+    /// There is a ring, or (nil) none any more.
+    var onRing: ((SoundRendition, RingWriter?) -> Void)?
     /// The first period has come.
     var onFirst: (() -> Void)?
     /// The microphone has no more to give.
@@ -97,15 +102,67 @@ final class SoundRun {
                     meter: SoundLevelMeter(format))
             }
         }
+        setWantedRings(wanted.rings)
     }
 
     /// Topics whose rendition can't be made of this stream, and why.
     var failures: [ErrorTeller.Refusal] { outputs.compactMap { each in each.error.map { (each.subscribed, $0) } } }
 
+    // MARK: Rings
+
+    private func setWantedRings(_ wanted: [SoundRendition]) {
+        guard token != nil else { return }
+        for gone in rings where !wanted.contains(gone.rendition) {
+            if gone.sequence > 0, departedRings.count < Self.maximumDeparted {
+                departedRings[gone.rendition] = gone.sequence
+            }
+            end(gone)
+        }
+        rings.removeAll { !wanted.contains($0.rendition) }
+        for rendition in wanted where !rings.contains(where: { $0.rendition == rendition }) {
+            let ring = SoundRing(
+                rendition, sequence: departedRings.removeValue(forKey: rendition) ?? 0, device: device, stream: id,
+                format, stream.timestampSource)
+            rings.append(ring)
+            open(ring)
+        }
+    }
+
+    private func open(_ ring: SoundRing) {
+        if let writer = ring.open() { onRing?(ring.rendition, writer) }
+    }
+
+    private func end(_ ring: SoundRing) {
+        ring.close(.ended)
+        onRing?(ring.rendition, nil)
+    }
+
+    /// What there was no memory for may be had now.
+    func retryRings() {
+        for ring in rings where ring.error != nil { open(ring) }
+    }
+
+    /// Makes another ring in the place of that one, if it is still in use; that one is never written to again.
+    func remakeRing(_ rendition: SoundRendition, _ id: String) {
+        guard let ring = rings.first(where: { $0.rendition == rendition }), ring.id == id else { return }
+        ring.close(.replaced)
+        onRing?(rendition, nil)
+        open(ring)
+    }
+
+    /// Renditions of which there is no ring, and why.
+    var ringFailures: [(rendition: SoundRendition, error: BusError)] {
+        rings.compactMap { ring in ring.error.map { (ring.rendition, $0) } }
+    }
+
+    // MARK: Periods
+
     /// Takes no more: the stream can be stopped.
     func end() {
         loop.cancel(token)
         token = nil
+        for ring in rings { end(ring) }
+        rings = []
         silence?.end()
         silence = nil
     }
@@ -157,6 +214,7 @@ final class SoundRun {
         lastPeriod = period.monotonicTime
         frames += UInt64(clamping: period.frames)
         measure(period)
+        write(period, realtimeOffset)
         do throws(ZeroMQError) {
             for output in outputs {
                 let couldBeMade = output.error == nil
@@ -174,6 +232,20 @@ final class SoundRun {
             toldOverruns = overruns
             onOverrun?(overruns, lostFrames)
         }
+    }
+
+    // Before the messages, whose bytes are libzmq's afterwards.
+    private func write(_ period: SoundPeriod, _ realtimeOffset: Int64) {
+        guard !rings.isEmpty else { return }
+        let hadFailures = rings.contains { $0.error != nil }
+        payload.withUnsafeBytes { bytes in
+            let used = UnsafeRawBufferPointer(rebasing: bytes.prefix(period.frames * format.frameBytes))
+            for ring in rings {
+                ring.publish(
+                    period, used, overruns: overruns, generation: generation, realtimeOffset: realtimeOffset)
+            }
+        }
+        if !hadFailures, rings.contains(where: { $0.error != nil }) { onImpossible?() }
     }
 
     // By the sound's own time: a tenth of a second of it makes a message.

@@ -28,6 +28,9 @@ struct SoundSubscriptions {
     /// All topics that somebody gets sound or levels on.
     var wanted: [Subscribed] { sound.flatMap(\.topics) + [level].compactMap(\.self) }
 
+    /// Of which somebody has a connection for rings.
+    var rings: [SoundRendition] { sound.filter(\.needsRing).map(\.rendition) }
+
     /// Topics that are remembered.
     var count: Int { renditions.count + (level == nil ? 0 : 1) }
 
@@ -67,6 +70,16 @@ struct SoundSubscriptions {
         guard case .media(let topic) = Topic.parse(bytes), topic.device == device else { return .none }
         return renditions.remove(Subscribed(topic: bytes, text: topic.renditionText, kind: topic.kind))
     }
+
+    /// Somebody wants rings of a rendition, perhaps not as the first one. ``sound`` may have changed.
+    mutating func wantRing(_ text: String) throws(BusError) -> SoundRendition {
+        let rendition = try SoundRendition(parsing: text)
+        try renditions.addRing(rendition)
+        return rendition
+    }
+
+    /// The last one who wanted rings of it has gone. ``sound`` may have changed.
+    mutating func unwantRing(_ rendition: SoundRendition) { renditions.removeRing(rendition) }
 
     private func parsed(_ topic: MediaTopic) throws(BusError) -> SoundRendition {
         guard topic.kind == .audio else {
