@@ -70,6 +70,20 @@ public struct RecordedMovie: Sendable {
         }
     }
 
+    /// The bytes of all pictures, as they are stored where nothing is encoded.
+    public func pictureBytes() async throws -> [UInt8] {
+        try await decoded(["0:v:0", "-vsync", "passthrough", "-enc_time_base", "-1", "-f", "rawvideo"])
+    }
+
+    /// All of the sound: 16 bits a sample, the channels in turn.
+    public func samples() async throws -> [UInt8] { try await decoded(["0:a:0", "-f", "s16le"]) }
+
+    private func decoded(_ arguments: [String]) async throws -> [UInt8] {
+        let result = try await run("ffmpeg", ["-v", "error", "-i", path, "-map"] + arguments + ["-"])
+        guard result.status == 0 else { throw TestingError("\(result.standardError)") }
+        return result.standardOutputBytes
+    }
+
     /// The ticks that begin within the movie's sound.
     public func ticks() async throws -> [Tick] {
         let rate = 48000

@@ -14,7 +14,7 @@ extension KernelTests {
             var devices: [JSONValue] = []
             // Emulated processors take their time to load the programs.
             try await eventually(by: .after(seconds: 240)) {
-                devices = try client.call("device.list")["devices"]?.array ?? []
+                devices = (try client.call("device.list")["devices"]?.array ?? []).filter { $0["mediaType"] == "video" }
                 return devices.count == KernelRing.identities.count
                     && devices.allSatisfy {
                         $0["worker"]?["state"] == "running" && !($0["activeFormat"]?.isNull ?? true)

@@ -10,7 +10,7 @@ import ZeroMQ
 
 extension KernelTests {
     /// Cameras that go and come back while the bus runs.
-    @Suite struct Hotplug {
+    @Suite(.enabled(if: KernelRing.topology != .multi, "once is enough")) struct Hotplug {
         @Test func driverThatGoesAndComesBack() async throws {
             try await KernelRing.withoutTraces { try await goAndComeBack() }
         }

@@ -7,7 +7,7 @@ import ZeroMQ
 
 extension KernelTests {
     /// Sessions of cameras that the kernel has drivers for.
-    @Suite struct Sessions {
+    @Suite(.enabled(if: KernelRing.topology != .multi, "once is enough")) struct Sessions {
         @Test func driverThatGoesAndComesBackUnderASession() async throws {
             try await KernelRing.withoutTraces {
                 let bus = try await BusHarness(virtual: nil, deadline: .after(seconds: 120))

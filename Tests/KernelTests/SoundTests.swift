@@ -11,7 +11,6 @@ extension SoundCardTests {
     /// has a mixer. arecord, aplay and amixer judge.
     @Suite struct Microphones {
         private let scratch: TemporaryDirectory
-        private static let environment = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"]
 
         init() throws { scratch = try TemporaryDirectory() }
 
@@ -29,34 +28,31 @@ extension SoundCardTests {
             ALSAMicrophone(uniqueID: "loop", facts: try facts("Loopback", 1))
         }
 
-        private static let format = SoundFormat(sampleFormat: .s16, rate: 48000, channels: 2, periodFrames: 480)
+        private static let format = SoundLoop.format
 
-        /// Reads until it has so many bytes after the marker, or for the limit's time.
-        private func record(
-            _ stream: any SoundStream, _ bytes: Int, after marker: [UInt8], seconds: Int64
-        ) throws -> [UInt8] {
+        /// Reads until it has all of the loop's noise, or for the limit's time.
+        private func record(_ stream: any SoundStream, _ loop: SoundLoop, seconds: Int64) throws -> [UInt8] {
             let deadline = MonotonicClock.now() + seconds * 1_000_000_000
             var recorded: [UInt8] = []
-            var begin: Int?
+            var hasBegun = false
             let period = UnsafeMutableRawBufferPointer.allocate(byteCount: stream.format.periodBytes, alignment: 16)
             defer { period.deallocate() }
             while MonotonicClock.now() < deadline {
                 while let heard = try stream.read(into: period) {
                     #expect(!heard.isDiscontinuous && heard.frames == stream.format.periodFrames)
                     recorded += period
-                    if begin == nil { begin = position(of: marker, in: recorded) }
-                    // Before the marker only as much as a part of it may be in.
-                    if begin == nil { recorded.removeFirst(max(0, recorded.count - marker.count)) }
+                    if !hasBegun, let begin = loop.begin(in: recorded) {
+                        hasBegun = true
+                        recorded.removeFirst(begin)
+                    }
+                    // Before the noise only as much as a part of its first bytes may be in.
+                    if !hasBegun { recorded.removeFirst(max(0, recorded.count - SoundLoop.markerBytes)) }
                 }
-                if let begin, recorded.count >= begin + bytes { return Array(recorded[begin..<begin + bytes]) }
+                if hasBegun, recorded.count >= loop.noise.count { return Array(recorded.prefix(loop.noise.count)) }
                 var wait = pollfd(fd: stream.descriptor, events: Int16(POLLIN), revents: 0)
                 poll(&wait, 1, 1000)
             }
-            throw TestingError("only \(recorded.count) bytes came, the marker at \(begin ?? -1)")
-        }
-
-        private func position(of marker: [UInt8], in bytes: [UInt8]) -> Int? {
-            Data(bytes).range(of: Data(marker))?.lowerBound
+            throw TestingError("only \(recorded.count) bytes came, \(hasBegun ? "of the noise" : "and not the noise")")
         }
 
         private func run(_ program: String, _ arguments: String...) throws -> String {
@@ -66,16 +62,7 @@ extension SoundCardTests {
         }
 
         private func running(_ program: String, _ arguments: String...) throws -> RunningProgram {
-            try RunningProgram(program, arguments, environment: Self.environment, scratch: scratch)
-        }
-
-        /// Noise that never comes twice, of so many frames of the usual format.
-        private func noise(frames: Int) -> [UInt8] {
-            var state: UInt64 = 0x9E37_79B9_7F4A_7C15
-            return (0..<frames * Self.format.frameBytes).map { _ in
-                state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-                return UInt8(truncatingIfNeeded: state >> 56)
-            }
+            try RunningProgram(program, arguments, environment: SoundLoop.environment, scratch: scratch)
         }
 
         // MARK: What there is
@@ -173,44 +160,21 @@ extension SoundCardTests {
 
         /// The same noise through the same loop, as arecord has it and as we have it, byte for byte.
         @Test func samplesAreThoseOfArecord() async throws {
-            let played = noise(frames: 3 * 48000)
-            let file = "\(scratch.path)/noise.raw"
-            try File.replace(file, with: played, mode: 0o600)
-            let marker = Array(played.prefix(64))
-            let form = ["-t", "raw", "-f", "S16_LE", "-r", "48000", "-c", "2"]
-            func play() throws -> RunningProgram {
-                try RunningProgram(
-                    "aplay", ["-D", "hw:CARD=Loopback,DEV=0,SUBDEV=0", "-q"] + form + [file],
-                    environment: Self.environment,
-                    scratch: scratch)
-            }
-            let theirFile = "\(scratch.path)/theirs.raw"
-            let arecord = try RunningProgram(
-                "arecord", ["-D", "hw:CARD=Loopback,DEV=1,SUBDEV=0", "-q", "-d", "8"] + form + [theirFile],
-                environment: Self.environment, scratch: scratch)
-            // It runs before there is anything to hear.
-            try await eventually(by: .after(seconds: 60)) {
-                try String(contentsOfFile: "/proc/asound/Loopback/pcm1c/sub0/status", encoding: .utf8).contains(
-                    "RUNNING")
-            }
-            #expect(try await play().end(by: .after(seconds: 60)).status == 0)
-            #expect(try await arecord.end(by: .after(seconds: 60)).status == 0)
-            let all = try File.read(theirFile, limit: 64 << 20)
-            let begin = try #require(position(of: marker, in: all), "arecord has not heard it")
-            let theirs = Array(all[begin...].prefix(played.count))
+            let loop = try SoundLoop(seconds: 2)
+            let theirs = try await loop.heardByArecord()
 
-            let microphone = try loop()
+            let microphone = try self.loop()
             _ = try microphone.open()
             defer { microphone.close() }
             #expect(try microphone.setFormat(Self.format) == Self.format)
             let stream = try microphone.startCapture()
-            let aplay = try play()
-            let ours = try record(stream, played.count, after: marker, seconds: 60)
+            let aplay = try loop.play()
+            let ours = try record(stream, loop, seconds: 60)
             #expect(stream.overruns == 0 && stream.lostFrames == 0)
             #expect(try await aplay.end(by: .after(seconds: 60)).status == 0)
-            #expect(theirs.count == played.count && ours.count == played.count)
+            #expect(theirs.count == loop.noise.count && ours.count == loop.noise.count)
             #expect(KernelTests.isSame(ours, theirs), "what we have heard is not what arecord has")
-            #expect(KernelTests.isSame(ours, played), "what we have heard is not what was played")
+            #expect(KernelTests.isSame(ours, loop.noise), "what we have heard is not what was played")
         }
 
         /// Times are of the monotonic clock, and go on as the frames' numbers do.

@@ -1,0 +1,108 @@
+import BusClient
+import CameraBusTesting
+import CaptureCore
+import Foundation
+import JSON
+import LinuxIO
+import Testing
+
+extension SoundCardTests {
+    /// Movies of what the kernel's drivers give, beside what other programs have of them.
+    @Suite(.timeLimit(.minutes(10))) struct Recording {
+        private let scratch: TemporaryDirectory
+        private static let (width, height) = (320, 180)
+
+        init() throws { scratch = try TemporaryDirectory() }
+
+        /// A camera and a microphone, recorded together: the pictures are v4l2-ctl's and the samples arecord's, byte for byte.
+        @Test func aMovieHasThePicturesOfV4L2ctlAndTheSamplesOfArecord() async throws {
+            let loop = try SoundLoop(seconds: 2)
+            let samples = try await loop.heardByArecord()
+            let test = try TestCamera()
+            let file = "\(scratch.path)/picture"
+            try test.v4l2ctl(
+                "--set-fmt-video", "width=\(Self.width),height=\(Self.height),pixelformat=YUYV", "--stream-mmap",
+                "--stream-count=1", "--stream-to=\(file)")
+            let picture = try File.read(file, limit: 1 << 20)
+            #expect(picture.count == Self.width * Self.height * 2)
+
+            let bus = try await BusHarness(virtual: nil)
+            try await KernelTests.tellingLog(of: bus) {
+                let movie = try await record(bus, loop)
+                let codecs = try await movie.codecs()
+                #expect(codecs == ["rawvideo", "pcm_s16le"])
+                let complaints = try await movie.complaints()
+                #expect(complaints.isEmpty, "\(complaints)")
+                let ours = loop.heard(in: try await movie.samples())
+                #expect(ours.count == samples.count, "the movie has not all of what was played")
+                let isSound = KernelTests.isSame(ours, samples)
+                #expect(isSound, "the movie has not the samples that arecord has")
+                let pictures = try await movie.pictureBytes()
+                #expect(pictures.count % picture.count == 0 && pictures.count >= 10 * picture.count)
+                for number in 0..<pictures.count / picture.count {
+                    let isSame = pictures.withUnsafeBytes { bytes in
+                        let begin = number * picture.count
+                        return KernelTests.isSame(
+                            UnsafeRawBufferPointer(rebasing: bytes[begin..<begin + picture.count]), picture)
+                    }
+                    #expect(isSame, "picture \(number) is not v4l2-ctl's")
+                    if !isSame { break }
+                }
+            }
+            try await bus.stop()
+        }
+
+        /// A movie of the first camera and the loop, while that plays.
+        private func record(_ bus: BusHarness, _ loop: SoundLoop) async throws -> RecordedMovie {
+            let client = try await bus.connect()
+            let uniqueID = try #require(KernelRing.identities.first).uniqueID
+            var (camera, microphone) = (JSONValue.null, JSONValue.null)
+            // Emulated processors take their time.
+            try await eventually(by: .after(seconds: 60)) {
+                let ready = try await client.devices().filter { !($0["activeFormat"]?.isNull ?? true) }
+                camera = ready.first { $0["uniqueID"]?.string == uniqueID }?["id"] ?? .null
+                microphone =
+                    ready.first {
+                        $0["name"]?.string?.contains("Loopback") == true && $0["node"]?.string?.hasSuffix("D1c") == true
+                    }?["id"] ?? .null
+                return !camera.isNull && !microphone.isNull
+            }
+            let lock = try await client.lock([camera, microphone].compactMap(\.string))
+            let format = SoundLoop.format
+            _ = try await client.configure(
+                [
+                    ["device": camera, "frameRate": 10],
+                    [
+                        "device": microphone,
+                        "activeFormat": [
+                            "sampleFormat": .string(format.sampleFormat.rawValue), "rate": JSONValue(format.rate),
+                            "channels": JSONValue(format.channels),
+                        ],
+                    ],
+                ], lock: lock.token)
+            let path = "\(bus.scratchPath)/together.mov"
+            let started = try await client.startMovie(
+                [
+                    "device": camera, "microphone": microphone, "path": .string(path), "fileType": "mov",
+                    "codec": "raw",
+                    "settings": [
+                        "audio": [
+                            "codec": "pcm", "rate": JSONValue(format.rate), "channels": JSONValue(format.channels),
+                            "bitRate": JSONValue(8 * format.rate * format.frameBytes),
+                        ]
+                    ],
+                ], timeout: .seconds(120))
+            let played = try await loop.play().end(by: .after(seconds: 60))
+            #expect(played.status == 0, "\(played)")
+            // What was played last is still on its way.
+            let until = try await client.movie(started.id).recordedDuration
+            try await bus.wait(for: "state/movie/\(started.id)/") { value in
+                value.map { MovieState($0).recordedDuration > until + .seconds(1) } ?? true
+            }
+            let ending = try await client.stopMovie(started.id, timeout: .seconds(120))
+            #expect(ending.reason == "stopped" && ending.isSuccess, "\(ending.json)")
+            await client.close()
+            return try RecordedMovie(path)
+        }
+    }
+}
