@@ -106,7 +106,9 @@ private final class SmallDisk: Sendable {
         }
     }
 
-    @Test(arguments: [MovieFileType.mov, .mkv]) func isNoLargerThanItMayThoughItsSoundGrows(_ type: MovieFileType) throws {
+    @Test(arguments: [MovieFileType.mov, .mkv]) func isNoLargerThanItMayThoughItsSoundGrows(_ type: MovieFileType)
+        throws
+    {
         var configuration = MovieConfiguration(
             type, video: nil,
             audio: MovieAudio(

@@ -145,7 +145,9 @@ import Testing
         #expect(try File.read(path, limit: 100) == [1, 2, 3])
     }
 
-    @Test(arguments: MovieFileType.allCases) func whatTheEncoderHoldsBackIsInTheMovie(_ type: MovieFileType) async throws {
+    @Test(arguments: MovieFileType.allCases) func whatTheEncoderHoldsBackIsInTheMovie(_ type: MovieFileType)
+        async throws
+    {
         let audio = MovieAudio(
             AudioFormat(.int16, rate: 48000, channels: 1), AudioSettings(.aac, rate: 48000, channels: 1, bitRate: 64000)
         )
