@@ -197,7 +197,9 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a movie whose process ended while there was no bus is ended by the next one, and told`() async throws {
+        @Test func `a movie whose process ended while there was no bus is ended by the next one, and told`()
+            async throws
+        {
             let bus = try await BusHarness(virtual: 1)
             let owner = try bus.start("camerabus", ["record", "cam0", "-o", "\(bus.scratchPath)/a.mp4"])
             let client = try RawClient(path: bus.directory.commandSocket)
