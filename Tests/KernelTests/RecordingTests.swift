@@ -11,6 +11,8 @@ extension SoundCardTests {
     @Suite(.timeLimit(.minutes(10))) struct Recording {
         private let scratch: TemporaryDirectory
         private static let (width, height) = (320, 180)
+        /// Emulated processors take their time, and more of it beside other work.
+        private static let patience = Duration.seconds(120)
 
         init() throws { scratch = try TemporaryDirectory() }
 
@@ -73,7 +75,7 @@ extension SoundCardTests {
                     }?["id"] ?? .null
                 return !camera.isNull && !microphone.isNull
             }
-            let lock = try await client.lock([camera, microphone].compactMap(\.string))
+            let lock = try await client.lock([camera, microphone].compactMap(\.string), timeout: Self.patience)
             let format = SoundLoop.format
             _ = try await client.configure(
                 [
@@ -85,7 +87,7 @@ extension SoundCardTests {
                             "channels": JSONValue(format.channels),
                         ],
                     ],
-                ], lock: lock.token)
+                ], lock: lock.token, timeout: Self.patience)
             return (camera, microphone)
         }
 
@@ -106,15 +108,15 @@ extension SoundCardTests {
                             "bitRate": JSONValue(8 * format.rate * format.frameBytes),
                         ]
                     ],
-                ], timeout: .seconds(120))
+                ], timeout: Self.patience)
             let played = try await loop.play().end(by: .after(seconds: 60))
             #expect(played.status == 0, "\(played)")
             // What was played last is still on its way.
-            let until = try await client.movie(started.id).recordedDuration
+            let until = try await client.movie(started.id, timeout: Self.patience).recordedDuration
             try await bus.wait(for: "state/movie/\(started.id)/") { value in
                 value.map { MovieState($0).recordedDuration > until + .seconds(1) } ?? true
             }
-            let ending = try await client.stopMovie(started.id, timeout: .seconds(120))
+            let ending = try await client.stopMovie(started.id, timeout: Self.patience)
             #expect(ending.reason == "stopped" && ending.isSuccess, "\(ending.json)")
             return try RecordedMovie(path)
         }
