@@ -10,6 +10,14 @@ extension Coordinator {
             guard let self else { return [] }
             return withdrawal(from: movie)
         }
+        movies.refused = { [permission] movie in
+            let owner = movie.request.owner
+            let needed = [AuthorizationMedia.video, .audio, .libraryAdd].first {
+                ($0 == .libraryAdd || movie.real.contains($0))
+                    && permission.book.status(uid: owner.uid, groups: [owner.gid], media: $0) != .authorized
+            }
+            return permission.refusal(uid: owner.uid, gid: owner.gid, needed ?? .libraryAdd)
+        }
         movies.sessionEnd = { [weak self] in self?.sessionEnd(of: $0) }
         movies.sessionCamera = { [weak self] in self?.sessionCamera(of: $0) }
         movies.trouble = { [weak self] device in

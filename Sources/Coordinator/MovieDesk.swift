@@ -42,6 +42,8 @@ final class MovieDesk {
 
     /// What the owner may not have any more of what the movie is of, and is to be blank; nil: the movie is to end.
     var withdrawal: ((RunningMovie) -> Set<AuthorizationMedia>?)?
+    /// The first of what the owner may not have of what the movie is of, as who asks for it is told.
+    var refused: ((RunningMovie) -> BusError)?
     /// Why a movie of a session is to end; nil: it may go on.
     var sessionEnd: ((RunningMovie) -> MovieEndReason?)?
     /// The camera that a session has now in the place of a segment's; nil: it has that still, or none to go on with.
@@ -129,6 +131,14 @@ final class MovieDesk {
             guard let self, let start else { return }
             fail(start, BusError(.cancelled, "The movie was given up before it had begun."))
         }
+    }
+
+    /// Why a movie that could begin when it was asked for can't any more: permission or session are otherwise by now; nil: it can.
+    func refusal(_ request: MovieRequest) -> BusError? {
+        let movie = RunningMovie(request)
+        if let withdrawal, withdrawal(movie) != [] { return refused?(movie) }
+        guard request.session != nil, sessionCamera?(movie) != nil || sessionEnd?(movie) != nil else { return nil }
+        return BusError(.cancelled, "The session has changed; ask again.")
     }
 
     /// - Throws: `recordingInProgress`, `limitExceeded`: these movies can't begin now.

@@ -172,6 +172,8 @@ final class TakeDesk {
         guard file.book[id]?.take.current?.id == request.movie, file.book[id]?.take.state == .recording else {
             return failed(BusError(.cancelled, "The segment was ended before it had begun."))
         }
+        // What may have changed while the book was written.
+        if let refusal = movies.refusal(request) { return failed(refusal) }
         do throws(BusError) {
             beginning.giveUp = try movies.start([request]) { [weak self] result in
                 switch result {
