@@ -38,7 +38,7 @@ final class MovieDesk {
     private var starts: [Start] = []
     /// Who waits for the end of which.
     private var stoppers: [String: [(Result<RunningMovie, BusError>) -> Void]] = [:]
-    private var hasEnded = false
+    private(set) var hasEnded = false
 
     /// What the owner may not have any more of what the movie is of, and is to be blank; nil: the movie is to end.
     var withdrawal: ((RunningMovie) -> Set<AuthorizationMedia>?)?
@@ -100,6 +100,8 @@ final class MovieDesk {
             ["movie": .string(id)])
     }
 
+    static let shuttingDown = BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+
     private static func over(_ id: String) -> BusError {
         BusError(.notRecording, "The movie \(id) has ended.", ["movie": .string(id)])
     }
@@ -109,10 +111,12 @@ final class MovieDesk {
     /// Begins these movies together; the completion is called when each has its first frame, or when none has.
     ///
     /// - Returns: how to give them up until then.
-    /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`, `internalError`: then nothing has begun.
+    /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`, `internalError`, `shuttingDown`: then nothing has begun.
     func start(
         _ requests: [MovieRequest], completion: @escaping (Result<[RunningMovie], BusError>) -> Void
     ) throws(BusError) -> () -> Void {
+        // Nobody would end it.
+        guard !hasEnded else { throw Self.shuttingDown }
         try check(requests)
         let start = Start(requests.map(\.movie), completion)
         starts.append(start)
@@ -133,8 +137,9 @@ final class MovieDesk {
         }
     }
 
-    /// Why a movie that could begin when it was asked for can't any more: permission or session are otherwise by now; nil: it can.
+    /// Why a movie that could begin when it was asked for can't any more: permission or session are otherwise by now, or the bus ends; nil: it can.
     func refusal(_ request: MovieRequest) -> BusError? {
+        guard !hasEnded else { return Self.shuttingDown }
         let movie = RunningMovie(request)
         if let withdrawal, withdrawal(movie) != [] { return refused?(movie) }
         guard request.session != nil, sessionCamera?(movie) != nil || sessionEnd?(movie) != nil else { return nil }
@@ -367,7 +372,7 @@ final class MovieDesk {
         case .ownerGone, .stopped:
             return BusError(.cancelled, "The movie was given up before it had begun.")
         case .shuttingDown:
-            return BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
+            return Self.shuttingDown
         default:
             return result.error
                 ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")
@@ -463,8 +468,7 @@ final class MovieDesk {
     /// Has all finish; the body is called when they have, or when that takes too long.
     func shutDown(then body: @escaping () -> Void) {
         hasEnded = true
-        let end = BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")
-        for start in starts { fail(start, end) }
+        for start in starts { fail(start, Self.shuttingDown) }
         for movie in movies { self.end(movie.id, for: .shuttingDown) }
         recorders.finishAll(by: MonotonicClock.now() + Self.lastPatience, then: body)
     }

@@ -106,11 +106,13 @@ extension TakeDesk {
             cover: kept.camera == nil ? nil : "\(target.path[..<dot]).jpg", preset: kept.exportPreset,
             root: target.root)
         let ask = { [weak self] in
-            self?.library.ask(
+            guard let self else { return }
+            // The next bus finds that it is not finished.
+            guard !hasEnded, !movies.hasEnded else { return completion(.failure(MovieDesk.shuttingDown)) }
+            library.ask(
                 LibrarianRequest(.join(join)), by: nil,
                 progress: { [weak self] in self?.tell(id, "exportProgress", ["progress": .number($0)]) },
                 completion: { [weak self] in self?.joined(id, $0, completion) })
-            return
         }
         try change(id, then: ask) { kept throws(BusError) in _ = try kept.take.finish() }
     }
