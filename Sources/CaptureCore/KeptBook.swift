@@ -7,6 +7,12 @@ public protocol KeptBook: Hashable, Sendable {
     /// Reads what ``json`` writes.
     init(json: JSONValue) throws(BookDamage)
     var json: JSONValue { get }
+    /// What of it could not be read, each with why.
+    var leftOut: [String] { get }
+}
+
+extension KeptBook {
+    public var leftOut: [String] { [] }
 }
 
 /// Why a text is no book.

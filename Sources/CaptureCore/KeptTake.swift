@@ -25,6 +25,9 @@ public struct KeptTake: Hashable, Sendable {
     /// The number of the next segment's file; none comes twice.
     public var nextPart = 1
 
+    /// The most segments that a take ever has, also of those that were thrown away.
+    public static let maximumPart = 1_000_000
+
     public init(
         _ take: Take, name: String, owner: LockHolder, made: Int64, wish: JSONValue, isDetached: Bool = false,
         exportPreset: ExportPreset? = nil, camera: MovieRequest.Device? = nil, microphone: MovieRequest.Device? = nil
@@ -58,6 +61,19 @@ public struct KeptTake: Hashable, Sendable {
 
     public static func filename(_ name: String, part: Int) -> String {
         "\(name)-\(part).\(MovieFileType.mp4.rawValue)"
+    }
+
+    /// Begins a segment behind the others, with the next number.
+    ///
+    /// - Throws: as ``Take/record(_:path:)``; `limitExceeded` where all numbers were given.
+    public mutating func record(_ segment: String, path: String) throws(BusError) {
+        guard nextPart <= Self.maximumPart else {
+            throw BusError(
+                .limitExceeded, "The take \(id) has had \(Self.maximumPart) segments; finish it.",
+                ["limit": "segments", "maximum": JSONValue(Self.maximumPart)])
+        }
+        _ = try take.record(segment, path: path)
+        nextPart += 1
     }
 
     /// What makes a movie a segment of this take, and like those before it.
@@ -131,6 +147,6 @@ public struct KeptTake: Hashable, Sendable {
             })
         video = reader.known("video") ?? .null
         audio = reader.known("audio") ?? .null
-        nextPart = Int(try reader.integer("nextPart", in: 1...1_000_000))
+        nextPart = Int(try reader.integer("nextPart", in: 1...Int64(Self.maximumPart) + 1))
     }
 }

@@ -9,6 +9,7 @@ public struct TakeBook: Hashable, Sendable, KeptBook {
 
     /// By id.
     private var byID: [String: KeptTake] = [:]
+    public private(set) var leftOut: [String] = []
 
     public init() {}
 
@@ -65,16 +66,19 @@ public struct TakeBook: Hashable, Sendable, KeptBook {
         ["version": JSONValue(Self.version), "takes": .object(byID.mapValues(\.keptJSON))]
     }
 
-    /// Reads what ``json`` writes; one that is wrong in any part is wrong as a whole.
+    /// Reads what ``json`` writes. A take that can't be read is left out: the others are not lost with it.
     public init(json: JSONValue) throws(BookDamage) {
         let members = try BookDamage.members("takes", of: json, version: Self.version)
         guard members.count <= 4 * Self.maximumTakes else { throw BookDamage(description: "it has too many entries") }
         for (id, value) in members {
-            guard DeviceID.isValid(id) else { throw BookDamage(description: "'\(id)' is no take's id") }
+            guard DeviceID.isValid(id) else {
+                leftOut.append("'\(id.prefix(64))' is no take's id")
+                continue
+            }
             do throws(BusError) {
                 byID[id] = try KeptTake(id: id, keptJSON: value)
             } catch {
-                throw BookDamage(description: "the take '\(id)' can't be read: \(error.message)")
+                leftOut.append("the take '\(id)' can't be read: \(error.message)")
             }
         }
     }

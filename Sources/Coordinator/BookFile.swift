@@ -28,7 +28,11 @@ final class BookFile<Book: KeptBook> {
         do {
             switch try KeptFile.read(path, limit: Self.maximumBytes, { try Book(json: $0) }) {
             case .nothing: break
-            case .content(let found): book = found
+            case .content(let found):
+                book = found
+                for why in found.leftOut {
+                    logger.error("of the \(name) something is left out", metadata: ["error": "\(why)"])
+                }
             case .damaged(let aside, let why):
                 logger.error(
                     "the \(name) can't be read and were moved aside",

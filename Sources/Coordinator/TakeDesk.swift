@@ -137,9 +137,8 @@ final class TakeDesk {
         }
         // What is being begun has to be known to who comes after a crash.
         try change(id, then: start) { kept throws(BusError) in
-            _ = try kept.take.record(request.movie, path: request.path)
             kept.shape(&request)
-            kept.nextPart += 1
+            try kept.record(request.movie, path: request.path)
             (kept.camera, kept.microphone) = (request.camera, request.microphone)
             begun = request
         }

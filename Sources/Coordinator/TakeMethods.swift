@@ -29,8 +29,8 @@ extension Coordinator {
             let name = call.string("name").map(KeptTake.stem) ?? "\(main)-\(Self.today().time)-\(id.prefix(8))"
             // As far as anything but the number can be wrong.
             _ = try moviePlace.target(
-                name: KeptTake.filename(name, part: 1_000_000), path: nil, fileType: .mp4, day: Self.today().day,
-                newName: "", isOwn: false)
+                name: KeptTake.filename(name, part: KeptTake.maximumPart), path: nil, fileType: .mp4,
+                day: Self.today().day, newName: "", isOwn: false)
             var wish: [String: JSONValue] = [:]
             for member in ["session", "device", "microphone", "orientation", "mirrored"] {
                 wish[member] = call.params[member]
@@ -90,8 +90,8 @@ extension Coordinator {
         do throws(BusError) {
             let take = try ownTake(call)
             // Before anything is asked of its devices, and of its user.
-            var trial = take.take
-            _ = try trial.record("trial", path: "")
+            var trial = take
+            try trial.record("trial", path: "")
             let segment = try Call(call.caller, params: segmentParams(of: take), key: call.key)
             var subject = try subject(segment)
             try checkMayRecord(call.caller, &subject)

@@ -75,26 +75,51 @@ struct TakeBookTests {
         #expect(refused?.reason == .limitExceeded && refused?.data["maximum"] == 64)
     }
 
-    @Test("what can't be right is damaged as a whole")
+    @Test("a take that can't be right is left out, and a book that can't be is damaged")
     func damage() throws {
         var book = TakeBook()
         try book.add(Self.kept("a"))
+        try book.add(Self.kept("b", made: 6))
         func change(_ path: [String], _ value: JSONValue, in json: JSONValue) -> JSONValue {
             guard let name = path.first, var members = json.object else { return value }
             members[name] = change(Array(path.dropFirst()), value, in: members[name] ?? [:])
             return .object(members)
         }
+        for (path, value) in [(["version"], 2), (["takes"], 5)] as [([String], JSONValue)] {
+            #expect(throws: BookDamage.self, "\(path)") {
+                try TakeBook(json: change(path, value, in: book.json))
+            }
+        }
         let wrong: [([String], JSONValue)] = [
-            (["version"], 2), (["takes", "A B"], [:]), (["takes", "a", "owner"], 5), (["takes", "a", "nextPart"], 0),
+            (["takes", "a"], 5), (["takes", "a", "owner"], 5), (["takes", "a", "nextPart"], 0),
+            (["takes", "a", "nextPart"], 1_000_002),
             (["takes", "a", "take", "state"], "recording"), (["takes", "a", "take", "state"], "finished"),
             (["takes", "a", "take", "segments"], [["id": "x"]]), (["takes", "a", "take", "maxDuration"], 10),
             (["takes", "a", "exportPreset"], "1x1"),
         ]
         for (path, value) in wrong {
-            #expect(throws: BookDamage.self, "\(path)") {
-                try TakeBook(json: change(path, value, in: book.json))
-            }
+            let read = try TakeBook(json: change(path, value, in: book.json))
+            #expect(read.takes.map(\.id) == ["b"] && read.leftOut.count == 1, "\(path)")
         }
+        let read = try TakeBook(json: change(["takes", "A B"], [:], in: book.json))
+        #expect(read.takes.map(\.id) == ["a", "b"] && read.leftOut == ["'A B' is no take's id"])
+    }
+
+    @Test("when all numbers were given, no segment is begun, and the take can still be read")
+    func numbers() throws {
+        var book = TakeBook()
+        try book.add(Self.kept("a"))
+        try book.change("a") { kept throws(BusError) in
+            kept.nextPart = KeptTake.maximumPart
+            try kept.record("one", path: "/v/belt-1000000.mp4")
+            _ = kept.take.ended("one", duration: 100, isKept: true)
+        }
+        let read = try again(book)
+        #expect(read == book && read["a"]?.take.segments.count == 1)
+        let refused = #expect(throws: BusError.self) {
+            try book.change("a") { kept throws(BusError) in try kept.record("two", path: "/v/belt.mp4") }
+        }
+        #expect(refused?.reason == .limitExceeded && refused?.data["limit"] == "segments" && read == book)
     }
 
     @Test("segments are like the first one")
