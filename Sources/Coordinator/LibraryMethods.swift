@@ -15,8 +15,8 @@ extension Coordinator {
         movies.onFinished = { [weak self] movie in
             guard let self, !isStopping else { return }
             returnLoans(of: movie)
-            takes.finished(movie)
-            if movie.result?.reason == .recorderCrashed, !movie.note.isSegment { library.recover(movie.id) }
+            let isOfTake = takes.finished(movie)
+            if movie.result?.reason == .recorderCrashed, !isOfTake { library.recover(movie.id) }
         }
     }
 

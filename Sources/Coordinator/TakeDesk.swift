@@ -266,18 +266,25 @@ final class TakeDesk {
     }
 
     /// A movie has ended, also one that is no segment.
-    func finished(_ movie: RunningMovie) {
+    ///
+    /// - Returns: whether what has become of it is found out here; not of what had not begun, or is no segment of a take.
+    func finished(_ movie: RunningMovie) -> Bool {
         guard let id = movie.request.take, file.book[id]?.take.current?.id == movie.id, movie.hasBegun,
             let result = movie.result
-        else { return }
-        if let next = afterEnd.removeValue(forKey: id) { return next() }
+        else { return false }
+        if let next = afterEnd.removeValue(forKey: id) {
+            next()
+            return true
+        }
         guard result.reason != .recorderCrashed else {
             // What can be played of it is known when it was mended.
             _ = try? change(id) { kept throws(BusError) in try kept.take.pause() }
             unsettled.insert(id)
-            return settle(id, movie)
+            settle(id, movie)
+            return true
         }
         ended(id, movie.id, result.reason, movie.members(of: result)["error"] ?? .null, result.duration, result.isKept)
+        return true
     }
 
     func ended(
