@@ -121,29 +121,45 @@ extension TakeDesk {
         _ id: String, _ result: Result<JSONValue, BusError>, _ completion: @escaping Completion<JSONValue>
     ) {
         switch result {
-        case .success(let answer):
-            var members: [String: JSONValue] = ["take": .string(id)]
-            for name in ["path", "cover", "duration", "size", "encoded"] { members[name] = answer[name] ?? .null }
-            over(id, removing: file.book[id]?.take.segments ?? []) { [weak self] in
-                self?.tell(id, "didFinishTake", members.merging(["success": true, "error": .null]) { own, _ in own })
-                completion(.success(.object(members)))
-            }
+        case .success(let answer): tellFinished(id, answer, completion)
         case .failure(let error):
             // A bus that ends finds out later what became of it.
             guard !hasEnded, error.reason != .shuttingDown else { return completion(.failure(error)) }
-            goOn(id)
-            tell(
-                id, "didFinishTake",
-                [
-                    "take": .string(id), "success": false,
-                    "error": .object(
-                        error.data.merging([
-                            "reason": .string(error.reason.rawValue), "message": .string(error.message),
-                        ]) { $1 }),
-                ])
-            // Of a librarian that has died something may be left.
-            if error.reason == .internalError { library.recover(id, tellsOfFinished: false) }
-            completion(.failure(error))
+            guard error.reason == .internalError else { return tellUnfinished(id, error, completion) }
+            // A librarian that has died, or was given up, may have finished it before, or left something.
+            findOut(id) { [weak self] result in
+                switch result {
+                case .success(.null): self?.tellUnfinished(id, error, completion)
+                case .success(let entry): self?.tellFinished(id, entry, completion)
+                case .failure(let end): completion(.failure(end))
+                }
+            }
         }
+    }
+
+    /// - Parameter movie: as the librarian answers it, or its entry.
+    private func tellFinished(_ id: String, _ movie: JSONValue, _ completion: @escaping Completion<JSONValue>) {
+        var members: [String: JSONValue] = ["take": .string(id)]
+        for name in ["path", "cover", "duration", "size"] { members[name] = movie[name] ?? .null }
+        // An entry doesn't have it.
+        members["encoded"] = movie["encoded"] ?? .bool(false)
+        over(id, removing: file.book[id]?.take.segments ?? []) { [weak self] in
+            self?.tell(id, "didFinishTake", members.merging(["success": true, "error": .null]) { own, _ in own })
+            completion(.success(.object(members)))
+        }
+    }
+
+    private func tellUnfinished(_ id: String, _ error: BusError, _ completion: Completion<JSONValue>) {
+        goOn(id)
+        tell(
+            id, "didFinishTake",
+            [
+                "take": .string(id), "success": false,
+                "error": .object(
+                    error.data.merging([
+                        "reason": .string(error.reason.rawValue), "message": .string(error.message),
+                    ]) { $1 }),
+            ])
+        completion(.failure(error))
     }
 }

@@ -50,21 +50,33 @@ extension TakeDesk {
             state == "finished" || state == "recovered")
     }
 
-    /// Whether a take that was being finished when the coordinator before ended is a movie now.
-    func findOut(_ id: String) {
+    /// Goes on with a take that was being finished when the coordinator before ended.
+    func goOnFinishing(_ id: String) {
+        findOut(id) { [weak self] result in
+            guard let self, let entry = try? result.get() else { return }
+            if entry.isNull { goOn(id) } else { over(id, removing: file.book[id]?.take.segments ?? []) }
+        }
+    }
+
+    /// Whether a take that was being finished is a movie now; the completion gets the movie's entry when that is known, null where there is
+    /// none, and `shuttingDown` when the bus ends before.
+    func findOut(_ id: String, completion: @escaping Completion<JSONValue>) {
         library.recover(id, tellsOfFinished: false) { [weak self] _ in
-            guard let self, !hasEnded else { return }
+            guard let self, !hasEnded else { return completion(.failure(MovieDesk.shuttingDown)) }
             library.ask(LibrarianRequest(.get(id)), by: nil) { [weak self] result in
-                guard let self, !hasEnded, let kept = file.book[id], kept.take.state == .finishing else { return }
+                guard let self, !hasEnded, file.book[id]?.take.state == .finishing else {
+                    return completion(.failure(MovieDesk.shuttingDown))
+                }
                 switch result {
                 case .success(let answer):
                     guard let entry = answer["entry"], entry["state"]?.string != "recording" else { break }
-                    let isDone = entry["state"]?.string == "finished"
-                    return isDone ? over(id, removing: kept.take.segments) : goOn(id)
+                    return completion(.success(entry["state"]?.string == "finished" ? entry : .null))
                 case .failure(let error):
-                    if error.reason == .entryNotFound { return goOn(id) }
+                    if error.reason == .entryNotFound { return completion(.success(.null)) }
                 }
-                loop.schedule(afterMilliseconds: Self.pause) { [weak self] in self?.findOut(id) }
+                loop.schedule(afterMilliseconds: Self.pause) { [weak self] in
+                    self?.findOut(id, completion: completion)
+                }
             }
         }
     }

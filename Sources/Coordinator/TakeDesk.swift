@@ -66,7 +66,7 @@ final class TakeDesk {
             guard isFinishing || kept.take.current != nil else { continue }
             if !isFinishing { unsettled.insert(kept.id) }
             loop.schedule(afterMilliseconds: Self.greeting) { [weak self] in
-                if isFinishing { self?.findOut(kept.id) } else { self?.settle(kept.id) }
+                if isFinishing { self?.goOnFinishing(kept.id) } else { self?.settle(kept.id) }
             }
         }
     }
