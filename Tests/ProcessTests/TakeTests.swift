@@ -8,23 +8,25 @@ import Testing
 extension ProcessTests {
     /// Takes, from the first segment to the movie that is made of them.
     @Suite(.timeLimit(.minutes(5))) struct Takes {
-        private let home: TemporaryDirectory
+        let home: TemporaryDirectory
         init() throws { home = try TemporaryDirectory() }
 
-        private func bus(_ virtual: Int = 1, configuration: String? = nil) async throws -> BusHarness {
+        func bus(
+            _ virtual: Int = 1, configuration: String? = nil, arguments: [String] = []
+        ) async throws -> BusHarness {
             try await BusHarness(
                 virtual: virtual, microphones: 1, configuration: configuration,
-                arguments: ["--state-dir", home.path])
+                arguments: ["--state-dir", home.path] + arguments)
         }
 
-        private func id(_ answer: JSONValue) throws -> JSONValue { try #require(answer["take"]?["id"]) }
+        func id(_ answer: JSONValue) throws -> JSONValue { try #require(answer["take"]?["id"]) }
 
-        private func exists(_ path: JSONValue?) throws -> Bool {
+        func exists(_ path: JSONValue?) throws -> Bool {
             access(try #require(path?.string), F_OK) == 0
         }
 
         /// Records a segment of at least so many milliseconds.
-        private func segment(
+        func segment(
             _ bus: BusHarness, _ client: RawClient, _ take: JSONValue, _ milliseconds: Int64 = 200
         ) async throws -> JSONValue {
             _ = try client.call("take.record", ["take": take])
