@@ -24,6 +24,8 @@ public struct KeptTake: Hashable, Sendable {
     public var audio: JSONValue = .null
     /// The number of the next segment's file; none comes twice.
     public var nextPart = 1
+    /// It is being thrown away; who comes after a crash goes on with that.
+    public var isDiscarded = false
 
     /// The most segments that a take ever has, also of those that were thrown away.
     public static let maximumPart = 1_000_000
@@ -122,7 +124,7 @@ public struct KeptTake: Hashable, Sendable {
             "take": take.keptJSON, "name": .string(name), "owner": owner.keptJSON, "made": .integer(made), "wish": wish,
             "detached": .bool(isDetached), "exportPreset": exportPreset.map { .string($0.rawValue) },
             "camera": camera?.json, "microphone": microphone?.json, "video": video, "audio": audio,
-            "nextPart": JSONValue(nextPart),
+            "nextPart": JSONValue(nextPart), "discarded": isDiscarded ? .bool(true) : nil,
         ])
     }
 
@@ -145,6 +147,7 @@ public struct KeptTake: Hashable, Sendable {
             microphone: try reader.known("microphone").map { (device) throws(BusError) in
                 try MovieRequest.Device(json: device, path: "microphone")
             })
+        isDiscarded = reader.known("discarded")?.bool ?? false
         video = reader.known("video") ?? .null
         audio = reader.known("audio") ?? .null
         nextPart = Int(try reader.integer("nextPart", in: 1...Int64(Self.maximumPart) + 1))

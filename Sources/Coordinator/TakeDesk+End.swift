@@ -70,9 +70,22 @@ extension TakeDesk {
             throw BusError(
                 .recordingInProgress, "The take \(id) \(why); try again when that is done.", ["take": .string(id)])
         }
-        var all = kept.take.segments.map(\.id)
-        if let current = kept.take.current { all.append(current.id) }
-        let removeAll = { [weak self] in
+        // Before anything is removed: a crash must not leave a take without its files.
+        let remove = { [weak self] in
+            guard let self else { return }
+            removeAll(id, completion: completion)
+        }
+        discarding.insert(id)
+        try change(id, then: remove) { kept throws(BusError) in kept.isDiscarded = true }
+        answerWaiting(id, .failure(BusError(.cancelled, "The take was thrown away.")))
+    }
+
+    /// Goes on with throwing away a take: what is recorded is ended, and then all is removed.
+    func removeAll(_ id: String, completion: @escaping Completion<[JSONValue]>) {
+        // The next bus goes on with it.
+        guard !hasEnded, let take = file.book[id]?.take else { return completion(.failure(MovieDesk.shuttingDown)) }
+        let all = take.segments.map(\.id) + (take.current.map { [$0.id] } ?? [])
+        let body = { [weak self] in
             self?.remove(all[...]) { [weak self] result in
                 self?.forget(id) { [weak self] in
                     self?.tell(id, "didDiscardTake")
@@ -81,16 +94,10 @@ extension TakeDesk {
             }
             return
         }
-        discarding.insert(id)
-        guard let current = kept.take.current else { return removeAll() }
-        afterEnd[id] = removeAll
-        answerWaiting(id, .failure(BusError(.cancelled, "The take was thrown away.")))
-        // One that has not begun yet is not begun, or fails.
-        if movies.isBeingMade(current.id) {
-            movies.discard(current.id)
-        } else {
-            _ = try? change(id) { kept throws(BusError) in try kept.take.pause() }
-        }
+        // One that has not begun yet was not begun.
+        guard let current = take.current, movies.isBeingMade(current.id) else { return body() }
+        afterEnd[id] = body
+        movies.discard(current.id)
     }
 
     /// Has a take's segments joined; the completion is called when the movie is on the disk, and the segments are not.

@@ -61,7 +61,13 @@ final class TakeDesk {
     /// Goes on with what the coordinator before has left.
     func begin() {
         for take in file.book.takes { publish(take.id) }
-        for kept in file.book.takes {
+        for kept in file.book.takes where kept.isDiscarded {
+            discarding.insert(kept.id)
+            // A recorder that is still there is to be ended first.
+            let patience = kept.take.current == nil ? 0 : Self.greeting
+            loop.schedule(afterMilliseconds: patience) { [weak self] in self?.removeAll(kept.id) { _ in } }
+        }
+        for kept in file.book.takes where !kept.isDiscarded {
             let isFinishing = kept.take.state == .finishing
             guard isFinishing || kept.take.current != nil else { continue }
             if !isFinishing { unsettled.insert(kept.id) }
@@ -168,7 +174,9 @@ final class TakeDesk {
         guard !beginning.isGivenUp else {
             return failed(BusError(.cancelled, "The segment was given up before it had begun."))
         }
-        guard file.book[id]?.take.current?.id == request.movie, file.book[id]?.take.state == .recording else {
+        guard file.book[id]?.take.current?.id == request.movie, file.book[id]?.take.state == .recording,
+            !discarding.contains(id)
+        else {
             return failed(BusError(.cancelled, "The segment was ended before it had begun."))
         }
         // What may have changed while the book was written.

@@ -44,6 +44,8 @@ struct TakeBookTests {
             _ = kept.take.ended("one", duration: 8990, isKept: true, isFull: true)
         }
         #expect(try again(book) == book && again(book)["a"]?.take.remaining == 0)
+        try book.change("a") { kept throws(BusError) in kept.isDiscarded = true }
+        #expect(try again(book) == book && again(book)["a"]?.isDiscarded == true)
         book.remove("a")
         #expect(try again(book).takes.map(\.id) == ["b"])
     }

@@ -36,6 +36,36 @@ extension ProcessTests.Takes {
         try await bus.stop()
     }
 
+    @Test func `a take that was being thrown away when the bus died is thrown away by the next`() async throws {
+        let (slow, hold) = ("\(home.path)/slow", "\(home.path)/hold")
+        let script = """
+            #!/bin/sh
+            case "$*" in *delete*) [ -e "\(hold)" ] && { while [ -e "\(hold)" ]; do sleep 0.05; done; exit 1; };; esac
+            exec "\(Programs.path("camerabus-librarian"))" "$@"
+
+            """
+        try File.replace(slow, with: Array(script.utf8), mode: 0o700)
+        try File.replace(hold, with: [], mode: 0o600)
+        defer { File.remove(hold) }
+        let bus = try await bus(arguments: ["--librarian", slow])
+        var client = try RawClient(path: bus.directory.commandSocket)
+        let take = try id(client.call("take.create", ["device": "cam0"]))
+        let segment = try await segment(bus, client, take)
+        try client.start("take.discard", ["take": take])
+        let known = "\(home.path)/takes.json"
+        try await eventually {
+            try String(decoding: File.read(known, limit: 1 << 20), as: UTF8.self).contains("discarded")
+        }
+        try await bus.killCoordinator()
+        File.remove(hold)
+        try await bus.startCoordinator()
+        client = try RawClient(path: bus.directory.commandSocket)
+        #expect(try client.refusal("take.get", ["take": take])?.reason == .takeNotFound)
+        try await eventually { try client.call("take.list")["takes"] == [] && !exists(segment["path"]) }
+        #expect(try client.call("library.list")["entries"] == [])
+        try await bus.stop()
+    }
+
     @Test func `a segment does not begin when its session went while that was written down`() async throws {
         let bus = try await bus()
         let client = try RawClient(path: bus.directory.commandSocket)
