@@ -189,7 +189,7 @@ public final class MovieCopier {
         guard end > 0, let packet, let source = tracks.sound, let number = tracks.all.firstIndex(of: source),
             let target = output?.pointee.streams[number], lastStamps[number] != .min,
             let parameters = source.pointee.codecpar, parameters.pointee.codec_id == AV_CODEC_ID_AAC,
-            source.pointee.start_time != cffmpeg_no_time()
+            let begun = FileTime.nanoseconds(source.pointee.start_time, source.pointee.time_base)
         else { return end }
         let timeBase = target.pointee.time_base
         guard timeBase.num == 1, timeBase.den == parameters.pointee.sample_rate else { return end }
@@ -197,9 +197,7 @@ public final class MovieCopier {
         guard let silence, !silence.isEmpty, let count = Int32(exactly: silence.count) else { return end }
         var next = lastStamps[number] + Self.samplesOfPiece
         // So much later than the movie its sound begins.
-        let delay =
-            av_rescale_q(source.pointee.start_time, source.pointee.time_base, timeBase)
-            - av_rescale_q(tracks.start, Self.second, timeBase)
+        let delay = av_rescale_q(begun - tracks.start, Self.second, timeBase)
         let least = av_rescale_q(end, Self.second, timeBase)
         // What a damaged file says may be anything.
         let most = Self.longestBridge * Int64(timeBase.den)

@@ -20,10 +20,11 @@ final class HeldFolder {
         var expected = folder
         if let root {
             let opened = try FileDescriptor(opening: root, O_RDONLY | O_DIRECTORY)
-            let below = folder.split(separator: "/").dropFirst(root.split(separator: "/").count)
-            expected = try ([Self.realPath(opened.rawValue)] + below.map(String.init)).joined(separator: "/")
+            let below = Self.parts(folder).dropFirst(Self.parts(root).count).map { String(Substring($0)) }
+            expected = try ([Self.realPath(opened.rawValue)] + below).joined(separator: "/")
         }
-        guard try Self.realPath(opened.rawValue).split(separator: "/") == expected.split(separator: "/") else {
+        let real = try Self.realPath(opened.rawValue)
+        guard Self.parts(real).elementsEqual(Self.parts(expected), by: { $0.elementsEqual($1) }) else {
             throw SystemError(code: ELOOP, operation: "open", subject: folder)
         }
         self.name = name
@@ -37,9 +38,15 @@ final class HeldFolder {
         descriptor = try FileDescriptor(opening: folder, O_RDONLY | O_DIRECTORY)
     }
 
+    // By bytes, as the kernel does: a mark makes no other '/' of one, and two spellings of a letter are two names.
     private static func split(_ path: String) -> (folder: String, name: String) {
-        let slash = path.lastIndex(of: "/") ?? path.startIndex
-        return (slash == path.startIndex ? "/" : String(path[..<slash]), String(path[slash...].dropFirst()))
+        let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) ?? path.startIndex
+        let name = String(Substring(path.utf8[slash...].dropFirst()))
+        return (slash == path.startIndex ? "/" : String(path[..<slash]), name)
+    }
+
+    private static func parts(_ path: String) -> [Substring.UTF8View] {
+        path.utf8.split(separator: UInt8(ascii: "/"))
     }
 
     private static func realPath(_ descriptor: Int32) throws(SystemError) -> String {
