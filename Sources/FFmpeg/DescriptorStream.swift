@@ -2,16 +2,19 @@ import CFFmpeg
 import Glibc
 
 /// Lets libavformat read from and write to an open descriptor of a plain file, at positions of its own (`pread(2)`, `pwrite(2)`): what the
-/// system says of a failure is kept, and it is up to the owner when all is written and when it is synced.
+/// system says of a failure is kept, and it is up to the owner when all is written and when all of it is synced.
 final class DescriptorStream {
     private let descriptor: Int32
     private let kept: Int64
+    private let syncInterval: Int64?
+    /// Bytes that were written since the file was synced.
+    private var unsynced: Int64 = 0
     private var position: Int64 = 0
     private var storage: UnsafeMutablePointer<AVIOContext>?
 
     /// Where the file ends, as far as this stream knows; reading goes no further.
     private(set) var end: Int64
-    /// The first error number (`errno`) of a write. Nothing is written after it.
+    /// The first error number (`errno`) of a write or sync. Nothing is written after it.
     private(set) var failure: Int32?
 
     private static let bufferBytes = 1 << 16
@@ -20,9 +23,14 @@ final class DescriptorStream {
     ///   - descriptor: open as long as this lives; not owned.
     ///   - length: so much of the file there is already.
     ///   - kept: what is written before that position is thrown away, since the file has it already.
-    init(_ descriptor: Int32, writes: Bool, length: Int64 = 0, keeping kept: Int64 = 0) throws(MediaError) {
+    ///   - syncInterval: after so many bytes they are synced, so that no more of them wait for the disk in the end; nil: never.
+    init(
+        _ descriptor: Int32, writes: Bool, length: Int64 = 0, keeping kept: Int64 = 0,
+        syncsEvery syncInterval: Int64? = nil
+    ) throws(MediaError) {
         self.descriptor = descriptor
         self.kept = kept
+        self.syncInterval = syncInterval
         end = length
         guard let buffer = av_malloc(Self.bufferBytes) else { throw MediaError("av_malloc", cffmpeg_no_memory()) }
         let opaque = Unmanaged.passUnretained(self).toOpaque()
@@ -82,7 +90,20 @@ final class DescriptorStream {
         }
         position += Int64(count)
         end = max(end, position)
-        return Int32(count)
+        sync(after: count)
+        return failure.map(cffmpeg_error) ?? Int32(count)
+    }
+
+    private func sync(after count: Int) {
+        unsynced += Int64(count)
+        guard let syncInterval, unsynced >= syncInterval else { return }
+        unsynced = 0
+        while fdatasync(descriptor) != 0 {
+            let code = errno
+            if code == EINTR { continue }
+            failure = code
+            return
+        }
     }
 
     private func seek(_ offset: Int64, _ whence: Int32) -> Int64 {

@@ -26,6 +26,9 @@ public final class MovieCopier {
     /// A piece of AAC in which nothing is heard; nil: none was needed yet; empty: there is none that fits.
     private var silence: UnsafeMutableRawBufferPointer?
 
+    /// Bytes: a slow disk takes seconds for them, and whoever waits is told how far it is after each.
+    private static let syncInterval: Int64 = 32 << 20
+
     /// What movies have in common that can be put one behind the other.
     public struct Likeness: Hashable, Sendable {
         /// Pixels of the picture; 0: there is none.
@@ -49,7 +52,7 @@ public final class MovieCopier {
     /// - Parameter descriptor: of an empty plain file, open for writing as long as this lives; not owned.
     public init(to descriptor: Int32) throws(MediaError) {
         FFmpegLog.silence()
-        stream = try DescriptorStream(descriptor, writes: true)
+        stream = try DescriptorStream(descriptor, writes: true, syncsEvery: Self.syncInterval)
         try MediaError.check(
             "avformat_alloc_output_context2", avformat_alloc_output_context2(&output, nil, "mp4", nil))
         packet = av_packet_alloc()

@@ -35,7 +35,7 @@ public enum MovieJoin {
     ///   - preset: the picture is no larger than this, and picture and sound are H.264 and AAC; smaller ones stay as they are, those of another
     ///     shape get black borders. nil: what has to be encoded anew is no larger than 1280x720.
     ///   - isEncoded: in any case.
-    ///   - progress: told how much is done, nanoseconds of the movie; returns false to end.
+    ///   - progress: told how much is done, nanoseconds of the movie, never less than before; returns false to end.
     /// - Returns: nil if it was to end; there is no file then.
     @discardableResult
     public static func join(
@@ -64,10 +64,13 @@ public enum MovieJoin {
         }
         let part = "\(path).\(getpid()).encoded"
         guard
-            let writer = try SegmentEncoder.encode(segments, to: part, preset ?? .size1280x720, progress)
+            let writer = try SegmentEncoder.encode(
+                segments, to: part, preset ?? .size1280x720, { progress($0 / 10 * 9) })
         else { return nil }
+        // What was encoded is copied, which takes less; a slow disk may take minutes all the same.
+        let encoded = writer.statistics.recordedDuration / 10 * 9
         return try withExtendedLifetime(writer) { () throws(MovieError) in
-            try copy([writer.openPath], file, isEncoded: true) { _ in true }
+            try copy([writer.openPath], file, isEncoded: true) { progress(encoded + $0 / 10) }
         }
     }
 

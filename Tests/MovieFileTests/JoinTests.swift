@@ -187,6 +187,20 @@ import Testing
         #expect(error.code == EEXIST)
     }
 
+    @Test func alsoTheCopyOfWhatWasEncodedTellsHowFarItIs() throws {
+        let segment = try segment("segment")
+        var told: [Int64] = []
+        let joined = try #require(
+            try MovieJoin.join([segment], to: "\(scratch.path)/joined.mp4", isEncoded: true) { done in
+                told.append(done)
+                return true
+            })
+        #expect(zip(told, told.dropFirst()).allSatisfy { $0 <= $1 })
+        #expect(abs((told.last ?? 0) - joined.duration) < 50_000_000)
+        // Each of thirty pictures, and the sound; encoding ends before.
+        #expect(told.count { $0 >= joined.duration / 10 * 9 } >= 30, "\(told)")
+    }
+
     @Test func whatIsNotAlikeIsEncodedAnew() async throws {
         let segments = [
             try segment("small"), try segment("large", Dimensions(width: 640, height: 360), grey: 100),
