@@ -38,6 +38,27 @@ final class InputFile {
         return stream
     }
 
+    /// Reads the next packet; false at the end.
+    ///
+    /// - Throws: also where the file seems to end because the disk failed: a part of it would pass for the whole.
+    func next(_ packet: UnsafeMutablePointer<AVPacket>) throws(MediaError) -> Bool {
+        av_packet_unref(packet)
+        let result = av_read_frame(format, packet)
+        if result == cffmpeg_end_of_file() {
+            try checkDisk()
+            return false
+        }
+        try MediaError.check("av_read_frame", result)
+        return true
+    }
+
+    /// - Throws: what the disk has refused.
+    func checkDisk() throws(MediaError) {
+        // Files of some formats libavformat opens by itself.
+        guard let error = format.pointee.pb?.pointee.error, error != cffmpeg_end_of_file() else { return }
+        try MediaError.check("avio_read", error)
+    }
+
     /// Only these are read.
     func read(only chosen: [UnsafeMutablePointer<AVStream>]) {
         for index in 0..<Int(format.pointee.nb_streams) {

@@ -149,14 +149,14 @@ public final class MovieCopier {
             guard let target = output.pointee.streams[number], let rate = track.pointee.rate else { return 0 }
             return av_rescale_q(1, AVRational(num: rate.den, den: rate.num), target.pointee.time_base)
         }
-        while true {
-            av_packet_unref(packet)
-            let result = av_read_frame(tracks.input.format, packet)
-            if result == cffmpeg_end_of_file() { return true }
-            try MediaError.check("av_read_frame", result)
+        while try tracks.input.next(packet) {
             guard let number = tracks.all.firstIndex(where: { $0.pointee.index == packet.pointee.stream_index }),
                 packet.pointee.size > 0, let target = output.pointee.streams[number]
             else { continue }
+            guard packet.pointee.flags & AV_PKT_FLAG_CORRUPT == 0 else {
+                try tracks.input.checkDisk()
+                throw MediaError("av_read_frame", message: "a piece of the movie is damaged")
+            }
             let (from, to) = (tracks.all[number].pointee.time_base, target.pointee.time_base)
             let offset = av_rescale_q(start - tracks.start, Self.second, to)
             if packet.pointee.dts == cffmpeg_no_time() { packet.pointee.dts = packet.pointee.pts }
@@ -173,6 +173,7 @@ public final class MovieCopier {
             try write(packet, to: number, lasts)
             guard progress(end) else { return false }
         }
+        return true
     }
 
     private func write(

@@ -112,13 +112,10 @@ public final class SoundReader {
 
     // False at the end.
     private func read(_ packet: UnsafeMutablePointer<AVPacket>) throws(MediaError) -> Bool {
-        while true {
-            av_packet_unref(packet)
-            let result = av_read_frame(input.format, packet)
-            if result == cffmpeg_end_of_file() { return false }
-            try MediaError.check("av_read_frame", result)
+        while try input.next(packet) {
             if packet.pointee.stream_index == index, packet.pointee.size > 0 { return true }
         }
+        return false
     }
 
     private func convert(

@@ -83,6 +83,10 @@ extension Librarian {
         } catch {
             throw path.failure(error)
         }
+        // Its segments are not kept beside it.
+        if let whole, whole.movie.duration / 1_000_000 < Self.leastDuration(of: segments.map(\.entry)) {
+            throw BusError(.internalError, "The joined movie is shorter than its segments; they stay.")
+        }
         // Nobody would know of it.
         guard let whole, progress(1) else { throw .joinIsGivenUp }
         var coverFile: NewFile?
@@ -120,6 +124,11 @@ extension Librarian {
             "duration": .integer(entry.duration), "size": .integer(entry.size),
             "encoded": .bool(whole.movie.isEncoded), "entry": shown(entry),
         ]
+    }
+
+    /// Milliseconds: a movie of these that lasts less lacks something of them. What recorders and recovery tell of each is not exact.
+    private static func leastDuration(of segments: [LibraryEntry]) -> Int64 {
+        segments.reduce(0) { $0 &+ max(0, $1.duration - $1.duration / 100 - 500) }
     }
 }
 

@@ -168,6 +168,23 @@ import Testing
         #expect(!files().contains("library/entries/t1.json"))
     }
 
+    @Test("a movie that lacks something of its segments is not kept")
+    func short() throws {
+        var entry = try segment("s1")
+        try segment("s2")
+        entry.duration += 1400
+        try library.replace(entry)
+        let before = files()
+        for segments in [["s1"], ["s2", "s1"]] {
+            let refusal = refusal(segments, cover: cover)
+            #expect(refusal?.reason == .internalError && refusal?.message.contains("shorter") == true)
+        }
+        #expect(files() == before)
+        entry.duration -= 1000
+        try library.replace(entry)
+        _ = try join(["s2", "s1"])
+    }
+
     @Test("there is one who joins a take")
     func taken() throws {
         try segment("s1")

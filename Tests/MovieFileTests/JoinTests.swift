@@ -263,6 +263,21 @@ import Testing
         }
     }
 
+    @Test func whatIsCutOffIsNotTakenForWhole() async throws {
+        let segment = try segment("segment")
+        let cut = "\(scratch.path)/cut.mp4"
+        let made = try await run(
+            "ffmpeg", ["-v", "error", "-i", segment, "-c", "copy", "-movflags", "+faststart", cut], scratch)
+        #expect(made.status == 0, "\(made)")
+        let path = "\(scratch.path)/joined.mp4"
+        #expect(try MovieJoin.join([cut], to: path) != nil)
+        unlink(path)
+        let size = try File.read(cut, limit: 16 << 20).count
+        #expect(truncate(cut, size - 10) == 0)
+        #expect(throws: MovieError.self) { try MovieJoin.join([cut], to: path) }
+        #expect(try leftovers() == [])
+    }
+
     @Test func whatFailsLeavesNothing() throws {
         let segment = try segment("segment", count: 5)
         let path = "\(scratch.path)/joined.mp4"
