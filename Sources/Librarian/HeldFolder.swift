@@ -56,6 +56,12 @@ final class HeldFolder {
         return String(decoding: buffer[..<count], as: UTF8.self)
     }
 
+    /// Where the file really lies: no link leads there.
+    func realPath() throws(SystemError) -> String {
+        let folder = try Self.realPath(descriptor.rawValue)
+        return folder == "/" ? "/\(name)" : "\(folder)/\(name)"
+    }
+
     /// Means the file as long as this value lives, for who opens it by a path.
     var path: String { "/proc/self/fd/\(descriptor.rawValue)/\(name)" }
 

@@ -99,10 +99,10 @@ extension Librarian {
                 throw cover.failure(error)
             }
         }
-        var entry = LibraryEntry(joining: segments.map(\.entry), as: join, whole.movie)
+        var entry = LibraryEntry(joining: segments.map(\.entry), as: join, at: path.place, whole.movie)
         do throws(SystemError) {
             entry.file = try whole.file.identity()
-            if let cover, let coverFile { (entry.cover, entry.coverFile) = (cover.path, try coverFile.identity()) }
+            if let cover, let coverFile { (entry.cover, entry.coverFile) = (cover.place, try coverFile.identity()) }
         } catch {
             throw path.failure(error)
         }
@@ -140,6 +140,8 @@ private struct JoinedSegment {
 /// A file that is to be made, in a folder that is held open: nobody can lead it elsewhere meanwhile.
 private final class JoinTarget {
     let path: String
+    /// The same as it is entered: without links, which nobody follows who looks for the file, but those on the way to the library.
+    let place: String
     private let member: String
     private let folder: HeldFolder
 
@@ -157,6 +159,7 @@ private final class JoinTarget {
         do throws(LibraryError) { try library.makeFolder(for: path) } catch { throw error.busError }
         do throws(SystemError) {
             folder = if let base { try HeldFolder(of: path, below: base) } else { try HeldFolder(anywhere: path) }
+            place = library.contains(path) ? path : try folder.realPath()
         } catch {
             throw .invalidParams(member, "\(error)")
         }
@@ -216,12 +219,14 @@ private final class JoinMeter {
 
 extension LibraryEntry {
     /// What is made of these, which are at least one.
-    fileprivate init(joining segments: [LibraryEntry], as join: LibrarianRequest.Join, _ movie: JoinedMovie) {
+    fileprivate init(
+        joining segments: [LibraryEntry], as join: LibrarianRequest.Join, at path: String, _ movie: JoinedMovie
+    ) {
         let first = segments[0]
         var devices: [LibraryDevice] = []
         for device in segments.flatMap(\.devices) where !devices.contains(device) { devices.append(device) }
         self.init(
-            id: join.take, kind: .take, path: join.path, devices: devices,
+            id: join.take, kind: .take, path: path, devices: devices,
             microphone: segments.lazy.compactMap(\.microphone).first, started: first.started, fileType: "mp4",
             video: first.video, audio: segments.lazy.compactMap(\.audio).first { !$0.isNull }, session: first.session,
             take: join.take, owner: first.owner)

@@ -185,6 +185,25 @@ import Testing
         _ = try join(["s2", "s1"])
     }
 
+    @Test("a take outside of the library is found again where links lead to it", arguments: [true, false])
+    func linked(_ hasRoot: Bool) throws {
+        try segment("s1")
+        let (real, link) = ("\(scratch.path)/other", "\(scratch.path)/link")
+        #expect(mkdir(real, 0o700) == 0 && symlink(real, link) == 0)
+        let before = scratch.contents()
+        let answer = try join(
+            ["s1"], cover: "\(link)/take.jpg", path: "\(link)/take.mp4", root: hasRoot ? link : nil)
+        #expect(answer["path"] == .string("\(real)/take.mp4") && answer["cover"] == .string("\(real)/take.jpg"))
+        #expect(answer["entry"]?["state"] == "finished")
+        // As a librarian leaves it that is ended at the last moment.
+        var entry = try #require(try library.entry("t1"))
+        entry.state = .recording
+        try library.replace(entry)
+        _ = try join(["s1"], cover: "\(link)/take.jpg", path: "\(link)/take.mp4", root: hasRoot ? link : nil)
+        #expect(try ask(.delete("t1"))["deleted"] == [.string("\(real)/take.mp4"), .string("\(real)/take.jpg")])
+        #expect(scratch.contents() == before)
+    }
+
     @Test("there is one who joins a take")
     func taken() throws {
         try segment("s1")
