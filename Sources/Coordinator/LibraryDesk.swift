@@ -31,8 +31,6 @@ final class LibraryDesk {
         let ending: Loop.Token
         /// nil: it was answered, or is given up, and the process has not ended yet.
         var question: UInt64?
-        /// Bytes of its output that were looked at for progress.
-        var looked = 0
     }
 
     private let loop: Loop
@@ -46,6 +44,7 @@ final class LibraryDesk {
     private var librarians: [ObjectIdentifier: Librarian] = [:]
     private var lastNumber: UInt64 = 0
     private var whenEnded: (() -> Void)?
+    private var isStopped = false
 
     /// Processes at a time. One that a disk keeps from ending counts until it has ended.
     private static let maximumProcesses = 4
@@ -79,6 +78,7 @@ final class LibraryDesk {
         _ request: LibrarianRequest, by uid: UInt32?, progress: ((Double) -> Void)? = nil,
         completion: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
+        guard !isStopped else { return completion(.failure(Self.shuttingDown)) }
         guard directory != nil else {
             return completion(
                 .failure(
@@ -246,13 +246,14 @@ final class LibraryDesk {
             question: number)
     }
 
-    /// Of what it has said so far, the last whole line counts.
+    /// Of what it has said so far, the last whole line counts. All before it is of no use any more: hours of it would be too much.
     private func progressed(_ process: ObjectIdentifier) {
         guard let librarian = librarians[process], let number = librarian.question, librarian.isJoin else { return }
-        let new = librarian.output.bytes[librarian.looked...]
-        guard let end = new.lastIndex(of: UInt8(ascii: "\n")) else { return }
-        librarians[process]?.looked = end + 1
-        guard case .progress(let part)? = Self.report(new[..<end]) else { return }
+        let bytes = librarian.output.bytes
+        guard let end = bytes.lastIndex(of: UInt8(ascii: "\n")),
+            case .progress(let part)? = Self.report(bytes[..<end])
+        else { return }
+        librarian.output.forget(end + 1)
         limit(number, Self.joiningLimit)
         questions[number]?.progress?(part)
     }
@@ -300,11 +301,15 @@ final class LibraryDesk {
 
     // MARK: The end
 
+    private static let shuttingDown = BusError(
+        .shuttingDown, "The bus is shutting down; ask again when it is back.")
+
     /// Ends all that is under way, and calls the body when it has ended, or after a second: then a disk keeps it.
     func stop(then body: @escaping () -> Void) {
+        isStopped = true
         queue.removeAll()
         for number in questions.keys.sorted() {
-            answer(number, .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
+            answer(number, .failure(Self.shuttingDown))
         }
         guard !librarians.isEmpty else { return body() }
         whenEnded = body

@@ -5,7 +5,7 @@ import Glibc
 public final class ProcessOutput {
     private let child: ChildProcess
     private let pipe: FileDescriptor
-    /// What came so far.
+    /// What came so far, and was not forgotten.
     public private(set) var bytes: [UInt8] = []
     /// The output has ended, and was not longer than the limit.
     public private(set) var isComplete = false
@@ -55,6 +55,9 @@ public final class ProcessOutput {
             }
         }
     }
+
+    /// Forgets the first of the bytes that came, which were looked at: they don't count for the limit any more.
+    public func forget(_ count: Int) { bytes.removeFirst(min(count, bytes.count)) }
 
     public func kill() { child.process.send(SIGKILL) }
 }

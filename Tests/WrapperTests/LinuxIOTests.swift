@@ -195,6 +195,10 @@ final class TemporaryFolder {
         output.reap()
         #expect(output.isComplete)
         #expect(output.bytes == Array("12345".utf8))
+        output.forget(3)
+        #expect(output.bytes == Array("45".utf8))
+        output.forget(9)
+        #expect(output.bytes == [])
     }
 
     @Test func `readiness reaches the service manager's socket, an abstract one too`() throws {
