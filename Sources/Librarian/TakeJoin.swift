@@ -77,9 +77,9 @@ extension Librarian {
         guard meter.note(0) else { throw .joinIsGivenUp }
         let whole: MovieJoin.Whole?
         do throws(MovieError) {
-            whole = try MovieJoin.make(segments.map(\.file.path), at: path.openPath, preset: join.preset) {
-                meter.note($0)
-            }
+            whole = try MovieJoin.make(
+                segments.map(\.file.path), at: path.openPath, temporary: ".\(join.take).part", preset: join.preset
+            ) { meter.note($0) }
         } catch {
             throw path.failure(error)
         }
@@ -92,7 +92,7 @@ extension Librarian {
         var coverFile: NewFile?
         if let cover, let bytes = whole.movie.cover {
             do throws(SystemError) {
-                let file = try NewFile(cover.openPath)
+                let file = try NewFile(cover.openPath, temporary: ".\(join.take).cover.part")
                 try file.write(bytes)
                 coverFile = file
             } catch {

@@ -18,9 +18,12 @@ public final class NewFile: @unchecked Sendable {
     /// Means the file as long as this lives, for who opens it by a path.
     public var openPath: String { "/proc/self/fd/\(file.rawValue)" }
 
-    /// - Parameter path: in a folder that is there.
+    /// - Parameters:
+    ///   - path: in a folder that is there.
+    ///   - temporary: what it is called in that folder until then, where the file system has no files without a name; only one process at a time
+    ///     uses that, so that a file of that name is of one that was killed, and goes. nil: a name that no other process that lives uses.
     /// - Throws: `EEXIST` when there is a file of that name already.
-    public init(_ path: String, mode: UInt32 = 0o644) throws(SystemError) {
+    public init(_ path: String, mode: UInt32 = 0o644, temporary name: String? = nil) throws(SystemError) {
         self.path = path
         var status = stat()
         guard lstat(path, &status) != 0 else { throw SystemError(code: EEXIST, operation: "open", subject: path) }
@@ -30,7 +33,8 @@ public final class NewFile: @unchecked Sendable {
             file = FileDescriptor(owning: try check("open", place) { clinux_open_unnamed(place, mode) })
         } catch {
             guard [EOPNOTSUPP, EISDIR, EINVAL, ENOENT].contains(error.code) else { throw error }
-            let temporary = "\(path).\(getpid()).part"
+            let temporary = name.map { "\(folder)/\($0)" } ?? "\(path).\(getpid()).part"
+            if name != nil { unlink(temporary) }
             file = try FileDescriptor(opening: temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
             self.temporary = temporary
         }
