@@ -23,6 +23,9 @@ extension MediaError {
     /// The system's error number (`errno`), where it is one.
     public var errorNumber: Int32? { (-4095 ... -1).contains(code) ? -code : nil }
 
+    /// What was read is at fault, and stays so.
+    public var isOfContents: Bool { code == 0 || code == cffmpeg_invalid_data() }
+
     static func check(_ operation: String, _ result: Int32) throws(MediaError) {
         guard result >= 0 else { throw MediaError(operation, result) }
     }

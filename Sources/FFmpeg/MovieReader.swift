@@ -71,12 +71,21 @@ public final class MovieReader {
     /// Pieces without a picture in a row after which a file is of no use.
     private static let patience = 5000
 
+    /// A file's video; nil: it has none.
+    ///
+    /// - Parameter path: of a plain file.
+    public static func contents(_ path: String) throws(MediaError) -> VideoTrack? {
+        let input = try InputFile(path)
+        guard input.choose(AVMEDIA_TYPE_VIDEO) != nil else { return nil }
+        return try OpenedMovie(input).track
+    }
+
     /// - Parameters:
     ///   - path: of a plain file.
     ///   - frameRate: frames a second of files that don't say (`25`, `30000/1001`).
     public init(_ path: String, delivers delivery: Delivery, frameRate: String? = nil) throws(MediaError) {
         self.delivery = delivery
-        let opened = try OpenedMovie(path, frameRate: frameRate)
+        let opened = try OpenedMovie(InputFile(path, frameRate: frameRate))
         (index, timeBase, track) = (opened.index, opened.timeBase, opened.track)
         input = opened.input
         packet = av_packet_alloc()
@@ -230,8 +239,8 @@ private struct OpenedMovie {
     let parameters: UnsafeMutablePointer<AVCodecParameters>
     let track: VideoTrack
 
-    init(_ path: String, frameRate: String?) throws(MediaError) {
-        input = try InputFile(path, frameRate: frameRate)
+    init(_ input: InputFile) throws(MediaError) {
+        self.input = input
         guard let stream = input.choose(AVMEDIA_TYPE_VIDEO), let parameters = stream.pointee.codecpar else {
             throw MediaError("av_find_best_stream", message: "the file has no video")
         }

@@ -174,6 +174,7 @@ private final class JoinTarget {
     func failure(_ error: MovieError) -> BusError {
         if error.isDiskFull { return .diskFull(path) }
         if case .file(let error) = error { return failure(error) }
+        if error.isOfContents { return .invalidParams("segments", "can't be joined: \(error)") }
         return BusError(.internalError, "The segments can't be joined: \(error).")
     }
 

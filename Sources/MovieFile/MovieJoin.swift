@@ -132,6 +132,15 @@ public enum MovieJoin {
 }
 
 extension MovieError {
+    /// What is in the files is at fault, and stays so.
+    public var isOfContents: Bool {
+        switch self {
+        case .file: false
+        case .media(let error): error.isOfContents
+        case .unsupported: true
+        }
+    }
+
     /// There is no room for it, or none left of what the user may have.
     public var isDiskFull: Bool {
         switch self {

@@ -13,12 +13,10 @@ enum SegmentEncoder {
     static func encode(
         _ segments: [String], to path: String, _ preset: ExportPreset, _ progress: (Int64) -> Bool
     ) throws(MovieError) -> MovieWriter? {
-        let configuration: MovieConfiguration
-        let canvas: PictureCanvas
-        do throws(MediaError) {
-            (configuration, canvas) = try plan(segments, preset)
-        } catch {
-            throw .media(error)
+        let plan: (configuration: MovieConfiguration, canvas: PictureCanvas)?
+        do throws(MediaError) { plan = try self.plan(segments, preset) } catch { throw .media(error) }
+        guard let (configuration, canvas) = plan else {
+            throw .unsupported("sound alone that is not of one kind")
         }
         let writer = try MovieWriter(path, configuration) { _ in unlink(path) }
         writer.startSession(atSourceTime: 0)
@@ -33,13 +31,15 @@ enum SegmentEncoder {
         }
     }
 
-    // As the first one is, and with sound if one of them has any.
+    // As the first one is that has a picture, and with sound if one of them has any. nil: none has a picture.
     private static func plan(
         _ segments: [String], _ preset: ExportPreset
-    ) throws(MediaError) -> (MovieConfiguration, PictureCanvas) {
+    ) throws(MediaError) -> (configuration: MovieConfiguration, canvas: PictureCanvas)? {
         var sound: (rate: Int, channels: Int)?
         for segment in segments where sound == nil { sound = try SoundReader.contents(segment) }
-        let track = try MovieReader(segments[0], delivers: .pictures).track
+        var picture: VideoTrack?
+        for segment in segments where picture == nil { picture = try MovieReader.contents(segment) }
+        guard let track = picture else { return nil }
         let shape = Dimensions(width: track.width, height: track.height)
         let most = preset.dimensions(for: shape)
         let isSmall = shape.width <= most.width && shape.height <= most.height
@@ -67,10 +67,10 @@ enum SegmentEncoder {
         let start = writer.statistics.recordedDuration
         // Another shape leaves borders.
         canvas.clear()
-        let pictures: MovieReader
+        var pictures: MovieReader?
         var sounds: SoundReader?
         do throws(MediaError) {
-            pictures = try MovieReader(segment, delivers: .pictures)
+            if try MovieReader.contents(segment) != nil { pictures = try MovieReader(segment, delivers: .pictures) }
             if let format = writer.configuration.audio?.format, try SoundReader.contents(segment) != nil {
                 sounds = try SoundReader(segment, as: format)
             }
@@ -83,7 +83,7 @@ enum SegmentEncoder {
         let origin = min(picture ?? .max, sound?.time ?? .max)
         if let first = sound?.time { try beSilent(from: heard, until: start + first - origin, writer) }
         while writer.end == nil {
-            if let time = picture, time <= sound?.time ?? .max {
+            if let pictures, let time = picture, time <= sound?.time ?? .max {
                 do throws(MediaError) { try canvas.draw(pictures, range: .limited) } catch { throw .media(error) }
                 try writer.append(canvas.bytes, at: place(time, origin, start))
                 picture = try next(pictures, after: time)
@@ -130,10 +130,10 @@ enum SegmentEncoder {
         return start + time - origin
     }
 
-    private static func next(_ pictures: MovieReader, after time: Int64 = 0) throws(MovieError) -> Int64? {
+    private static func next(_ pictures: MovieReader?, after time: Int64 = 0) throws(MovieError) -> Int64? {
         do throws(MediaError) {
             // Where the file doesn't say, it follows at once.
-            return try pictures.next().map { $0.time ?? time + 1 }
+            return try pictures?.next().map { $0.time ?? time + 1 }
         } catch {
             throw .media(error)
         }

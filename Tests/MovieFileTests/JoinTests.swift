@@ -230,6 +230,35 @@ import Testing
         #expect(try leftovers() == ["joined.mp4"])
     }
 
+    @Test func theFirstOneNeedsNoPicture() async throws {
+        let (aac, opus) = (try segment("aac"), try segment("opus", audio: .opus, type: .mkv))
+        var sounds: [String] = []
+        for (segment, name) in [(aac, "sound.mp4"), (opus, "sound.mkv")] {
+            sounds.append("\(scratch.path)/\(name)")
+            let made = try await run(
+                "ffmpeg", ["-v", "error", "-i", segment, "-vn", "-c", "copy", sounds[sounds.count - 1]], scratch)
+            try #require(made.status == 0, "\(made)")
+        }
+        let path = "\(scratch.path)/joined.mp4"
+        let joined = try #require(try MovieJoin.join([sounds[0], aac, sounds[1]], to: path))
+        #expect(joined.isEncoded && joined.cover != nil && abs(joined.duration - 3_000_000_000) < 150_000_000)
+        let judge = Judge(path: path, scratch: scratch)
+        let times = try await judge.times("v:0")
+        // Sound comes in pieces, of which the last is not full.
+        try #require(times.count == 30)
+        #expect(abs(times[0] - 1) < 0.1, "\(times)")
+        let complaints = try await judge.complaints()
+        #expect(complaints == "")
+        let clicks = try await clicks(judge)
+        try #require(clicks.count == 3)
+        #expect(abs(clicks[1] - times[15]) < 0.02, "\(clicks), \(times)")
+        unlink(path)
+        // What has no picture at all is not encoded.
+        let error = #expect(throws: MovieError.self) { try MovieJoin.join(sounds, to: path) }
+        #expect(error?.isOfContents == true)
+        #expect(try leftovers() == [])
+    }
+
     @Test(arguments: [
         (1920, 1080, "1280,720"), (1600, 1200, "960,720"), (1280, 720, "1280,720"), (642, 360, "642,360"),
         (1080, 1920, "720,1280"),
