@@ -26,6 +26,8 @@ final class Recorder {
     /// Our child; nil: one that a coordinator before this one started.
     private var child: ChildProcess?
     private var process: ProcessDescriptor?
+    /// Of one that has ended.
+    private var endedPID: Int32?
     private var token: Loop.Token?
     private var silenceTimer: Loop.Token?
     private var connection: [UInt8]?
@@ -85,6 +87,7 @@ final class Recorder {
         }
         loop.cancel(token)
         loop.cancel(silenceTimer)
+        endedPID = process?.pid
         (child, process, token, silenceTimer) = (nil, nil, nil, nil)
         onEnd(self)
     }
@@ -115,8 +118,13 @@ final class Recorder {
 
     /// It has said hello, whoever started it.
     ///
-    /// - Returns: false: it has ended since.
+    /// - Returns: false: it has ended since, and not just now.
     func greeted(by pid: Int32, connection: [UInt8], link: UInt64) -> Bool {
+        if process == nil, endedPID == pid {
+            // One that could not begin may end before its hello is read. What it has said since is heard still.
+            (self.connection, self.link) = (connection, link)
+            return true
+        }
         if process == nil {
             guard let opened = try? ProcessDescriptor(pid: pid) else { return false }
             watch(opened)
