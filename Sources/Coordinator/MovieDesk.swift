@@ -369,6 +369,8 @@ final class MovieDesk {
             return BusError(
                 .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
                 ["interruption": "noFrames"])
+        case .maximumFileSizeReached:
+            return .invalidParams("maxFileSize", "is less than the first frame of such a movie needs")
         case .ownerGone, .stopped:
             return BusError(.cancelled, "The movie was given up before it had begun.")
         case .shuttingDown:
