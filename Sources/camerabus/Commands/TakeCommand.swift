@@ -259,7 +259,19 @@ extension TakeCommand {
         var segment: String?
 
         func run(_ client: Client) async throws {
-            let last = segment == nil ? try await client.take(take, timeout: timeout).segments.last?.id : nil
+            var last: String?
+            if segment == nil {
+                let found = try await client.take(take, timeout: timeout)
+                // Who names none means the one that is recorded.
+                guard found.segment == nil else {
+                    throw Failure(
+                        status: ExitStatus.refused,
+                        description: Table.printable(
+                            "recordingInProgress: A segment of the take \(take) is recorded; 'camerabus take pause \(take)' ends it."
+                        ))
+                }
+                last = found.segments.last?.id
+            }
             guard let segment = segment ?? last else {
                 throw Failure(
                     status: ExitStatus.refused, description: Table.printable("The take \(take) has no segments."))
