@@ -17,7 +17,8 @@ from typing import Any
 
 import vectors
 from camerabus import BusNotRunning, CaptureError, ProtocolError, Sound
-from camerabus.ring import RingClosed, RingConnection, RingFrame, RingReader, RingSound, SoundRingConnection
+from camerabus.ring import RingClosed, RingFrame, RingReader, RingSound
+from camerabus.ring_connection import RingConnection, SoundRingConnection
 
 try:
     import numpy

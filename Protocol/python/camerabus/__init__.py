@@ -73,7 +73,8 @@ from .movie_messages import MovieEnding, MovieStart, MovieState
 from .movies import AsyncMovie, Movie
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
-from .ring import RingConnection, RingFrame, RingSound, SoundRingConnection
+from .ring import RingFrame, RingSound
+from .ring_connection import RingConnection, SoundRingConnection
 from .sound import AsyncLevels, AsyncSounds, Level, Levels, Sound, Sounds
 from .sources import AsyncSource, Source
 from .sets import AsyncFrameSets, FrameSet, FrameSets
