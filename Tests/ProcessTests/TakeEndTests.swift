@@ -38,9 +38,10 @@ extension ProcessTests.Takes {
 
     @Test func `a take that was being thrown away when the bus died is thrown away by the next`() async throws {
         let (slow, hold) = ("\(home.path)/slow", "\(home.path)/hold")
+        let gate = try Gate("\(home.path)/gate")
         let script = """
             #!/bin/sh
-            case "$*" in *delete*) [ -e "\(hold)" ] && { while [ -e "\(hold)" ]; do sleep 0.05; done; exit 1; };; esac
+            case "$*" in *delete*) [ -e "\(hold)" ] && { \(gate.waiting); exit 1; };; esac
             exec "\(Programs.path("camerabus-librarian"))" "$@"
 
             """
@@ -58,6 +59,7 @@ extension ProcessTests.Takes {
         }
         try await bus.killCoordinator()
         File.remove(hold)
+        try gate.open()
         try await bus.startCoordinator()
         client = try RawClient(path: bus.directory.commandSocket)
         #expect(try client.refusal("take.get", ["take": take])?.reason == .takeNotFound)
