@@ -97,8 +97,7 @@ extension ProcessTests {
             _ = try #require(try rings.next())
             let program = """
                 import sys
-                from camerabus import BusNotRunning
-                from camerabus.ring import RingConnection
+                from camerabus import BusNotRunning, RingConnection
                 with RingConnection(sys.argv[1]) as rings:
                     assert rings.next() is not None
                     print("reads", flush=True)
@@ -109,7 +108,8 @@ extension ProcessTests {
             let python = try bus.start(
                 Programs.python, ["-c", program, bus.directory.ringSocket("cam0")],
                 environment: ["PYTHONPATH": Programs.pythonPath])
-            try await eventually { python.standardOutput == "reads\n" }
+            try await eventually { python.standardOutput == "reads\n" || !python.standardError.isEmpty }
+            try #require(python.standardOutput == "reads\n", "\(python.standardError)")
             kill(try #require(try bus.workerPID("cam0")), SIGKILL)
             let error = #expect(throws: ClientError.self) {
                 while try rings.next(timeout: .seconds(60)) != nil {}

@@ -7,8 +7,7 @@ import time
 import numpy
 from records import Records
 
-from camerabus import Client
-from camerabus.ring import RingConnection
+from camerabus import Client, RingConnection
 
 
 def read_frames(records: Records) -> None:
