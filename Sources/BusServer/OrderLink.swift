@@ -24,7 +24,7 @@ extension WorkerOrder: LinkOrder {}
 extension WorkerReport: LinkReport {
     public var isToldOnce: Bool {
         switch self {
-        case .reply, .description, .event, .refused: true
+        case .reply, .description, .event, .refused, .photo: true
         case .hello, .status, .alive: false
         }
     }

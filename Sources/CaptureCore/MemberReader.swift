@@ -54,6 +54,25 @@ struct MemberReader {
         return number
     }
 
+    /// A string; nil if there is none.
+    mutating func text(_ name: String) throws(BusError) -> String? {
+        known(name) == nil ? nil : try string(name)
+    }
+
+    /// An integer; nil if there is none.
+    mutating func number(_ name: String, in range: ClosedRange<Int64> = .min ... .max) throws(BusError) -> Int64? {
+        known(name) == nil ? nil : try integer(name, in: range)
+    }
+
+    /// True or false; nil if there is none.
+    mutating func flag(_ name: String) throws(BusError) -> Bool? {
+        guard let value = known(name) else { return nil }
+        guard let flag = value.bool else {
+            throw .invalidParams(path(of: name), "must be true or false, not \(value.typeName)")
+        }
+        return flag
+    }
+
     mutating func array(_ name: String) throws(BusError) -> [JSONValue] {
         let value = try required(name)
         guard let elements = value.array else {

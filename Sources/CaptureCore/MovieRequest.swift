@@ -336,15 +336,3 @@ extension MovieRequest.Limits {
         minFreeDiskSpace = try reader.number("minFreeDiskSpace", in: 0 ... .max)
     }
 }
-
-extension MemberReader {
-    fileprivate mutating func text(_ name: String) throws(BusError) -> String? {
-        known(name) == nil ? nil : try string(name)
-    }
-
-    fileprivate mutating func number(
-        _ name: String, in range: ClosedRange<Int64> = .min ... .max
-    ) throws(BusError) -> Int64? {
-        known(name) == nil ? nil : try integer(name, in: range)
-    }
-}

@@ -50,6 +50,14 @@ public struct WorkerOrder: Hashable, Sendable {
         case admit(DoorList)
         /// Makes a virtual device misbehave: {fault, …} at once, {script: [{at, fault, …}]} at its times. {list} answers {script}, {cancel} ends it.
         case fault(JSONValue)
+        /// Makes ready for a photo: the device streams, is set as the photo needs it, and has found its exposure, or has had its time for
+        /// that. Answers {resolution} (``PhotoResolution``), and then waits for ``takePhoto(job:at:)`` for ``photoPatience``.
+        case preparePhoto(PhotoOrder)
+        /// Takes the photo that is ready, with the first frame at or after that time (monotonic nanoseconds; nil: the next one). Its stages
+        /// are told by ``WorkerReport/photo(job:stage:members:)``. Answers {photos: […]} (``PhotoResult``) when all are finished.
+        case takePhoto(job: String, at: Instant? = nil)
+        /// Gives a photo up, however far it is; what was set for it is put back. Answers {} when that is so, also when there is none.
+        case dropPhoto(job: String)
         /// Ends the process in order.
         case stop
 
@@ -58,7 +66,7 @@ public struct WorkerOrder: Hashable, Sendable {
         public var endsTransaction: Bool {
             switch self {
             case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .pluggedMicrophone, .admit, .cancelZoom,
-                .stop:
+                .dropPhoto, .stop:
                 true
             default: false
             }
@@ -70,6 +78,8 @@ public struct WorkerOrder: Hashable, Sendable {
     /// How long until its answer in all, milliseconds: one order may set many controls, each as slow as a driver may be. A worker that
     /// is stuck ends long before.
     public static let longest: Int64 = 10 * patience
+    /// How long a photo that is ready waits to be taken, milliseconds.
+    public static let photoPatience: Int64 = 10_000
 
     public var number: UInt64
     /// The lock's number under which a changing order is given. A worker refuses one that is lower than the highest it has seen.
@@ -148,6 +158,16 @@ public struct WorkerOrder: Hashable, Sendable {
         case .fault(let fault):
             members["do"] = "fault"
             members["fault"] = fault
+        case .preparePhoto(let photo):
+            members["do"] = "preparePhoto"
+            members["photo"] = photo.json
+        case .takePhoto(let job, let time):
+            members["do"] = "takePhoto"
+            members["job"] = .string(job)
+            if let time { members["at"] = .integer(time) }
+        case .dropPhoto(let job):
+            members["do"] = "dropPhoto"
+            members["job"] = .string(job)
         case .stop: members["do"] = "stop"
         }
         return .object(members)
@@ -207,6 +227,15 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("fault", _):
             guard let fault = json["fault"] else { return nil }
             action = .fault(fault)
+        case ("preparePhoto", _):
+            guard let photo = json["photo"].flatMap({ try? PhotoOrder(json: $0) }) else { return nil }
+            action = .preparePhoto(photo)
+        case ("takePhoto", _):
+            guard let job = json["job"]?.string else { return nil }
+            action = .takePhoto(job: job, at: json["at"]?.integer)
+        case ("dropPhoto", _):
+            guard let job = json["job"]?.string else { return nil }
+            action = .dropPhoto(job: job)
         case ("stop", _): action = .stop
         default: return nil
         }
@@ -235,6 +264,9 @@ public enum WorkerReport: Hashable, Sendable {
     case event(String, [String: JSONValue])
     /// This user was turned away at a door, for the first time since the last order about them.
     case refused(uid: UInt32, gid: UInt32, pid: Int32)
+    /// A photo has come so far. With `processed`, `members` has {photo} (``PhotoResult``), and a further frame of the message is its file
+    /// where the order wanted it.
+    case photo(job: String, stage: PhotoProgress, members: JSONValue = [:])
     /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
     case alive(JSONValue)
 
@@ -255,6 +287,8 @@ public enum WorkerReport: Hashable, Sendable {
             ["report": "event", "event": .string(name), "members": .object(members)]
         case .refused(let uid, let gid, let pid):
             ["report": "refused", "uid": JSONValue(uid), "gid": JSONValue(gid), "pid": JSONValue(pid)]
+        case .photo(let job, let stage, let members):
+            ["report": "photo", "job": .string(job), "stage": .string(stage.rawValue), "members": members]
         case .alive(let value): ["report": "alive", "value": value]
         }
     }
@@ -282,6 +316,11 @@ public enum WorkerReport: Hashable, Sendable {
                 let pid = json["pid"]?.integer.flatMap({ Int32(exactly: $0) })
             else { return nil }
             self = .refused(uid: uid, gid: gid, pid: pid)
+        case "photo":
+            guard let job = json["job"]?.string, let stage = json["stage"]?.string.flatMap(PhotoProgress.init) else {
+                return nil
+            }
+            self = .photo(job: job, stage: stage, members: json["members"] ?? [:])
         case "reply":
             guard let order = json["order"]?.integer.flatMap({ UInt64(exactly: $0) }) else { return nil }
             if let error = json["error"] {
@@ -292,4 +331,14 @@ public enum WorkerReport: Hashable, Sendable {
         default: return nil
         }
     }
+}
+
+/// How far a worker is with a photo.
+public enum PhotoProgress: String, Hashable, Sendable, CaseIterable {
+    /// The first frame that counts is being exposed.
+    case willCapture
+    /// The last one has come: the device is free for the next photo.
+    case didCapture
+    /// One of them is finished, and on the disk if it goes there.
+    case processed
 }

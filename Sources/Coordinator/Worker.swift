@@ -285,6 +285,7 @@ final class Worker {
             onChange(self)
         case .event(let name, let members): onEvent?(name, members)
         case .refused(let uid, let gid, let pid): onRefused?(uid, gid, pid)
+        case .photo: break
         case .alive(let value): counters = value
         case .reply(let number, let result):
             guard let order = orders.removeValue(forKey: number) else { return }

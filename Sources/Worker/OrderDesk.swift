@@ -281,7 +281,10 @@ final class OrderDesk {
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
-        case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .pluggedMicrophone, .admit:
+        case .preparePhoto, .takePhoto:
+            throw BusError(.internalError, "\(device) takes no photos yet.")
+        case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .pluggedMicrophone, .admit,
+            .dropPhoto:
             finish(.success([:]))
         }
     }

@@ -114,7 +114,9 @@ final class SoundOrderDesk {
                 onStop?()
             case .knownControls: reply(order.number, knownControls)
             case .who: onWho? { [weak self] result in self?.reply(order.number, result) }
-            case .plugged, .cancelZoom: reply(order.number, .success([:]))
+            case .plugged, .cancelZoom, .dropPhoto: reply(order.number, .success([:]))
+            case .preparePhoto, .takePhoto:
+                throw BusError(.controlUnsupported, "\(device) is a microphone and takes no photos.", ["control": "photo"])
             case .rampZoom: throw BusError(.controlUnsupported, "\(device) is a microphone.", ["control": "zoomValue"])
             case .prepare, .apply, .rollBack, .finish, .readControls, .fault:
                 // What ends a transaction is always taken: refused, it would leave its traces for good.

@@ -1,0 +1,73 @@
+public import BusProtocol
+
+/// What a photo's file is called in the capture library.
+///
+/// Names only: nothing is looked up or made. That no two files have one name is the `uniqueID`'s doing, which is in it; what a coordinator
+/// before this one used as well is passed over by ``file(stem:index:count:fileType:attempt:)``.
+public enum PhotoName {
+    /// UTF-8 bytes of a stem, so that there is room for marks and endings.
+    static let maximumStem = 200
+
+    /// What a device's photos are called without marks of their number and without ending.
+    ///
+    /// - Parameters:
+    ///   - name: what the client calls them; nil: `photo-` with the time and the id. Its ending is left out.
+    ///   - time: of the day, as files have it: `142530`.
+    ///   - device: its id, where several take part.
+    ///   - format: what the client asked for; nil: nothing.
+    /// - Throws: `invalidParams` {path: "name"}.
+    public static func stem(
+        name: String?, time: String, uniqueID: String, device: String?, format: PhotoFileType?
+    ) throws(BusError) -> String {
+        var stem = "photo-\(time)-\(uniqueID)"
+        if let name {
+            stem = try withoutEnding(name, format)
+            guard isStem(stem) else {
+                throw .invalidParams(
+                    "name", "is a file's name of at most \(maximumName) bytes: no '/', no '.' at its beginning, no control characters")
+            }
+            guard stem.utf8.count <= maximumName else {
+                throw .invalidParams("name", "has more than \(maximumName) bytes")
+            }
+        }
+        return device.map { "\(stem)-\($0)" } ?? stem
+    }
+
+    /// The name of one file.
+    ///
+    /// - Parameters:
+    ///   - index: the photo's, from 0.
+    ///   - count: of this device's photos; with one, its number is not in the name.
+    ///   - attempt: from 1; each gives another name, for where there is such a file already.
+    public static func file(
+        stem: String, index: Int, count: Int, fileType: PhotoFileType, attempt: Int = 1
+    ) -> String {
+        var name = stem
+        if count > 1 {
+            let digits = String(index)
+            name += "-" + String(repeating: "0", count: max(0, String(count - 1).count - digits.count)) + digits
+        }
+        if attempt > 1 { name += "_\(attempt)" }
+        return "\(name).\(fileType.ending)"
+    }
+
+    /// Room is left in it for a device's id.
+    static let maximumName = 120
+
+    static func isStem(_ text: String) -> Bool {
+        (1...maximumStem).contains(text.utf8.count) && !text.utf8.starts(with: ".".utf8)
+            && !text.utf8.contains(UInt8(ascii: "/"))
+            && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
+    }
+
+    private static func withoutEnding(_ name: String, _ format: PhotoFileType?) throws(BusError) -> String {
+        for (ending, type) in [(".jpg", PhotoFileType.jpeg), (".jpeg", .jpeg), (".dng", .dng)]
+        where name.lowercased().hasSuffix(ending) {
+            guard format ?? type == type else {
+                throw .invalidParams("name", "ends in \(ending), and the format is \(format?.rawValue ?? "")")
+            }
+            return String(name.dropLast(ending.count))
+        }
+        return name
+    }
+}

@@ -1,0 +1,291 @@
+public import BusProtocol
+public import JSON
+
+/// A photo's kind of file (`AVFileType`).
+public enum PhotoFileType: String, Hashable, Sendable, CaseIterable {
+    /// JPEG with EXIF.
+    case jpeg
+    /// The sensor's own pixels (Adobe DNG).
+    case dng
+
+    /// What its files' names end in, without the dot.
+    public var ending: String {
+        switch self {
+        case .jpeg: "jpg"
+        case .dng: "dng"
+        }
+    }
+}
+
+/// Whether there is a flash of light with a photo (`AVCaptureDevice.FlashMode`).
+public enum PhotoFlashMode: String, Hashable, Sendable, CaseIterable {
+    case off, on
+    /// As the scene needs it.
+    case auto
+}
+
+/// A small picture within a photo's file.
+public struct PhotoThumbnail: Hashable, Sendable {
+    /// Pixels of its longer side, 16–640.
+    public var maximumSide: Int
+    /// Of its JPEG, 1–100.
+    public var quality: Int
+
+    /// EXIF's usual size.
+    public static let usualSide = 160
+    public static let usualQuality = 80
+    public static let sides: ClosedRange<Int64> = 16...640
+
+    public init(maximumSide: Int = usualSide, quality: Int = usualQuality) {
+        self.maximumSide = maximumSide
+        self.quality = quality
+    }
+}
+
+/// Several photos of one scene with an exposure each (`AVCapturePhotoBracketSettings`).
+public enum PhotoBracket: Hashable, Sendable {
+    /// EV beside what the camera meters.
+    case exposureBias([Double])
+    /// Nanoseconds.
+    case exposureDuration([Int64])
+
+    /// How many may be in one.
+    public static let counts = 2...16
+    /// What can be said of any camera; what this one takes is in its table.
+    public static let biases: ClosedRange<Double> = -20...20
+    public static let durations: ClosedRange<Int64> = 1_000...3_600_000_000_000
+
+    public var count: Int {
+        switch self {
+        case .exposureBias(let steps): steps.count
+        case .exposureDuration(let steps): steps.count
+        }
+    }
+}
+
+/// What a client wants of a photo: AVFoundation's `AVCapturePhotoSettings`.
+public struct PhotoSettings: Hashable, Sendable {
+    /// By which the photo's stages are told; nil: the bus gives one. It is good for one request.
+    public var uniqueID: String?
+    /// nil: the first that the camera's format allows.
+    public var format: PhotoFileType?
+    /// Of JPEG, 1–100; nil: as the camera makes it, else ``usualQuality``.
+    public var quality: Int?
+    public var flash: PhotoFlashMode
+    public var redEyeReduction: Bool
+    public var stabilization: Bool
+    /// At the camera's largest size, while its stream stands still.
+    public var highResolution: Bool
+    /// nil: as the session has it, else as the camera sees it.
+    public var orientation: VideoOrientation?
+    public var isMirrored: Bool?
+    /// The pixels are turned; false: the file says how they are to be turned.
+    public var isTurned: Bool
+    /// nil: none.
+    public var thumbnail: PhotoThumbnail?
+    public var bracket: PhotoBracket?
+    /// Photos one after the other of each device, 1–100.
+    public var burst: Int
+    /// Nanoseconds between the photos of a burst; 0: each frame is one.
+    public var interval: Int64
+
+    public static let usualQuality = 95
+    public static let bursts: ClosedRange<Int64> = 1...100
+    /// Milliseconds.
+    public static let intervals: ClosedRange<Double> = 0...10_000
+
+    public init(
+        uniqueID: String? = nil, format: PhotoFileType? = nil, quality: Int? = nil, flash: PhotoFlashMode = .off,
+        redEyeReduction: Bool = false, stabilization: Bool = false, highResolution: Bool = false,
+        orientation: VideoOrientation? = nil, isMirrored: Bool? = nil, isTurned: Bool = false,
+        thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1, interval: Int64 = 0
+    ) {
+        self.uniqueID = uniqueID
+        self.format = format
+        self.quality = quality
+        self.flash = flash
+        self.redEyeReduction = redEyeReduction
+        self.stabilization = stabilization
+        self.highResolution = highResolution
+        self.orientation = orientation
+        self.isMirrored = isMirrored
+        self.isTurned = isTurned
+        self.thumbnail = thumbnail
+        self.bracket = bracket
+        self.burst = burst
+        self.interval = interval
+    }
+
+    /// Photos that come of each device.
+    public var photosPerDevice: Int { bracket?.count ?? burst }
+
+    /// The device has to be set for them, and put back: its lock has to be free, or the client's.
+    public var changesDevice: Bool { flash != .off || bracket != nil || highResolution }
+
+    /// Whether it can be a `uniqueID`: `[A-Za-z0-9-]{1,64}`.
+    public static func isUniqueID(_ text: String) -> Bool {
+        (1...64).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
+                default: false
+                }
+            }
+    }
+}
+
+// MARK: In JSON
+
+extension PhotoSettings {
+    /// As `photo.capture` takes them; what is as usual is left out.
+    public var json: JSONValue {
+        .members([
+            "uniqueID": uniqueID.map(JSONValue.string), "format": format.map { .string($0.rawValue) },
+            "quality": quality.map { JSONValue($0) }, "flash": flash == .off ? nil : .string(flash.rawValue),
+            "redEyeReduction": redEyeReduction ? .bool(true) : nil,
+            "stabilization": stabilization ? .bool(true) : nil,
+            "highResolution": highResolution ? .bool(true) : nil,
+            "orientation": orientation.map { .string($0.rawValue) }, "mirrored": isMirrored.map(JSONValue.bool),
+            "turned": isTurned ? .bool(true) : nil, "thumbnail": thumbnail?.json, "bracket": bracket?.json,
+            "burst": burst == 1 ? nil : JSONValue(burst),
+            "interval": interval == 0 ? nil : .number(Double(interval) / 1e6),
+        ])
+    }
+
+    /// Reads the settings of a request, and what ``json`` writes.
+    ///
+    /// - Parameter path: where they stand, as errors name it.
+    /// - Throws: `invalidParams` {path, why} for what is wrong or contradicts itself; with `feature` for what this bus hasn't.
+    public init(json: JSONValue, path: String = "settings") throws(BusError) {
+        for (name, feature) in Self.missingFeatures where json[name] != nil {
+            var error = BusError.invalidParams(
+                path.isEmpty ? name : "\(path).\(name)", "is not supported by this bus")
+            error.data["feature"] = .string(feature)
+            throw error
+        }
+        var reader = try MemberReader(json, path: path)
+        uniqueID = try reader.text("uniqueID")
+        if let uniqueID, !Self.isUniqueID(uniqueID) {
+            throw .invalidParams(
+                reader.path(of: "uniqueID"), "has 1 to 64 letters and digits of ASCII and '-', nothing else")
+        }
+        format = reader.known("format") == nil ? nil : try reader.word("format")
+        quality = try reader.number("quality", in: 1...100).map { Int($0) }
+        flash = reader.known("flash") == nil ? .off : try reader.word("flash")
+        redEyeReduction = try reader.flag("redEyeReduction") ?? false
+        stabilization = try reader.flag("stabilization") ?? false
+        highResolution = try reader.flag("highResolution") ?? false
+        orientation = reader.known("orientation") == nil ? nil : try reader.word("orientation")
+        isMirrored = try reader.flag("mirrored")
+        isTurned = try reader.flag("turned") ?? false
+        thumbnail = try reader.known("thumbnail").flatMap { (value) throws(BusError) in
+            try PhotoThumbnail(json: value, path: reader.path(of: "thumbnail"))
+        }
+        bracket = try reader.known("bracket").map { (value) throws(BusError) in
+            try PhotoBracket(json: value, path: reader.path(of: "bracket"))
+        }
+        burst = Int(try reader.number("burst", in: Self.bursts) ?? 1)
+        interval = try reader.known("interval").map { (value) throws(BusError) in
+            guard let milliseconds = value.double, Self.intervals.contains(milliseconds) else {
+                throw .invalidParams(
+                    reader.path(of: "interval"),
+                    "must be a number of milliseconds, at most \(Int(Self.intervals.upperBound))")
+            }
+            return Int64((milliseconds * 1e6).rounded())
+        } ?? 0
+        try reader.refuseOthers()
+        try check(path)
+    }
+
+    /// Members that later versions have: the feature that a bus with them tells.
+    static let missingFeatures = [("livePhoto", "livePhotos"), ("ago", "photosOfThePast")]
+
+    private func check(_ path: String) throws(BusError) {
+        func refusal(_ name: String, _ why: String) -> BusError {
+            .invalidParams(path.isEmpty ? name : "\(path).\(name)", why)
+        }
+        if format == .dng {
+            if quality != nil { throw refusal("quality", "is of a JPEG; a DNG has the sensor's own pixels") }
+            if isTurned { throw refusal("turned", "is of a JPEG; a DNG says how it is to be turned") }
+        }
+        if bracket != nil, burst > 1 { throw refusal("burst", "and bracket can't be had together") }
+        if interval > 0, burst == 1 { throw refusal("interval", "is between the photos of a burst, and there is none") }
+        if redEyeReduction, flash == .off { throw refusal("redEyeReduction", "is of a flash; take flash on or auto") }
+    }
+}
+
+extension PhotoThumbnail {
+    /// {maxSize, quality}
+    public var json: JSONValue { ["maxSize": JSONValue(maximumSide), "quality": JSONValue(quality)] }
+
+    /// nil for false: none.
+    init?(json: JSONValue, path: String) throws(BusError) {
+        if let isWanted = json.bool {
+            guard isWanted else { return nil }
+            self.init()
+            return
+        }
+        var reader = try MemberReader(json, path: path)
+        let side = try reader.number("maxSize", in: Self.sides) ?? Int64(Self.usualSide)
+        let quality = try reader.number("quality", in: 1...100) ?? Int64(Self.usualQuality)
+        try reader.refuseOthers()
+        self.init(maximumSide: Int(side), quality: Int(quality))
+    }
+}
+
+extension PhotoBracket {
+    /// {exposureBias: [EV]} or {exposureDuration: [seconds]}
+    public var json: JSONValue {
+        switch self {
+        case .exposureBias(let steps): ["exposureBias": .array(steps.map(JSONValue.number))]
+        case .exposureDuration(let steps):
+            ["exposureDuration": .array(steps.map { .number(Double($0) / 1e9) })]
+        }
+    }
+
+    /// - Throws: `invalidParams` with the step that is wrong.
+    public init(json: JSONValue, path: String) throws(BusError) {
+        var reader = try MemberReader(json, path: path)
+        let (isOfBias, isOfDuration) = (
+            reader.value("exposureBias") != nil, reader.value("exposureDuration") != nil
+        )
+        try reader.refuseOthers()
+        guard isOfBias != isOfDuration else {
+            throw .invalidParams(path, "has either exposureBias or exposureDuration")
+        }
+        let name = isOfBias ? "exposureBias" : "exposureDuration"
+        let steps = try reader.array(name)
+        guard Self.counts.contains(steps.count) else {
+            throw .invalidParams(
+                reader.path(of: name), "must have \(Self.counts.lowerBound) to \(Self.counts.upperBound) steps")
+        }
+        let place = reader.path(of: name)
+        if isOfBias {
+            var biases: [Double] = []
+            for (index, step) in steps.enumerated() {
+                guard let bias = step.double, Self.biases.contains(bias) else {
+                    throw .invalidParams("\(place)[\(index)]", "must be a number of EV between -20 and 20")
+                }
+                biases.append(bias)
+            }
+            self = .exposureBias(biases)
+        } else {
+            var durations: [Int64] = []
+            for (index, step) in steps.enumerated() {
+                guard let duration = Self.nanoseconds(step), Self.durations.contains(duration) else {
+                    throw .invalidParams(
+                        "\(place)[\(index)]",
+                        "must be seconds between 0.000001 and 3600, or a fraction of them such as \"1/125\"")
+                }
+                durations.append(duration)
+            }
+            self = .exposureDuration(durations)
+        }
+    }
+
+    private static func nanoseconds(_ value: JSONValue) -> Int64? {
+        if let text = value.string { return FrameDuration(text)?.nanoseconds }
+        return value.double.flatMap { Int64(exactly: ($0 * 1e9).rounded()) }
+    }
+}
