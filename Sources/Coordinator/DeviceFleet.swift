@@ -265,7 +265,7 @@ final class DeviceFleet {
         switch report {
         case .description: early[connection]?.description = report
         case .status: early[connection]?.status = report
-        case .hello, .reply, .event, .alive, .refused: break
+        case .hello, .reply, .event, .alive, .refused, .photo: break
         }
     }
 

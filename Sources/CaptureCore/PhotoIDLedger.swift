@@ -1,0 +1,39 @@
+public import BusProtocol
+
+/// The ids that photos had: each is good for one request, whatever becomes of it.
+///
+/// Bounded: of so many ids, the one that was used first is forgotten first.
+public struct PhotoIDLedger: Sendable {
+    public static let usualMaximum = 65_536
+
+    private let maximum: Int
+    private var used: Set<String> = []
+    /// In the order of their use, as a ring once it is full.
+    private var order: [String] = []
+    private var oldest = 0
+
+    public init(maximum: Int = usualMaximum) { self.maximum = max(1, maximum) }
+
+    public var count: Int { used.count }
+
+    public func contains(_ id: String) -> Bool { used.contains(id) }
+
+    /// Takes an id for a request.
+    ///
+    /// - Throws: `photoSettingsReused` {uniqueID} if there was a request with it.
+    public mutating func use(_ id: String) throws(BusError) {
+        guard used.insert(id).inserted else {
+            throw BusError(
+                .photoSettingsReused,
+                "The settings '\(id)' have been used; each request takes a uniqueID of its own, or none, and is given one.",
+                ["uniqueID": .string(id)])
+        }
+        if order.count < maximum {
+            order.append(id)
+        } else {
+            used.remove(order[oldest])
+            order[oldest] = id
+            oldest = (oldest + 1) % maximum
+        }
+    }
+}

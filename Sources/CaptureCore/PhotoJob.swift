@@ -1,0 +1,268 @@
+public import BusProtocol
+public import JSON
+
+/// What is told of a photo while it comes about (`AVCapturePhotoCaptureDelegate`), in this order.
+public enum PhotoStage: String, Hashable, Sendable, CaseIterable {
+    case willBeginCapture, willCapturePhoto, didCapturePhoto
+    /// Once per photo.
+    case didFinishProcessingPhoto
+    /// Always, and always the last.
+    case didFinishCapture
+}
+
+/// What is to be done for a photo, as ``PhotoQueue`` decides it: in the order in which they are given.
+public enum PhotoStep: Hashable, Sendable {
+    /// Order `preparePhoto`; ``PhotoQueue/prepared(_:_:_:)`` with the answer.
+    case prepare(job: String, device: String)
+    /// Order `takePhoto` of all of them, for the same time; ``PhotoQueue/taken(_:_:_:)`` with each answer.
+    case take(job: String, devices: [String])
+    /// Order `dropPhoto`; ``PhotoQueue/dropped(_:_:)`` when it is answered, however.
+    case drop(job: String, device: String)
+    /// An event on `event/photo/<job>/`, with its members.
+    case tell(job: String, PhotoStage, JSONValue)
+    /// Answer the request; the job is over.
+    case finish(job: String, Result<PhotoOutcome, BusError>)
+}
+
+/// What has come of a request.
+public struct PhotoOutcome: Hashable, Sendable {
+    public var uniqueID: String
+    /// One of each device, in the request's order.
+    public var resolutions: [PhotoResolution]
+    /// In the order of the devices, and of each device in the order in which they were taken.
+    public var photos: [PhotoResult]
+
+    /// Nanoseconds between the first and the last device's first photo; nil with one device.
+    public var spread: Int64? {
+        let times = photos.filter { $0.index == 0 }.map(\.timestamp.monotonic)
+        guard times.count > 1, let first = times.min(), let last = times.max() else { return nil }
+        return last - first
+    }
+
+    /// The result of `photo.capture`.
+    ///
+    /// - Parameter attaches: the files are the reply's further frames, in the order of ``photos``.
+    public func json(attaches: Bool) -> JSONValue {
+        var listed = photos
+        for index in listed.indices { listed[index].attachment = attaches ? index : nil }
+        return .members([
+            "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
+            "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
+            "spread": spread.map(JSONValue.integer), "attachments": JSONValue(attaches ? listed.count : 0),
+        ])
+    }
+}
+
+/// A request for photos of one moment, from its devices' getting ready to its end: what has happened, and what is told of it.
+///
+/// Every stage is told once and in order, whatever the order in which the devices get there: `willCapturePhoto` with the first device that
+/// does, `didCapturePhoto` with the last one, and no finished photo before that. A device that can't get ready ends the request for all of
+/// them; one that fails later leaves the others their photos, and the request ends with its error.
+public struct PhotoJob: Sendable {
+    /// How far a device is.
+    enum Part: Hashable, Sendable {
+        /// For its turn.
+        case waiting
+        case preparing, ready, taking
+        /// Its photos are being made: the next request may have the device.
+        case processing
+        case dropping
+        /// It has no more part in this.
+        case over
+    }
+
+    public let id: String
+    public let devices: [String]
+    /// For whom it is, as `willBeginCapture` tells it.
+    public let owner: JSONValue
+    private(set) var parts: [String: Part]
+    private var resolutions: [String: PhotoResolution] = [:]
+    /// Finished, and told if ``hasCaptured``.
+    private var photos: [PhotoResult] = []
+    private var error: BusError?
+    private var hasBegun = false
+    private var isCapturing = false
+    private var hasCaptured = false
+    private var captured: Set<String> = []
+    private(set) var isOver = false
+
+    init(id: String, devices: [String], owner: JSONValue) {
+        self.id = id
+        self.devices = devices
+        self.owner = owner
+        parts = Dictionary(devices.map { ($0, .waiting) }, uniquingKeysWith: { part, _ in part })
+    }
+
+    /// Its turn has not come.
+    public var isWaiting: Bool { parts.values.contains(.waiting) }
+
+    /// It needs the device for itself: no other job may have it.
+    func holds(_ device: String) -> Bool {
+        switch parts[device] {
+        case .preparing, .ready, .taking, .dropping: true
+        case .waiting, .processing, .over, nil: false
+        }
+    }
+
+    // MARK: What happens
+
+    mutating func start() -> [PhotoStep] {
+        guard !isOver, isWaiting else { return [] }
+        return devices.map { device in
+            parts[device] = .preparing
+            return .prepare(job: id, device: device)
+        }
+    }
+
+    mutating func prepared(_ device: String, _ result: Result<PhotoResolution, BusError>) -> [PhotoStep] {
+        guard parts[device] == .preparing else { return [] }
+        switch result {
+        case .failure(let error):
+            parts[device] = .over
+            return end(error, keepsCaptured: false)
+        case .success(let resolution):
+            resolutions[device] = resolution
+            parts[device] = .ready
+            guard parts.values.allSatisfy({ $0 == .ready }) else { return [] }
+            let members: JSONValue = [
+                "resolved": Self.resolved(resolved), "expectedPhotoCount": JSONValue(Self.expected(resolved)),
+                "devices": JSONValue(devices), "owner": owner,
+            ]
+            hasBegun = true
+            for device in devices { parts[device] = .taking }
+            return [.tell(job: id, .willBeginCapture, members), .take(job: id, devices: devices)]
+        }
+    }
+
+    mutating func progressed(_ device: String, _ progress: PhotoProgress, _ photo: PhotoResult?) -> [PhotoStep] {
+        guard parts[device] == .taking || parts[device] == .processing else { return [] }
+        switch progress {
+        case .willCapture: return beginCapturing()
+        case .didCapture: return capture(device)
+        case .processed: return photo.map { process($0) } ?? []
+        }
+    }
+
+    mutating func taken(_ device: String, _ result: Result<[PhotoResult], BusError>) -> [PhotoStep] {
+        guard parts[device] == .taking || parts[device] == .processing else { return [] }
+        var steps: [PhotoStep] = []
+        switch result {
+        case .success(let photos):
+            steps += capture(device)
+            for photo in photos { steps += process(photo) }
+            parts[device] = .over
+        case .failure(let error):
+            self.error = self.error ?? error
+            parts[device] = .over
+            // The others' photos wait for nobody any more.
+            steps += settleCaptured()
+        }
+        return steps + finishIfOver()
+    }
+
+    mutating func dropped(_ device: String) -> [PhotoStep] {
+        guard parts[device] == .dropping else { return [] }
+        parts[device] = .over
+        return finishIfOver()
+    }
+
+    /// - Parameter keepsCaptured: devices whose pictures are taken finish them.
+    mutating func end(_ error: BusError, keepsCaptured: Bool) -> [PhotoStep] {
+        guard !isOver else { return [] }
+        if keepsCaptured, parts.values.allSatisfy({ $0 == .processing || $0 == .over }) { return [] }
+        self.error = self.error ?? error
+        var steps: [PhotoStep] = []
+        for device in devices {
+            switch parts[device] {
+            case .waiting: parts[device] = .over
+            case .processing where keepsCaptured: break
+            case .preparing, .ready, .taking, .processing:
+                parts[device] = .dropping
+                steps.append(.drop(job: id, device: device))
+            case .dropping, .over, nil: break
+            }
+        }
+        return steps + settleCaptured() + finishIfOver()
+    }
+
+    /// The device, or its worker, is gone: what it was asked is not answered any more, or with an error.
+    mutating func lost(_ device: String, _ error: BusError) -> [PhotoStep] {
+        switch parts[device] {
+        case .preparing: return prepared(device, .failure(error))
+        case .ready:
+            parts[device] = .over
+            return end(error, keepsCaptured: false)
+        case .taking, .processing: return taken(device, .failure(error))
+        case .dropping: return dropped(device)
+        case .waiting, .over, nil: return []
+        }
+    }
+
+    // MARK: What is told
+
+    private mutating func beginCapturing() -> [PhotoStep] {
+        guard hasBegun, !isCapturing else { return [] }
+        isCapturing = true
+        return [.tell(job: id, .willCapturePhoto, [:])]
+    }
+
+    private mutating func capture(_ device: String) -> [PhotoStep] {
+        let steps = beginCapturing()
+        captured.insert(device)
+        if parts[device] == .taking { parts[device] = .processing }
+        return steps + settleCaptured()
+    }
+
+    /// All that are still to take theirs have done so, and there is one at least.
+    private mutating func settleCaptured() -> [PhotoStep] {
+        guard !hasCaptured, !captured.isEmpty,
+            !devices.contains(where: { parts[$0] == .taking || parts[$0] == .ready || parts[$0] == .preparing })
+        else { return [] }
+        hasCaptured = true
+        return [.tell(job: id, .didCapturePhoto, [:])] + photos.map(told)
+    }
+
+    private mutating func process(_ photo: PhotoResult) -> [PhotoStep] {
+        let steps = beginCapturing()
+        guard !photos.contains(where: { $0.device == photo.device && $0.index == photo.index }) else { return steps }
+        photos.append(photo)
+        return steps + (hasCaptured ? [told(photo)] : [])
+    }
+
+    private func told(_ photo: PhotoResult) -> PhotoStep {
+        .tell(job: id, .didFinishProcessingPhoto, ["photo": photo.json])
+    }
+
+    private mutating func finishIfOver() -> [PhotoStep] {
+        guard !isOver, parts.values.allSatisfy({ $0 == .over }) else { return [] }
+        isOver = true
+        let finished = sorted
+        let members: JSONValue = ["error": error?.json ?? .null, "photos": JSONValue(finished.count)]
+        let result: Result<PhotoOutcome, BusError>
+        if var error {
+            if !finished.isEmpty { error.data["photos"] = .array(finished.map(\.json)) }
+            result = .failure(error)
+        } else {
+            result = .success(PhotoOutcome(uniqueID: id, resolutions: resolved, photos: finished))
+        }
+        return [.tell(job: id, .didFinishCapture, members), .finish(job: id, result)]
+    }
+
+    // MARK: Members
+
+    private var resolved: [PhotoResolution] { devices.compactMap { resolutions[$0] } }
+
+    private var sorted: [PhotoResult] {
+        let places = Dictionary(
+            devices.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { place, _ in place })
+        return photos.sorted { left, right in
+            (places[left.device] ?? .max, left.index) < (places[right.device] ?? .max, right.index)
+        }
+    }
+
+    static func resolved(_ resolutions: [PhotoResolution]) -> JSONValue {
+        ["devices": .array(resolutions.map(\.json))]
+    }
+
+    static func expected(_ resolutions: [PhotoResolution]) -> Int { resolutions.reduce(0) { $0 + $1.photos } }
+}

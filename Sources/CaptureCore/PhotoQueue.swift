@@ -1,0 +1,144 @@
+public import BusProtocol
+public import JSON
+
+/// All requests for photos: which of them has its turn, and what is to be done for it.
+///
+/// A device takes photos for one request at a time; while it makes the files of one, the next may have it. A request over several devices
+/// has its turn when all of them are free, and takes them at once, so that none waits for another in a circle; nobody who came later gets
+/// a device before it.
+public struct PhotoQueue: Sendable {
+    /// Requests that wait or run.
+    public static let maximum = 100
+    /// Requests whose photos one device makes at a time.
+    public static let maximumProcessing = 4
+
+    /// In the order in which they came.
+    private var jobs: [PhotoJob] = []
+
+    public init() {}
+
+    public var count: Int { jobs.count }
+    /// The requests' ids, in their order.
+    public var ids: [String] { jobs.map(\.id) }
+
+    public func job(_ id: String) -> PhotoJob? { jobs.first { $0.id == id } }
+
+    /// Whether the device waits for, prepares, takes or makes a photo.
+    public func isBusy(_ device: String) -> Bool {
+        jobs.contains { job in job.parts[device].map { $0 != .over } ?? false }
+    }
+
+    // MARK: What happens
+
+    /// A request comes, with devices that are named once each.
+    ///
+    /// - Parameter owner: as `willBeginCapture` tells it.
+    /// - Throws: `limitExceeded` {limit: "photos", maximum}; `photoSettingsReused` if it is in the queue.
+    public mutating func add(
+        _ id: String, devices: [String], owner: JSONValue = .null
+    ) throws(BusError) -> [PhotoStep] {
+        guard job(id) == nil else {
+            throw BusError(.photoSettingsReused, "The photo '\(id)' is being taken.", ["uniqueID": .string(id)])
+        }
+        guard jobs.count < Self.maximum else {
+            throw BusError(
+                .limitExceeded, "\(Self.maximum) photos wait or are being taken; wait for their ends.",
+                ["limit": "photos", "maximum": JSONValue(Self.maximum)])
+        }
+        jobs.append(PhotoJob(id: id, devices: devices, owner: owner))
+        return startReady()
+    }
+
+    /// The answer to `preparePhoto`.
+    public mutating func prepared(
+        _ id: String, _ device: String, _ result: Result<PhotoResolution, BusError>
+    ) -> [PhotoStep] {
+        change(id) { $0.prepared(device, result) }
+    }
+
+    /// A worker's report of a photo; with `processed` the photo.
+    public mutating func progressed(
+        _ id: String, _ device: String, _ progress: PhotoProgress, photo: PhotoResult? = nil
+    ) -> [PhotoStep] {
+        change(id) { $0.progressed(device, progress, photo) }
+    }
+
+    /// The answer to `takePhoto`.
+    public mutating func taken(
+        _ id: String, _ device: String, _ result: Result<[PhotoResult], BusError>
+    ) -> [PhotoStep] {
+        change(id) { $0.taken(device, result) }
+    }
+
+    /// `dropPhoto` was answered, or can't be.
+    public mutating func dropped(_ id: String, _ device: String) -> [PhotoStep] {
+        change(id) { $0.dropped(device) }
+    }
+
+    /// Gives a request up: `cancelled`, `unauthorized`, its owner has gone. What was set for it is put back before it ends.
+    ///
+    /// - Parameter keepsCaptured: devices whose pictures are taken finish them; a request that only has such ones goes on.
+    public mutating func end(_ id: String, _ error: BusError, keepsCaptured: Bool = false) -> [PhotoStep] {
+        change(id) { $0.end(error, keepsCaptured: keepsCaptured) }
+    }
+
+    /// The device, or its worker, has gone: all that it had to do has failed. Requests that wait for their turn stay: it may come back.
+    public mutating func lost(_ device: String, _ error: BusError) -> [PhotoStep] {
+        var steps: [PhotoStep] = []
+        for index in jobs.indices { steps += jobs[index].lost(device, error) }
+        return steps + tidy()
+    }
+
+    // MARK: Readiness
+
+    /// How ready a device is, and how many requests wait for it.
+    ///
+    /// - Parameters:
+    ///   - isThere: it is there, and its worker runs.
+    ///   - isStreaming: it gives pictures to somebody.
+    public func readiness(
+        of device: String, isThere: Bool, isStreaming: Bool
+    ) -> (readiness: PhotoReadiness, waiting: Int) {
+        let waiting = jobs.reduce(0) { $0 + ($1.parts[device] == .waiting ? 1 : 0) }
+        guard isThere else { return (.notReady, waiting) }
+        if jobs.contains(where: { $0.holds(device) }) { return (.waitingForCapture, waiting) }
+        if processing(device) >= Self.maximumProcessing { return (.waitingForProcessing, waiting) }
+        if waiting > 0 { return (.waitingForCapture, waiting) }
+        return (isStreaming ? .ready : .notRunning, waiting)
+    }
+
+    // MARK: Turns
+
+    private func processing(_ device: String) -> Int {
+        jobs.reduce(0) { $0 + ($1.parts[device] == .processing ? 1 : 0) }
+    }
+
+    private func isFree(_ device: String) -> Bool {
+        !jobs.contains { $0.holds(device) } && processing(device) < Self.maximumProcessing
+    }
+
+    private mutating func change(_ id: String, _ body: (inout PhotoJob) -> [PhotoStep]) -> [PhotoStep] {
+        guard let index = jobs.firstIndex(where: { $0.id == id }) else { return [] }
+        let steps = body(&jobs[index])
+        return steps + tidy()
+    }
+
+    private mutating func tidy() -> [PhotoStep] {
+        jobs.removeAll(where: \.isOver)
+        return startReady()
+    }
+
+    private mutating func startReady() -> [PhotoStep] {
+        var steps: [PhotoStep] = []
+        // Devices that somebody waits for: who comes later waits behind.
+        var wanted: Set<String> = []
+        for index in jobs.indices where jobs[index].isWaiting {
+            if jobs[index].devices.allSatisfy({ isFree($0) && !wanted.contains($0) }) {
+                steps += jobs[index].start()
+            } else {
+                wanted.formUnion(jobs[index].devices)
+            }
+        }
+        return steps
+    }
+}
