@@ -48,8 +48,20 @@ public struct PhotoOutcome: Hashable, Sendable {
         return .members([
             "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
             "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
-            "spread": spread.map(JSONValue.integer), "attachments": JSONValue(attaches ? listed.count : 0),
+            "spread": spread.map(JSONValue.integer), "attachments": .array(attaches ? listed.map(announcement) : []),
         ])
+    }
+
+    // What the reply says of a further frame.
+    private func announcement(_ photo: PhotoResult) -> JSONValue {
+        let stored = photo.path.flatMap { $0.split(separator: "/").last.map(String.init) }
+        let stem = resolutions.count > 1 ? "photo-\(uniqueID)-\(photo.device)" : "photo-\(uniqueID)"
+        let count = photos.count { $0.device == photo.device }
+        let name = stored ?? PhotoName.file(stem: stem, index: photo.index, count: count, fileType: photo.fileType)
+        return [
+            "name": .string(name), "contentType": .string(photo.fileType.contentType),
+            "bytes": JSONValue(photo.bytes),
+        ]
     }
 }
 
@@ -72,7 +84,7 @@ public struct PhotoJob: Sendable {
     }
 
     public let id: String
-    public let devices: [String]
+    public private(set) var devices: [String]
     /// For whom it is, as `willBeginCapture` tells it.
     public let owner: JSONValue
     private(set) var parts: [String: Part]
@@ -196,6 +208,21 @@ public struct PhotoJob: Sendable {
         case .dropping: return dropped(device)
         case .waiting, .over, nil: return []
         }
+    }
+
+    /// Devices go by other ids from now on: those by the present ones.
+    mutating func rename(_ names: [String: String]) {
+        func new(_ device: String) -> String { names[device] ?? device }
+        devices = devices.map(new)
+        parts = Dictionary(parts.map { (new($0.key), $0.value) }, uniquingKeysWith: { part, _ in part })
+        resolutions = Dictionary(
+            resolutions.map { device, resolution in
+                var resolution = resolution
+                resolution.device = new(resolution.device)
+                return (new(device), resolution)
+            }, uniquingKeysWith: { resolution, _ in resolution })
+        captured = Set(captured.map(new))
+        for index in photos.indices { photos[index].device = new(photos[index].device) }
     }
 
     // MARK: What is told

@@ -89,6 +89,11 @@ public struct PhotoQueue: Sendable {
         return steps + tidy()
     }
 
+    /// Devices go by other ids from now on: those by the present ones.
+    public mutating func rename(_ names: [String: String]) {
+        for index in jobs.indices { jobs[index].rename(names) }
+    }
+
     // MARK: Readiness
 
     /// How ready a device is, and how many requests wait for it.

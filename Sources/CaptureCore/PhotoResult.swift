@@ -97,13 +97,16 @@ public struct PhotoResult: Hashable, Sendable {
     public var path: String?
     /// The entry in the library.
     public var id: String?
+    /// Why it is not in the library, where it should be; it is in the reply.
+    public var error: BusError?
     /// Which of the reply's further frames it is, from 0.
     public var attachment: Int?
 
     public init(
         device: String, index: Int, fileType: PhotoFileType, dimensions: Dimensions, bytes: Int, timestamp: Timestamp,
         sequence: UInt64, stream: String, exposure: Exposure? = nil, flashFired: Bool? = nil, isSettled: Bool = true,
-        thumbnail: Dimensions? = nil, path: String? = nil, id: String? = nil, attachment: Int? = nil
+        thumbnail: Dimensions? = nil, path: String? = nil, id: String? = nil, error: BusError? = nil,
+        attachment: Int? = nil
     ) {
         self.device = device
         self.index = index
@@ -119,6 +122,7 @@ public struct PhotoResult: Hashable, Sendable {
         self.thumbnail = thumbnail
         self.path = path
         self.id = id
+        self.error = error
         self.attachment = attachment
     }
 }
@@ -184,7 +188,7 @@ extension PhotoResult {
             ],
             "sequence": JSONValue(sequence), "stream": .string(stream), "exposure": exposure?.json,
             "flashFired": flashFired.map(JSONValue.bool), "settled": .bool(isSettled), "thumbnail": thumbnail?.json,
-            "path": path.map(JSONValue.string), "id": id.map(JSONValue.string),
+            "path": path.map(JSONValue.string), "id": id.map(JSONValue.string), "error": error?.json,
             "attachment": attachment.map { JSONValue($0) },
         ])
     }
@@ -213,6 +217,7 @@ extension PhotoResult {
         thumbnail = try reader.dimensions("thumbnail")
         self.path = try reader.text("path")
         id = try reader.text("id")
+        error = reader.known("error").map(BusError.init(wire:))
         attachment = try reader.number("attachment", in: 0...100_000).map { Int($0) }
     }
 }

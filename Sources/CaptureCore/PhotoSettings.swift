@@ -15,6 +15,14 @@ public enum PhotoFileType: String, Hashable, Sendable, CaseIterable {
         case .dng: "dng"
         }
     }
+
+    /// Its media type (RFC 6838).
+    public var contentType: String {
+        switch self {
+        case .jpeg: "image/jpeg"
+        case .dng: "image/x-adobe-dng"
+        }
+    }
 }
 
 /// Whether there is a flash of light with a photo (`AVCaptureDevice.FlashMode`).
@@ -123,16 +131,7 @@ public struct PhotoSettings: Hashable, Sendable {
     public var changesDevice: Bool { flash != .off || bracket != nil || highResolution }
 
     /// Whether it can be a `uniqueID`: `[A-Za-z0-9-]{1,64}`.
-    public static func isUniqueID(_ text: String) -> Bool {
-        (1...64).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-                case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"): true
-                default: false
-                }
-            }
-    }
+    public static func isUniqueID(_ text: String) -> Bool { PhotoID.isValid(text) }
 }
 
 // MARK: In JSON
