@@ -24,6 +24,12 @@ public enum BusLimits {
     public static let maxIDBytes = 256
     /// Devices of one lock, and changes of one batch.
     public static let maxDevicesPerLock = 64
+    /// Cameras of one photo.
+    public static let maxDevicesPerPhoto = 16
+    /// Photos that wait or are being taken, of all clients.
+    public static let maxPhotos = 100
+    /// Bytes of all photos of one reply.
+    public static let maxPhotoReplyBytes = 256 << 20
     /// Bytes of the path of a Unix socket (`sun_path` without its NUL).
     public static let maxSocketPathBytes = 107
 

@@ -34,7 +34,7 @@ extension BusError {
 
     /// Every reason, in the order of the specification.
     public static let meanings: [Meaning] =
-        jsonRPC + devices + locks + configuration + sessions + movies + groups + common + reserved
+        jsonRPC + devices + locks + configuration + sessions + movies + photos + groups + common
 
     private static let jsonRPC = [
         Meaning(.parseError, "The request is no JSON (RFC 8259), or nested too deeply."),
@@ -128,7 +128,7 @@ extension BusError {
         Meaning(.sessionNotRunning, "The session is not running.", [.required("session", .string())]),
         Meaning(
             .recordingInProgress,
-            "The session, or the process of that camera, makes a movie already; the take records, or is being finished.",
+            "The session, or the process of that camera, makes a movie already; the take records, or is being finished; a movie is made of the camera whose format a photo would change.",
             [.optional("movie", .string().described("Which.")), .optional("take", .string())]),
         Meaning(
             .notRecording, "There is no such movie, or not any more; the take has no segment.",
@@ -143,6 +143,23 @@ extension BusError {
         Meaning(
             .pathNotAllowed, "The movie would be where this user may have none written, or sent.",
             [.required("roots", .array(of: .string()).described("Folders in which it may be, or URLs."))]),
+    ]
+
+    private static let photos = [
+        Meaning(
+            .photoSettingsReused, "There was a request with this uniqueID already.",
+            [.required("uniqueID", .string())]),
+        Meaning(
+            .photoFormatUnavailable, "The camera's present format gives no such photo.",
+            [
+                .required(
+                    "available",
+                    .object(
+                        [
+                            .required("photo", .array(of: .string()).described("What is encoded.")),
+                            .required("raw", .array(of: .string()).described("Sensor's pixels, for dng.")),
+                        ], additional: true))
+            ]),
     ]
 
     private static let groups = [
@@ -164,11 +181,6 @@ extension BusError {
             .versionUnsupported, "The other side speaks another version of the protocol.",
             [.required("supported", .array(of: .integer(min: 1)))]),
         Meaning(.shuttingDown, "The bus is going down."),
-    ]
-
-    private static let reserved = [
-        Meaning(.photoSettingsReused, "Reserved for photos.", isInUse: false),
-        Meaning(.photoFormatUnavailable, "Reserved for photos.", isInUse: false),
     ]
 
     /// The document `schema/errors.json`.

@@ -90,4 +90,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case library
     /// `take.*`: movies recorded in segments that are joined in the end.
     case takes
+    /// `photo.capture`: photos in stages.
+    case photos
 }

@@ -5,7 +5,7 @@ public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
         bus + devices + locks + configuration + cameras + profiles + rigs + sessions + movies + faults + sources
-        + authorization + library + takes
+        + authorization + library + takes + photos
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
 

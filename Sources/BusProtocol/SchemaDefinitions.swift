@@ -3,7 +3,7 @@ extension Schema {
     public static let definitions = [
         commonDefinitions, cameras, profileDefinitions, sessionDefinitions, faultDefinitions, authorization,
         pressureDefinitions, soundDefinitions, movieDefinitions, libraryDefinitions,
-        takeDefinitions,
+        takeDefinitions, photoDefinitions,
     ].reduce(into: [:]) {
         $0.merge($1) { first, _ in first }
     }
@@ -274,6 +274,7 @@ extension Schema {
                         "Whether the kernel keeps other programs from changing it (record); null: it is closed.")),
                 .optional("notRestored", .array(of: .reference("NotRestored"))),
                 .optional("systemPressureState", .reference("SystemPressureState")),
+                .optional("photo", Schema.reference("PhotoState").described("Of a camera.")),
                 .required("worker", .reference("Worker")),
                 .required(
                     "error",

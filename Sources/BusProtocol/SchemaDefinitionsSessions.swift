@@ -148,7 +148,7 @@ extension Schema {
                                 .optional("rate", Schema.integer().orNull),
                                 .optional("channels", Schema.integer().orNull),
                                 .optional("whenDenied", .choice(["blank"])),
-                            ], additional: true))),
+                            ] + photoOutput, additional: true))),
                 .required(
                     "connections",
                     .array(

@@ -37,6 +37,8 @@ public enum Topic: Hashable, Sendable {
         case session(String)
         case movie(String)
         case take(String)
+        /// By the uniqueID of its settings.
+        case photo(String)
         /// By uid.
         case authorization(String)
     }
@@ -96,6 +98,7 @@ public enum Topic: Hashable, Sendable {
     }
 
     private static func eventTopic(_ kind: Substring, id: Substring) -> EventTopic? {
+        if kind == "photo" { return PhotoID.isValid(id) ? .photo(String(id)) : nil }
         guard DeviceID.isValid(id) else { return nil }
         switch kind {
         case "device": return .device(String(id))
@@ -134,6 +137,7 @@ extension Topic {
         case .event(.session(let id)): "event/session/\(id)/"
         case .event(.movie(let id)): "event/movie/\(id)/"
         case .event(.take(let id)): "event/take/\(id)/"
+        case .event(.photo(let id)): "event/photo/\(id)/"
         case .event(.authorization(let uid)): "event/authorization/\(uid)/"
         case .heartbeat: "heartbeat/"
         case .welcome: "welcome/"

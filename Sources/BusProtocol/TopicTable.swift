@@ -48,6 +48,7 @@ public enum TopicTable {
         Entry(
             topic: "event/movie/<id>/", socket: "events", summary: "Something happened to a movie.", header: movieEvent),
         Entry(topic: "event/take/<id>/", socket: "events", summary: "Something happened to a take.", header: takeEvent),
+        Entry(topic: "event/photo/<uniqueID>/", socket: "events", summary: "A stage of a photo.", header: photoEvent),
         Entry(
             topic: "event/authorization/<uid>/", socket: "events", summary: "Something was asked or decided.",
             header: event),
@@ -98,6 +99,7 @@ public enum TopicTable {
         case .event(.session): name = "event/session/<id>/"
         case .event(.movie): name = "event/movie/<id>/"
         case .event(.take): name = "event/take/<id>/"
+        case .event(.photo): name = "event/photo/<uniqueID>/"
         case .event(.authorization): name = "event/authorization/<uid>/"
         case .heartbeat: name = "heartbeat/"
         case .welcome: name = "welcome/"

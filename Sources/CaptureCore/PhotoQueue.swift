@@ -8,7 +8,7 @@ public import JSON
 /// a device before it.
 public struct PhotoQueue: Sendable {
     /// Requests that wait or run.
-    public static let maximum = 100
+    public static let maximum = BusLimits.maxPhotos
     /// Requests whose photos one device makes at a time.
     public static let maximumProcessing = 4
 

@@ -99,6 +99,8 @@ public struct PhotoSettings: Hashable, Sendable {
 
     public static let usualQuality = 95
     public static let bursts: ClosedRange<Int64> = 1...100
+    /// Nanoseconds from the first photo of a burst to its last.
+    public static let longestBurst: Int64 = 60_000_000_000
     /// Milliseconds.
     public static let intervals: ClosedRange<Double> = 0...10_000
 
@@ -210,6 +212,9 @@ extension PhotoSettings {
         }
         if bracket != nil, burst > 1 { throw refusal("burst", "and bracket can't be had together") }
         if interval > 0, burst == 1 { throw refusal("interval", "is between the photos of a burst, and there is none") }
+        guard Int64(burst - 1) * interval <= Self.longestBurst else {
+            throw refusal("interval", "is too long: a burst lasts at most \(Self.longestBurst / 1_000_000_000) s")
+        }
         if redEyeReduction, flash == .off { throw refusal("redEyeReduction", "is of a flash; take flash on or auto") }
     }
 }

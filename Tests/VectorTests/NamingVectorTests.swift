@@ -102,6 +102,7 @@ extension Topic {
         case .event(.session(let id)): ["kind": "event", "what": "session", "id": .string(id)]
         case .event(.movie(let id)): ["kind": "event", "what": "movie", "id": .string(id)]
         case .event(.take(let id)): ["kind": "event", "what": "take", "id": .string(id)]
+        case .event(.photo(let id)): ["kind": "event", "what": "photo", "id": .string(id)]
         case .event(.authorization(let uid)): ["kind": "event", "what": "authorization", "id": .string(uid)]
         case .heartbeat: ["kind": "heartbeat"]
         case .level(let device): ["kind": "level", "device": .string(device)]

@@ -1,0 +1,165 @@
+import JSON
+
+extension Schema {
+    /// The shapes of photos.
+    static let photoDefinitions: [String: Schema] = [
+        // What clients send
+        "PhotoSettings": .object([
+            .optional(
+                "uniqueID",
+                .string(minLength: 1, maxLength: PhotoID.maxBytes).described(
+                    "Of letters and digits of ASCII and '-': the stages are told under it, and it is good once. Absent: a new one."
+                )),
+            .optional(
+                "format",
+                Schema.reference("PhotoFileType").described(
+                    "Absent: the first that the camera's present format allows.")),
+            .optional(
+                "quality",
+                .integer(min: 1, max: 100).described("Of a JPEG. Absent: as the camera makes it, else 95.")),
+            .optional("flash", .choice(["off", "on", "auto"]).described("off if absent.")),
+            .optional("redEyeReduction", .boolean), .optional("stabilization", .boolean),
+            .optional(
+                "highResolution",
+                .boolean.described("At the camera's largest size, which its stream has for that moment.")),
+            .optional(
+                "orientation",
+                Schema.reference("VideoOrientation").described(
+                    "How it is to be shown. Absent: as the session's connection has it, else as it comes.")),
+            .optional("mirrored", .boolean.described("It is to be shown mirrored. Absent: likewise.")),
+            .optional(
+                "turned", .boolean.described("The pixels are turned so; else the file says how to turn them.")),
+            .optional(
+                "thumbnail",
+                .anyOf([
+                    .boolean,
+                    .object([
+                        .optional("maxSize", .integer(min: 16, max: 640).described("Of its longer side, pixels; 160.")),
+                        .optional("quality", .integer(min: 1, max: 100).described("80.")),
+                    ]),
+                ]).described("A small picture in the file; none if absent.")),
+            .optional("bracket", Schema.reference("PhotoBracket")),
+            .optional("burst", .integer(min: 1, max: 100).described("Photos of each camera, one after the other; 1.")),
+            .optional(
+                "interval",
+                .number(min: 0, max: 10_000).described("Milliseconds between those of a burst; 0: each frame.")),
+            .optional("livePhoto", .any.described("Of a bus with the feature livePhotos.")),
+            .optional("ago", .any.described("Of a bus with the feature photosOfThePast.")),
+        ]).described("What the photos are to be."),
+        "PhotoFileType": .choice(["jpeg", "dng"]).described("JPEG with EXIF, or the sensor's own pixels (Adobe DNG)."),
+        "PhotoBracket": .anyOf([
+            .object([
+                .required(
+                    "exposureBias",
+                    .array(of: .number(min: -20, max: 20), min: 2, max: 16).described(
+                        "EV beside what the camera meters."))
+            ]),
+            .object([
+                .required(
+                    "exposureDuration",
+                    .array(of: .anyOf([.number(min: 0), .reference("FrameDuration")]), min: 2, max: 16).described(
+                        "Seconds, or a fraction of them: \"1/125\"."))
+            ]),
+        ]).described("Photos of one scene, each with its exposure."),
+
+        // What the bus says
+        "PhotoCapture": .object(
+            [
+                .required("uniqueID", .string(minLength: 1)), .required("resolved", .reference("PhotoResolved")),
+                .required("expectedPhotoCount", .integer(min: 1)),
+                .required("photos", .array(of: .reference("Photo"), min: 1)),
+                .optional(
+                    "spread",
+                    .integer(min: 0).described(
+                        "Of several cameras: nanoseconds between the first and the last one's first photo.")),
+                .required(
+                    "attachments",
+                    .array(
+                        of: .object(
+                            [
+                                .required("name", .string(minLength: 1)), .required("contentType", .string()),
+                                .required("bytes", .integer(min: 1)),
+                            ], additional: true)
+                    ).described("The reply's further frames; empty unless the photos are delivered in the reply.")),
+                .optional(
+                    "attachmentsGone",
+                    .boolean.described("Asked again with the same key, and the files are not kept any more.")),
+            ], additional: true
+        ).described("Photos that were taken."),
+        "PhotoResolved": .object(
+            [.required("devices", .array(of: .reference("PhotoResolution"), min: 1))], additional: true
+        ).described("What became of the settings, by camera."),
+        "PhotoResolution": .object(
+            [
+                .required("device", .string(minLength: 1)), .required("format", .reference("PhotoFileType")),
+                .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
+                .required("pixelFormat", Schema.reference("PixelFormat").described("What the camera gives for it.")),
+                .required("flash", .boolean), .required("redEyeReduction", .boolean),
+                .required("stabilization", .boolean), .required("highResolution", .boolean),
+                .optional("thumbnail", size), .optional("bracket", .reference("PhotoBracket")),
+                .required("photos", .integer(min: 1).described("How many come of this camera.")),
+            ], additional: true),
+        "Photo": .object(
+            [
+                .required("device", .string(minLength: 1)),
+                .required("index", .integer(min: 0).described("Of this camera's photos of the request.")),
+                .required("fileType", .reference("PhotoFileType")), .required("width", .integer(min: 1)),
+                .required("height", .integer(min: 1)), .required("bytes", .integer(min: 1).described("Of the file.")),
+                .required(
+                    "timestamp",
+                    .object(
+                        [
+                            .required("monotonic", .reference("Nanoseconds")),
+                            .required("realtime", .integer().described("CLOCK_REALTIME, nanoseconds.")),
+                            .required("source", .choice(["startOfExposure", "endOfFrame", "dequeue"])),
+                        ], additional: true)),
+                .required("sequence", .integer(min: 0).described("The frame's captureSequence.")),
+                .required("stream", .string(minLength: 1)),
+                .optional(
+                    "exposure",
+                    .object(
+                        [
+                            .optional("duration", .number(min: 0).described("Seconds.")), .optional("iso", .number()),
+                            .optional("bias", .number().described("EV.")),
+                        ], additional: true)),
+                .optional("flashFired", .boolean),
+                .required(
+                    "settled",
+                    .boolean.described("False: the camera had not found its exposure in the time that it has for it.")),
+                .optional("thumbnail", size),
+                .optional("path", .string(minLength: 1).described("The file in the library, absolute.")),
+                .optional("id", .string(minLength: 1).described("The entry in the library.")),
+                .optional(
+                    "error",
+                    .object(
+                        [
+                            .required("code", .integer()), .required("message", .string()),
+                            .required("data", .object([.required("reason", .string())], additional: true)),
+                        ], additional: true
+                    ).described("Why it is not in the library, where it should be.")),
+                .optional("attachment", .integer(min: 0).described("Which of attachments it is.")),
+            ], additional: true
+        ).described("A photo that is finished."),
+        "PhotoReadiness": .choice(["notRunning", "ready", "waitingForCapture", "waitingForProcessing", "notReady"]),
+        "PhotoState": .object(
+            [
+                .required("readiness", .reference("PhotoReadiness")),
+                .required("waiting", .integer(min: 0).described("Requests that wait for their turn.")),
+            ], additional: true
+        ).described("How ready a camera is to take a photo."),
+    ]
+
+    private static let size = Schema.object(
+        [.required("width", .integer(min: 1)), .required("height", .integer(min: 1))], additional: true)
+
+    /// What a session's photo output has beside its options.
+    static let photoOutput: [Property] = [
+        .optional(
+            "availablePhotoCodecTypes",
+            .array(of: .string()).described("Of a photo output: what format may be that is encoded.")),
+        .optional(
+            "availableRawPhotoPixelFormatTypes",
+            .array(of: .string()).described("Of a photo output: sensor's pixels that dng can have.")),
+        .optional("readiness", Schema.reference("PhotoReadiness").described("Of a photo output.")),
+    ]
+}

@@ -1,0 +1,34 @@
+import JSON
+
+extension TopicTable {
+    /// The stages of a photo.
+    static let photoEvent = Schema.anyOf([
+        named(
+            "willBeginCapture",
+            [
+                .required("resolved", .reference("PhotoResolved")), .required("expectedPhotoCount", .integer(min: 1)),
+                .required("devices", .array(of: .string(), min: 1)), .required("owner", .reference("Holder")),
+            ]),
+        named("willCapturePhoto", []), named("didCapturePhoto", []),
+        named("didFinishProcessingPhoto", [.required("photo", .reference("Photo"))]),
+        named(
+            "didFinishCapture",
+            [
+                .required(
+                    "error",
+                    Schema.object(
+                        [
+                            .required("code", .integer()), .required("message", .string()),
+                            .required("data", .object([.required("reason", .string())], additional: true)),
+                        ], additional: true
+                    ).orNull.described("As the reply has it; null: all is as it was asked for.")),
+                .required("photos", .integer(min: 0).described("How many were finished.")),
+            ]),
+        .object(order + [.required("event", .string(minLength: 1))], additional: true)
+            .described("Others, of a newer bus."),
+    ])
+
+    private static func named(_ event: String, _ members: [Schema.Property]) -> Schema {
+        .object(order + [.required("event", .constant(.string(event)))] + members, additional: true)
+    }
+}
