@@ -49,10 +49,12 @@ let package = Package(
     targets: [
         // C shims
         library("CALSA", apt: "libasound2-dev"),
+        library("CEXIF", apt: "libexif-dev"),
         library("CFFmpeg", apt: "libavformat-dev"),
         library("CJansson", apt: "libjansson-dev"),
         .target(name: "CLinux"),
         library("CSodium", apt: "libsodium-dev"),
+        library("CTIFF", apt: "libtiff-dev"),
         library("CTurboJPEG", apt: "libturbojpeg0-dev"),
         library("CUdev", apt: "libudev-dev"),
         .target(name: "CV4L2"),
@@ -62,10 +64,12 @@ let package = Package(
 
         // Wrappers: each knows its C library and nothing of this project.
         swift("ALSA", ["CALSA"]),
+        swift("EXIF", ["CEXIF"]),
         swift("FFmpeg", ["CFFmpeg"]),
         swift("JSON", ["CJansson"]),
         swift("LinuxIO", ["CLinux"]),
         swift("Sodium", ["CSodium"]),
+        swift("TIFF", ["CTIFF"]),
         swift("TurboJPEG", ["CTurboJPEG"]),
         swift("Udev", ["CUdev"]),
         swift("Video4Linux", ["CV4L2"]),
@@ -82,6 +86,7 @@ let package = Package(
         swift("FrameRing", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("Imaging", ["BusProtocol", "CaptureCore", "FFmpeg", "JSON", "TurboJPEG"]),
         swift("MovieFile", ["CaptureCore", "FFmpeg", "LinuxIO", "TurboJPEG"]),
+        swift("PhotoFile", ["BusProtocol", "CaptureCore", "EXIF", "Imaging", "JSON", "TIFF", "TurboJPEG"]),
 
         // Services
         swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
@@ -103,8 +108,8 @@ let package = Package(
         swift(
             "Worker",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "CaptureSources", "FFmpeg", "FrameRing", "Imaging", "JSON",
-                "LinuxIO", "ZeroMQ", logging,
+                "BusProtocol", "BusServer", "CaptureCore", "CaptureLibrary", "CaptureSources", "FFmpeg", "FrameRing",
+                "Imaging", "JSON", "LinuxIO", "PhotoFile", "ZeroMQ", logging,
             ]),
 
         // Executables: parse, build, run.
@@ -159,6 +164,12 @@ let package = Package(
                 "MovieFile", "camerabus-librarian",
             ]),
         tests("MovieFileTests", ["CameraBusTesting", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "MovieFile"]),
+        tests(
+            "PhotoFileTests",
+            [
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "EXIF", "Imaging", "JSON", "LinuxIO", "PhotoFile",
+                "TIFF", "TurboJPEG",
+            ]),
         tests(
             "ProcessTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
