@@ -14,18 +14,21 @@ extension Client {
         public var state: String?
         /// What belongs together.
         public var take: String?
+        /// Photos of one request: its `uniqueID`.
+        public var photo: String?
         /// How many at most, 1 to 1000; nil: 100.
         public var limit: Int?
 
         public init(
             since: Int64? = nil, kind: String? = nil, device: String? = nil, state: String? = nil,
-            take: String? = nil, limit: Int? = nil
+            take: String? = nil, photo: String? = nil, limit: Int? = nil
         ) {
             self.since = since
             self.kind = kind
             self.device = device
             self.state = state
             self.take = take
+            self.photo = photo
             self.limit = limit
         }
     }
@@ -39,7 +42,8 @@ extension Client {
         let params: JSONValue = .members([
             "since": filter.since.map(JSONValue.integer), "kind": filter.kind.map(JSONValue.string),
             "device": filter.device.map(JSONValue.string), "state": filter.state.map(JSONValue.string),
-            "take": filter.take.map(JSONValue.string), "limit": filter.limit.map { JSONValue($0) },
+            "take": filter.take.map(JSONValue.string), "photo": filter.photo.map(JSONValue.string),
+            "limit": filter.limit.map { JSONValue($0) },
         ])
         return try await call("library.list", params, timeout: timeout)
     }

@@ -15,6 +15,9 @@ extension MethodTable {
                         "A camera's or a microphone's id at that time, or its uniqueID.")),
                 .optional("state", .choice(LibraryState.all)),
                 .optional("take", .string(minLength: 1, maxLength: 64)),
+                .optional(
+                    "photo",
+                    .string(minLength: 1, maxLength: 64).described("The uniqueID of a request: the photos of that.")),
                 .optional("limit", .integer(min: 1, max: 1000).described("How many at most; 100.")),
             ]),
             result: .object(

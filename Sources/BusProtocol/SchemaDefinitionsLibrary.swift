@@ -4,7 +4,7 @@ extension Schema {
     /// What the capture library has.
     static let libraryDefinitions: [String: Schema] = [
         "LibraryID": .string(minLength: 1, maxLength: 64).described(
-            "The id of an entry, which is the movie's: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 64, is nobody's."
+            "The id of an entry, which is the movie's or the photo's: 1 to 32 of a-z, 0-9 and '-'. A longer one, up to 64, is nobody's."
         ),
         "LibraryDevice": .object(
             [
@@ -12,6 +12,13 @@ extension Schema {
                 .optional("name", .string()),
             ], additional: true
         ).described("A device as it was called when something was recorded."),
+        "LibraryPhoto": .object(
+            [
+                .required("uniqueID", .string(minLength: 1).described("Of the request that it was taken by.")),
+                .required("index", .integer(min: 0).described("Which of its device's photos of that request.")),
+                .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
+            ], additional: true
+        ).described("What a photo is; further members are as photo.capture answers them."),
         "LibraryEntry": .object(
             [
                 .required("id", .string(minLength: 1)), .required("kind", .string(minLength: 1)),
@@ -26,11 +33,12 @@ extension Schema {
                     "devices", .array(of: .reference("LibraryDevice")).described("The cameras; the first leads.")),
                 .optional("microphone", .reference("LibraryDevice")),
                 .required("started", .integer().described("Nanoseconds since 1970.")),
-                .required("duration", .number(min: 0).described("How long it plays, milliseconds.")),
+                .required("duration", .number(min: 0).described("How long it plays, milliseconds; of a photo 0.")),
                 .required("size", .integer(min: 0).described("Of its file, bytes.")),
                 .required("fileType", .string(minLength: 1)),
                 .optional("video", Schema.object([], additional: true).orNull),
                 .optional("audio", Schema.object([], additional: true).orNull),
+                .optional("photo", .reference("LibraryPhoto")),
                 .optional("frames", .integer(min: 0)), .optional("dropped", .integer(min: 0)),
                 .optional("session", .string()), .optional("rig", .string()), .optional("take", .string()),
                 .optional("part", .integer(min: 1)),

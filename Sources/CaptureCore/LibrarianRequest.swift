@@ -87,18 +87,21 @@ public struct LibrarianRequest: Hashable, Sendable {
         public var state: String?
         /// What belongs together.
         public var take: String?
+        /// Photos of one request: its `uniqueID`.
+        public var photo: String?
         /// How many at most.
         public var limit: Int
 
         public init(
             since: Int64? = nil, kind: String? = nil, device: String? = nil, state: String? = nil,
-            take: String? = nil, limit: Int = usualLimit
+            take: String? = nil, photo: String? = nil, limit: Int = usualLimit
         ) {
             self.since = since
             self.kind = kind
             self.device = device
             self.state = state
             self.take = take
+            self.photo = photo
             self.limit = limit
         }
 
@@ -127,6 +130,7 @@ public struct LibrarianRequest: Hashable, Sendable {
             members["device"] = filter.device.map(JSONValue.string)
             members["state"] = filter.state.map(JSONValue.string)
             members["take"] = filter.take.map(JSONValue.string)
+            members["photo"] = filter.photo.map(JSONValue.string)
             members["limit"] = JSONValue(filter.limit)
         case .get(let id): (members["do"], members["id"]) = ("get", .string(id))
         case .delete(let id): (members["do"], members["id"]) = ("delete", .string(id))
@@ -150,7 +154,8 @@ public struct LibrarianRequest: Hashable, Sendable {
             action = .list(
                 Filter(
                     since: json["since"]?.integer, kind: json["kind"]?.string, device: json["device"]?.string,
-                    state: json["state"]?.string, take: json["take"]?.string, limit: Int(limit)))
+                    state: json["state"]?.string, take: json["take"]?.string, photo: json["photo"]?.string,
+                    limit: Int(limit)))
         case ("get", let id?): action = .get(id)
         case ("delete", let id?): action = .delete(id)
         case ("recover", _): action = .recover(id)

@@ -97,15 +97,48 @@ public struct CaptureLibrary: Hashable, Sendable {
     ///
     /// - Throws: ``LibraryError/invalidID(_:)``, ``LibraryError/invalidPath(_:)``; what the system refuses: the old entry is still there then.
     public func replace(_ entry: LibraryEntry) throws(LibraryError) {
-        let file = try file(entry.id)
+        let (file, bytes) = (try file(entry.id), try bytes(of: entry))
+        do throws(SystemError) {
+            try File.replace(file, with: bytes, mode: Self.entryMode)
+        } catch {
+            throw .file(error)
+        }
+    }
+
+    private func bytes(of entry: LibraryEntry) throws(LibraryError) -> [UInt8] {
         var kept = entry
         kept.path = try stored(entry.path)
         if let sideCar = entry.sideCar { kept.sideCar = try stored(sideCar) }
         if let cover = entry.cover { kept.cover = try stored(cover) }
+        return kept.json.serialized + [UInt8(ascii: "\n")]
+    }
+
+    /// Adds an entry that is locked as long as the result lives, or until another takes its place. It is on the disk then.
+    ///
+    /// - Throws: as ``add(_:)``.
+    func addHeld(_ entry: LibraryEntry) throws(LibraryError) -> NewFile {
+        let (path, bytes) = (try file(entry.id), try bytes(of: entry))
         do throws(SystemError) {
-            try File.replace(file, with: kept.json.serialized + [UInt8(ascii: "\n")], mode: Self.entryMode)
+            // As a replaced one is called on its way.
+            let file = try NewFile(path, mode: Self.entryMode, temporary: "\(entry.id)\(Self.ending).new")
+            let descriptor = file.rawValue
+            try check("fchmod", path) { fchmod(descriptor, Self.entryMode) }
+            try file.write(bytes)
+            try file.publish()
+            return file
         } catch {
-            throw .file(error)
+            throw error.code == EEXIST ? .exists(entry.id) : .file(error)
+        }
+    }
+
+    /// Whether somebody is storing a photo of that id (``store(_:_:)``), or that can't be known.
+    public func isBeingStored(_ id: String) -> Bool {
+        guard let path = try? file(id) else { return false }
+        do throws(SystemError) {
+            let entry = try FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+            return WholeFileLock.isTaken(entry.rawValue)
+        } catch {
+            return error.code != ENOENT
         }
     }
 

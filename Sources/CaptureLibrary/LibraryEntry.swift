@@ -96,18 +96,20 @@ public struct LibraryEntry: Hashable, Sendable {
     /// The cameras; the first leads.
     public var devices: [LibraryDevice]
     public var microphone: LibraryDevice?
-    /// When it began, nanoseconds since 1970 (`CLOCK_REALTIME`).
+    /// When it began, or was taken, nanoseconds since 1970 (`CLOCK_REALTIME`).
     public var started: Int64
-    /// How long it plays, milliseconds.
+    /// How long it plays, milliseconds; of a photo 0.
     public var duration: Int64
     /// Bytes of its file.
     public var size: Int64
-    /// `mp4`, `mov`, `mkv`.
+    /// `mp4`, `mov`, `mkv`, `jpeg`, `dng`.
     public var fileType: String
     /// What its picture is: {codec, width, height, …}.
     public var video: JSONValue?
     /// What its sound is: {codec, rate, channels, …}.
     public var audio: JSONValue?
+    /// What the photo is; nil: it is none.
+    public var photo: LibraryPhoto?
     /// Frames in it.
     public var frames: UInt64?
     /// Frames that were missed.
@@ -127,8 +129,8 @@ public struct LibraryEntry: Hashable, Sendable {
     public init(
         id: String, kind: Kind = .movie, path: String, sideCar: String? = nil, devices: [LibraryDevice],
         microphone: LibraryDevice? = nil, started: Int64, fileType: String, video: JSONValue? = nil,
-        audio: JSONValue? = nil, session: String? = nil, rig: String? = nil, take: String? = nil, part: Int? = nil,
-        owner: LibraryOwner, lock: String? = nil
+        audio: JSONValue? = nil, photo: LibraryPhoto? = nil, session: String? = nil, rig: String? = nil,
+        take: String? = nil, part: Int? = nil, owner: LibraryOwner, lock: String? = nil
     ) {
         self.id = id
         self.kind = kind
@@ -143,6 +145,7 @@ public struct LibraryEntry: Hashable, Sendable {
         self.fileType = fileType
         self.video = video
         self.audio = audio
+        self.photo = photo
         self.session = session
         self.rig = rig
         self.take = take
@@ -182,6 +185,7 @@ extension LibraryEntry {
         members["fileType"] = .string(fileType)
         members["video"] = video
         members["audio"] = audio
+        members["photo"] = photo?.json
         members["frames"] = frames.map { JSONValue($0) }
         members["dropped"] = dropped.map { JSONValue($0) }
         members["session"] = session.map(JSONValue.string)
@@ -233,6 +237,10 @@ extension LibraryEntry {
         self.fileType = fileType
         video = members.removeValue(forKey: "video")
         audio = members.removeValue(forKey: "audio")
+        if let photo = members.removeValue(forKey: "photo") {
+            guard let known = LibraryPhoto(json: photo) else { throw missing("photo") }
+            self.photo = known
+        }
         frames = number("frames").flatMap { UInt64(exactly: $0) }
         dropped = number("dropped").flatMap { UInt64(exactly: $0) }
         session = text("session")

@@ -25,7 +25,7 @@ extension Coordinator {
             .list(
                 LibrarianRequest.Filter(
                     since: call.params["since"]?.integer, kind: call.string("kind"), device: call.string("device"),
-                    state: call.string("state"), take: call.string("take"),
+                    state: call.string("state"), take: call.string("take"), photo: call.string("photo"),
                     limit: call.params["limit"]?.integer.flatMap { Int(exactly: $0) }
                         ?? LibrarianRequest.Filter.usualLimit)), call, respond)
     }

@@ -91,6 +91,7 @@ public struct Librarian {
             if let since = filter.since, entry.started < since { break }
             if let kind = filter.kind, entry.kind.rawValue != kind { continue }
             if let take = filter.take, entry.take != take { continue }
+            if let photo = filter.photo, entry.photo?.uniqueID != photo { continue }
             if let device = filter.device, !entry.shows(device) { continue }
             let shown = shown(entry)
             if let state = filter.state, shown["state"]?.string != state { continue }
@@ -129,6 +130,9 @@ public struct Librarian {
         if entry.state == .recording {
             if isBeingMade(entry) {
                 isMissing = false
+            } else if entry.kind == .photo {
+                // It got its name when it was whole.
+                if !isMissing { shown.state = .finished }
             } else {
                 shown.state = .damaged
                 shown.problem = shown.problem ?? "whoever made it has died, and it was not mended yet"
@@ -145,6 +149,7 @@ public struct Librarian {
     func isBeingMade(_ entry: LibraryEntry) -> Bool {
         let locks = Set([entry.lock, runtimeDirectory.movieLock(entry.id)].compactMap(\.self))
         return locks.contains(where: isHeld) || isBeingWritten(entry)
+            || (entry.kind == .photo && library.isBeingStored(entry.id))
     }
 
     private func isHeld(_ lock: String) -> Bool {

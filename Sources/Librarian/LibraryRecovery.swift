@@ -12,7 +12,7 @@ extension Librarian {
         case settled(LibraryEntry)
         /// Somebody makes it.
         case recording
-        /// A take that was not joined to its end: nothing of it is left but its segments.
+        /// A take that was not joined to its end, of which nothing is left but its segments, or a photo that has no file.
         case removed
         /// It is left as it was, for another time.
         case failed(String)
@@ -55,7 +55,8 @@ extension Librarian {
         do throws(LibraryError) {
             // It may have been finished, or deleted, since it was read.
             guard let entry = try library.entry(found.id) else { return .failed("it is gone") }
-            guard entry.state == .recording, entry.kind != .photo else { return .settled(entry) }
+            guard entry.state == .recording else { return .settled(entry) }
+            if entry.kind == .photo { return try settlePhoto(entry) }
             if entry.isUnfinishedTake {
                 try dissolve(entry)
                 return .removed
@@ -77,6 +78,37 @@ extension Librarian {
             }
         }
         try library.remove(entry.id)
+    }
+
+    // What has its name is whole.
+    private func settlePhoto(_ found: LibraryEntry) throws(LibraryError) -> Outcome {
+        do throws(SystemError) {
+            if let file = found.file,
+                try HeldFolder(of: found.path, library: library).withFile(file, O_RDONLY, { _ in }) != nil
+            {
+                var entry = found
+                entry.state = .finished
+                do throws(LibraryError) { try library.replace(entry) } catch { return .failed("\(error)") }
+                return .settled(entry)
+            }
+        } catch {
+            guard error.code == ENOENT || error.code == ENOTDIR else { return .failed("\(error)") }
+        }
+        // Another file in its place is not its own.
+        try removePart(of: found)
+        try library.remove(found.id)
+        return .removed
+    }
+
+    // What it was called where files can't be without a name.
+    private func removePart(of entry: LibraryEntry) throws(LibraryError) {
+        guard let file = entry.file else { return }
+        let folder = entry.path[..<(entry.path.lastIndex(of: "/") ?? entry.path.startIndex)]
+        do throws(SystemError) {
+            _ = try HeldFolder(of: "\(folder)/\(NewPhoto.temporary(entry.id))", library: library).remove(file)
+        } catch {
+            guard error.code == ENOENT || error.code == ENOTDIR else { throw .file(error) }
+        }
     }
 
     // Nobody knows which file is its own.

@@ -68,7 +68,7 @@ from .errors import (
 )
 from .finding import find_bus
 from .frame import Frame
-from .library import Library, LibraryDevice, LibraryEntry
+from .library import Library, LibraryDevice, LibraryEntry, LibraryPhoto
 from .movie_messages import MovieEnding, MovieStart, MovieState
 from .movies import AsyncMovie, Movie
 from .points import PreviewLayout, video_orientation
@@ -179,6 +179,7 @@ __all__ = [
     "Library",
     "LibraryDevice",
     "LibraryEntry",
+    "LibraryPhoto",
     "LimitExceeded",
     "Lock",
     "LockLost",

@@ -26,6 +26,18 @@ class LibraryDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryPhoto:
+    """What a photo is: `uniqueID` is of the request that it was taken by, `index` which of its device's photos of that. More, as the
+    capture answered it (exposure, flashFired, …), is in `raw`."""
+
+    uniqueID: str = ""
+    index: int = 0
+    width: int = 0
+    height: int = 0
+    raw: Mapping[str, Any] = _raw()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryEntry:
     """Something that was recorded. `state` is recording, finished, recovered, damaged or missing; `started` is in nanoseconds since
     1970, `duration` in milliseconds, `size` in bytes. `problem` says what is wrong with it; None: nothing."""
@@ -47,6 +59,8 @@ class LibraryEntry:
     fileType: str = ""
     video: Mapping[str, Any] = _map()
     audio: Mapping[str, Any] = _map()
+    #: None: it is no photo.
+    photo: LibraryPhoto | None = _of(LibraryPhoto)
     frames: int | None = None
     dropped: int | None = None
     session: str | None = None
@@ -76,9 +90,15 @@ def _nanoseconds(since: float | datetime | None) -> int | None:
 
 
 def library(
-    since: float | datetime | None, kind: str | None, device: str | None, state: str | None, take: str | None, limit: int | None
+    since: float | datetime | None,
+    kind: str | None,
+    device: str | None,
+    state: str | None,
+    take: str | None,
+    photo: str | None,
+    limit: int | None,
 ) -> Call[Library]:
-    params = given(since=_nanoseconds(since), kind=kind, device=device, state=state, take=take, limit=limit)
+    params = given(since=_nanoseconds(since), kind=kind, device=device, state=state, take=take, photo=photo, limit=limit)
     return Call("library.list", params, lambda result: read(Library, result), True)
 
 
@@ -109,15 +129,16 @@ class LibraryCalls(Opened):
         device: str | None = None,
         state: str | None = None,
         take: str | None = None,
+        photo: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Library:
         """What was recorded, the newest first: one's own, for administrators everybody's.
 
-        `since` is a time, or seconds since 1970; `device` a camera's or microphone's id at that time, or its uniqueID. `limit` is 100
-        unless given.
+        `since` is a time, or seconds since 1970; `device` a camera's or microphone's id at that time, or its uniqueID; `photo` the
+        uniqueID of a request for photos. `limit` is 100 unless given.
         """
-        return run(self._open.ask(library(since, kind, device, state, take, limit), timeout))
+        return run(self._open.ask(library(since, kind, device, state, take, photo, limit), timeout))
 
     def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
         return run(self._open.ask(library_entry(entry), timeout))
@@ -138,10 +159,11 @@ class AsyncLibraryCalls(AsyncOpened):
         device: str | None = None,
         state: str | None = None,
         take: str | None = None,
+        photo: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Library:
-        return await self._run(self._open.ask(library(since, kind, device, state, take, limit), timeout))
+        return await self._run(self._open.ask(library(since, kind, device, state, take, photo, limit), timeout))
 
     async def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
         return await self._run(self._open.ask(library_entry(entry), timeout))

@@ -1,0 +1,114 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import CaptureLibrary
+import Glibc
+import JSON
+import Librarian
+import LinuxIO
+import Testing
+
+/// What becomes of photos whose maker is ended between two steps.
+@Suite struct PhotoRecoveryTests {
+    private let scratch: TemporaryDirectory
+    private let library: CaptureLibrary
+    private let librarian: Librarian
+    private let bytes = Array("what a camera sees".utf8)
+
+    /// How far a photo has come.
+    enum Step: Int, CaseIterable { case entered, written, published, finished }
+
+    init() throws {
+        scratch = try TemporaryDirectory()
+        library = try CaptureLibrary("\(scratch.path)/library")
+        let runtime = try RuntimeDirectory("\(scratch.path)/bus")
+        mkdir(runtime.path, 0o700)
+        mkdir(runtime.internalDirectory, 0o700)
+        librarian = try Librarian(library.directory, runtimeDirectory: runtime)
+    }
+
+    private func ask(_ action: LibrarianRequest.Action) throws(BusError) -> JSONValue {
+        try librarian.answer(LibrarianRequest(action))
+    }
+
+    private func photo(at step: Step) throws -> NewPhoto {
+        let photo = try NewPhoto(.photo("aa11", in: library), size: bytes.count, in: library)
+        if step.rawValue >= Step.written.rawValue { try photo.write(bytes) }
+        if step.rawValue >= Step.published.rawValue { try photo.publish() }
+        if step.rawValue >= Step.finished.rawValue { try photo.finish() }
+        return photo
+    }
+
+    /// Everything that its process held is let go, as at its end.
+    private func leave(_ step: Step) throws { _ = try photo(at: step) }
+
+    @Test(arguments: Step.allCases) func whatIsLeftIsWholeOrNothing(_ step: Step) throws {
+        try leave(step)
+        let isThere = step.rawValue >= Step.published.rawValue
+        let files = scratch.contents().filter { !$0.hasPrefix("library/entries/") && $0.hasPrefix("library/") }
+        #expect(files == (isThere ? ["library/2026-11-22/aa11.jpg"] : []), "never a part of it")
+        #expect(try ask(.get("aa11"))["entry"]?["state"] == (isThere ? "finished" : "missing"))
+        #expect(try ask(.left)["ids"] == (step == .finished ? [] : ["aa11"]))
+        let answer = try ask(.recover("aa11"))
+        #expect(answer["failed"] == [] && answer["recording"] == 0)
+        #expect(answer["entries"]?.array?.map { $0["state"] } == (isThere ? ["finished"] : []))
+        let entry = try library.entry("aa11")
+        #expect(entry?.state == (isThere ? .finished : nil))
+        guard let entry else { return }
+        #expect(entry.size == Int64(bytes.count) && entry.problem == nil && entry.photo?.width == 1280)
+        #expect(try File.read(entry.path, limit: 1000) == bytes)
+        #expect(try ask(.delete("aa11"))["deleted"] == [.string(entry.path)])
+        #expect(scratch.contents() == [])
+    }
+
+    @Test(arguments: Step.allCases) func whatIsBeingStoredIsLeftAlone(_ step: Step) throws {
+        let photo = try photo(at: step)
+        let before = scratch.contents()
+        let answer = try ask(.recover(nil))
+        #expect(answer == ["entries": [], "failed": [], "recording": step == .finished ? 0 : 1])
+        #expect(try ask(.get("aa11"))["entry"]?["state"] == (step == .finished ? "finished" : "recording"))
+        #expect(throws: BusError.self) { try ask(.delete("aa11")) }
+        #expect(scratch.contents() == before)
+        withExtendedLifetime(photo) {}
+    }
+
+    @Test func anotherFileInItsPlaceStays() throws {
+        try leave(.written)
+        let path = try #require(try library.entry("aa11")).path
+        try File.replace(path, with: [7], mode: 0o600)
+        #expect(try ask(.recover(nil)) == ["entries": [], "failed": [], "recording": 0])
+        #expect(try library.entry("aa11") == nil && File.read(path, limit: 10) == [7])
+    }
+
+    /// Where files can't be without a name, it has another one before it is whole.
+    @Test func aPartOfItGoes() throws {
+        try leave(.written)
+        var entry = try #require(try library.entry("aa11"))
+        let part = "\(library.directory)/2026-11-22/\(NewPhoto.temporary("aa11"))"
+        try File.replace(part, with: [7], mode: 0o600)
+        do {
+            let file = try FileDescriptor(opening: part, O_RDONLY)
+            entry.file = try FileIdentity(file.rawValue)
+        }
+        try library.replace(entry)
+        _ = try ask(.recover("aa11"))
+        #expect(scratch.contents() == [])
+    }
+
+    @Test func photosAreChosen() throws {
+        for (id, request, index) in [("p0", "one", 0), ("p1", "one", 1), ("p2", "two", 0)] {
+            _ = try library.store(
+                .photo(id, in: library, request: request, index: index, started: Int64(index)), [1])
+        }
+        _ = try LeftMovie(library, id: "movie", cut: nil)
+        func ids(_ filter: LibrarianRequest.Filter) throws -> [String] {
+            try ask(.list(filter))["entries"]?.array?.compactMap { $0["id"]?.string } ?? []
+        }
+        #expect(try ids(.init(kind: "photo")) == ["p1", "p2", "p0"])
+        #expect(try ids(.init(photo: "one")) == ["p1", "p0"])
+        #expect(try ids(.init(kind: "movie", photo: "one")) == [] && ids(.init(photo: "none")) == [])
+        let listed = try ask(.list(.init(photo: "two")))["entries"]?[0]
+        #expect(
+            listed?["photo"] == ["uniqueID": "two", "index": 0, "width": 1280, "height": 720, "flashFired": false])
+    }
+}
