@@ -50,8 +50,18 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
     private let hello: (_ link: UInt64, _ inDoubt: [String]) -> Report
     /// The number of the present connection, or of the last one.
     private var link: UInt64 = 0
+    private struct Waiting {
+        var report: Report
+        /// A further frame of its message.
+        var attachment: Message?
+
+        var bytes: Int { attachment?.count ?? 0 }
+    }
+
     /// What the coordinator must not miss and there was no room for, the oldest first.
-    private var backlog: [Report] = []
+    private var backlog: [Waiting] = []
+    /// Bytes of the attachments that wait there.
+    private var waitingBytes = 0
     /// Reports that had to wait for room, and those that were given up.
     public private(set) var delayed = 0
     public private(set) var lost = 0
@@ -73,6 +83,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
     private let grace: Int64
     private static var maximumReports: Int { 1000 }
     private static var maximumBacklog: Int { 1000 }
+    private static var maximumWaitingBytes: Int { 256 << 20 }
     private static var ordersPerTurn: Int { 32 }
 
     /// - Parameters:
@@ -108,31 +119,44 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
 
     /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room where there is none.
     ///
-    /// - Returns: false when there is no coordinator, or it doesn't read.
+    /// - Parameter attachment: a further frame of the message, whose bytes are taken from it.
+    /// - Returns: false when there is no coordinator, or it doesn't read: then it is not told.
     @discardableResult
-    public func send(_ report: Report) -> Bool {
+    public func send(_ report: Report, attachment: Message? = nil) -> Bool {
         guard isConnected else { return false }
         sendBacklog()
-        if backlog.isEmpty, sendNow(report) { return true }
-        guard report.isToldOnce, backlog.count < Self.maximumBacklog else {
+        let waiting = Waiting(report: report, attachment: attachment)
+        if backlog.isEmpty, sendNow(waiting) { return true }
+        guard report.isToldOnce, backlog.count < Self.maximumBacklog,
+            waiting.bytes <= Self.maximumWaitingBytes - waitingBytes
+        else {
             lost += 1
             return false
         }
         delayed += 1
-        backlog.append(report)
+        waitingBytes += waiting.bytes
+        backlog.append(waiting)
         return true
     }
 
     /// Sends what waits, as far as there is room. To be called every so often.
     public func sendBacklog() {
         var sent = 0
-        while sent < backlog.count, sendNow(backlog[sent]) { sent += 1 }
+        while sent < backlog.count {
+            let bytes = backlog[sent].bytes
+            guard sendNow(backlog[sent]) else { break }
+            waitingBytes -= bytes
+            sent += 1
+        }
         if sent > 0 { backlog.removeFirst(sent) }
     }
 
-    private func sendNow(_ report: Report) -> Bool {
+    private func sendNow(_ waiting: Waiting) -> Bool {
         do {
-            return try socket.send(report.json.serialized)
+            guard let attachment = waiting.attachment else { return try socket.send(waiting.report.json.serialized) }
+            // Once a message has begun there is room for the rest of it.
+            guard try socket.send(waiting.report.json.serialized, more: true) else { return false }
+            return try socket.send(attachment)
         } catch {
             logger.error("a report can't be sent", metadata: ["error": "\(error)"])
             return false
@@ -166,6 +190,7 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         isConnected = false
         // It was for a coordinator that is gone.
         backlog = []
+        waitingBytes = 0
         logger.warning("the coordinator is gone")
         startGrace()
         onDisconnected?()
