@@ -22,7 +22,7 @@ public enum ExposureMetering {
     public static let end: Int64 = 10_000
 
     /// What they stand under in lists.
-    static let category = "CameraBus metering"
+    public static let category = "CameraBus metering"
 
     /// Those that mean something only where frames can be metered.
     static let ofPoint: Set<UInt32> = [ID.exposureX, ID.exposureY, ID.exposureStart, ID.adjustingExposure]

@@ -14,3 +14,13 @@ extension BusError {
             ["free": JSONValue(isKnown && !isHuge ? bytes : 0), "needed": .integer(1 << 20)])
     }
 }
+
+extension CaptureLibrary {
+    /// Bytes that may still be written to its disk; nil: nobody knows.
+    public var free: Int64? {
+        var status = statvfs()
+        guard statvfs(directory, &status) == 0 else { return nil }
+        let (bytes, isHuge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return isHuge ? .max : Int64(clamping: bytes)
+    }
+}

@@ -160,7 +160,7 @@ extension DeviceKeeper {
 
     // MARK: Making it
 
-    private func setFormat(
+    func setFormat(
         _ change: PreparedChange, _ before: DeviceSnapshot, _ adjustments: inout [Adjustment]
     ) throws(BusError) {
         if let wanted = change.plan.format, wanted != before.configuration.format {
@@ -192,7 +192,7 @@ extension DeviceKeeper {
                 why: why))
     }
 
-    private func setControls(_ change: PreparedChange, _ description: DeviceDescription) throws(BusError) {
+    func setControls(_ change: PreparedChange, _ description: DeviceDescription) throws(BusError) {
         for control in change.plan.controls {
             try translating(description) { () throws(SourceError) in
                 try source.setControl(control.name, to: control.value)
@@ -240,7 +240,7 @@ extension DeviceKeeper {
     // MARK: Taking it back
 
     /// - Returns: what could not be put back, in words; nil: all was.
-    private func putBack(_ before: DeviceConfiguration, undoing plan: ConfigurationPlan) -> String? {
+    func putBack(_ before: DeviceConfiguration, undoing plan: ConfigurationPlan) -> String? {
         // What counts is what the device says in the end; a refusal on the way is told only if it mattered.
         var refusals: [String] = []
         func attempt(_ action: () throws(SourceError) -> Void) {
@@ -290,7 +290,7 @@ extension DeviceKeeper {
         }
     }
 
-    private func translating<Value>(
+    func translating<Value>(
         _ known: DeviceDescription? = nil, _ call: () throws(SourceError) -> Value
     ) throws(BusError) -> Value {
         do throws(SourceError) {

@@ -22,6 +22,8 @@ final class DeviceDirector {
     private var hasFrame = false
     private var events: EventWatch?
     private var pacer = EventPacer()
+    /// Somebody waits for what the camera moves by itself: it is told at once.
+    var isAwaited = false
     private var paceTimer: Loop.Token?
     private var isLocked = false
     /// The device thread has been told of the lock, or is being told.
@@ -334,7 +336,9 @@ final class DeviceDirector {
     }
 
     private func pace(_ events: [DeviceEvent]) {
-        let (due, wake) = pacer.take(events, at: MonotonicClock.now()) { knowledge.movesByItself($0) }
+        let (due, wake) = pacer.take(events, at: MonotonicClock.now()) {
+            !isAwaited && knowledge.movesByItself($0)
+        }
         loop.cancel(paceTimer)
         paceTimer = wake.map { time in
             loop.schedule(at: time) { [weak self] in

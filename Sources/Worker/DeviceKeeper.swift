@@ -32,6 +32,8 @@ final class DeviceKeeper {
     /// nil: nothing was ever set by order.
     var committed: CommittedConfiguration?
 
+    /// What was set for a photo; nil: nothing.
+    var standIn: StandIn?
     /// The zoom ramp that runs now.
     var rampingZoom: RampingZoom?
     /// What `zoomValue` spans at most.
@@ -96,6 +98,7 @@ final class DeviceKeeper {
             // First of all, so that nobody comes in between.
             try setPriority()
             let events = try source.events()
+            endStandInAtOpening()
             try restore([.format, .controls])
             return events
         } catch {
@@ -134,7 +137,7 @@ final class DeviceKeeper {
 
     /// The format or its rate is not the committed one.
     private func isOtherwise() throws(SourceError) -> Bool {
-        guard let committed else { return false }
+        guard let committed, standIn?.setsFormat != true else { return false }
         guard try source.activeFormat() == committed.format else { return true }
         guard let wanted = committed.frameDuration else { return false }
         return !(try source.frameDuration()?.isNearly(wanted) ?? false)
@@ -175,7 +178,7 @@ final class DeviceKeeper {
 
     // What could not be put back before may be possible now that others are kept out. If not, it goes on being told.
     private func restoreRest() {
-        if !notRestored.isEmpty { _ = try? restore(isStreaming ? .controls : [.format, .controls]) }
+        if !notRestored.isEmpty, standIn == nil { _ = try? restore(isStreaming ? .controls : [.format, .controls]) }
     }
 
     /// Puts back what somebody else has changed although the device is locked.
@@ -184,6 +187,7 @@ final class DeviceKeeper {
         var spared = defence.exhausted(at: MonotonicClock.now())
         if let rampingZoom { spared.insert(rampingZoom.control) }
         spared.formUnion(drivenControls)
+        if let standIn { spared.formUnion(standIn.controls) }
         let attempted = try restore(.controls, sparing: spared)
         // On its way to what was committed.
         for name in drivenControls.union(rampingZoom.map { [$0.control] } ?? []) {

@@ -17,6 +17,8 @@ final class FrameDesk {
     private let zoom: DigitalZoomState
     /// Measures frames for the exposure.
     let meter: FrameMeter
+    /// The same for photos.
+    let photoMeter: FrameMeter
     private var outputs: [RenditionOutput] = []
     private var run: StreamRun?
     /// Its frames have all come, and only those that are lent are still waited for.
@@ -45,6 +47,8 @@ final class FrameDesk {
     private(set) var lastFrame: Int64?
     /// There is a ring, or (nil) none any more.
     var onRing: ((Rendition, RingWriter?) -> Void)?
+    /// Told of each whole frame while photos are taken; nil: none are.
+    var onPhotoFrame: ((FrameJob, StreamRun) -> Void)?
     /// The socket can't be used any more.
     var onFailure: ((ZeroMQError) -> Void)?
 
@@ -59,6 +63,7 @@ final class FrameDesk {
         self.lender = lender
         self.zoom = zoom
         meter = FrameMeter(pool)
+        photoMeter = FrameMeter(pool)
         pool.onFinished = { [weak self] work in self?.finished(work) }
     }
 
@@ -113,6 +118,7 @@ final class FrameDesk {
             output.end()
         }
         meter.end(run)
+        photoMeter.end(run)
         if let running { lender.end(running.ring.writer) }
         isOver = true
         native.removeAll()
@@ -163,7 +169,17 @@ final class FrameDesk {
         native.removeAll()
         completed.removeAll()
         meter.take(frame, of: running)
+        takePhotos(frame, zoom)
         if frame.facts.isKeyframe == false, outputs.contains(where: \.isWaiting) { run?.requestKeyframe() }
+    }
+
+    // Whoever takes photos may keep the frame until it lets it go.
+    private func takePhotos(_ frame: FrameJob, _ zoom: Int) {
+        guard let onPhotoFrame, let run = running else { return }
+        photoMeter.take(frame, of: run)
+        var frame = frame
+        frame.facts.zoom = zoom
+        onPhotoFrame(frame, run)
     }
 
     /// Bytes of frames that slow subscribers hold, beside those in rings.
@@ -401,7 +417,7 @@ final class FrameDesk {
     }
 
     private func finished(_ work: RenditionWork) {
-        if meter.finished(work, of: run) { return }
+        if meter.finished(work, of: run) || photoMeter.finished(work, of: run) { return }
         let output = outputs.first { $0.work === work }
         let job = work.job
         if let job, let output {

@@ -18,6 +18,8 @@ final class OrderDesk {
         case order(WorkerOrder)
         /// The coordinator has gone in the midst of a change.
         case abandon(transaction: String)
+        /// Something is to be done at the device that is no order: the work calls its argument when it is done.
+        case work((@escaping () -> Void) -> Void)
         /// Nothing is left to do before the process ends.
         case end(() -> Void)
     }
@@ -63,6 +65,10 @@ final class OrderDesk {
     var onStop: (() -> Void)?
     /// Drives zoom ramps.
     var zoom: ZoomDriver?
+    /// Takes photos, and calls its last argument once.
+    var onPhoto: ((WorkerOrder.Action, @escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
+    /// Told before the device is set by order: whatever stands in there for a moment is to be put back first.
+    var onSetting: (() -> Void)?
     /// Looks who uses the device, and calls its argument once.
     var onWho: ((@escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
 
@@ -123,6 +129,12 @@ final class OrderDesk {
             case .pluggedMicrophone: reply(order.number, .success([:]))
             case .cancelZoom: cancelZoom(order)
             case .knownControls: reply(order.number, knownControls)
+            case .preparePhoto, .takePhoto, .dropPhoto:
+                // Beside the others: a photo waits for its frames while the device is set.
+                let begun = era
+                onPhoto?(order.action) { [weak self] result in
+                    if let self, begun == era { reply(order.number, result) }
+                }
             case .who:
                 // Beside the others: who has a device is asked most when its driver holds everything else up.
                 onWho? { [weak self] result in self?.reply(order.number, result) }
@@ -188,7 +200,7 @@ final class OrderDesk {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
         case .finish, .rollBack, .stop, .readControls, .knownControls, .who, .fault, .session, .halt, .plugged,
-            .pluggedMicrophone, .admit:
+            .pluggedMicrophone, .admit, .preparePhoto, .takePhoto, .dropPhoto:
             return
         case .apply where order.fence == nil, .rampZoom where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
@@ -228,10 +240,12 @@ final class OrderDesk {
     // MARK: One after the other
 
     private func startNext() {
+        if !isBusy, case .order(let order)? = queue.first, order.action.setsDevice { onSetting?() }
         guard !isBusy, !queue.isEmpty else { return }
         isBusy = true
         switch queue.removeFirst() {
         case .abandon(let id): takeBack(id) { [weak self] _ in self?.done() }
+        case .work(let body): body { [weak self] in self?.done() }
         case .end(let body):
             body()
             done()
@@ -281,10 +295,8 @@ final class OrderDesk {
         case .fault(let json):
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
-        case .preparePhoto, .takePhoto:
-            throw BusError(.internalError, "\(device) takes no photos yet.")
         case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .pluggedMicrophone, .admit,
-            .dropPhoto:
+            .preparePhoto, .takePhoto, .dropPhoto:
             finish(.success([:]))
         }
     }
@@ -453,6 +465,24 @@ final class OrderDesk {
 
     // MARK: On the device
 
+    /// Has something done at the device that is no order, before all that waits.
+    ///
+    /// - Parameter sets: what it is to set.
+    func work<Value>(
+        _ hold: DeviceLife.Hold, sets plan: ConfigurationPlan? = nil,
+        _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
+        then body: @escaping (Result<Value, BusError>) -> Void
+    ) {
+        let item = Item.work { [weak self] done in
+            self?.perform(hold, sets: plan, work) { result in
+                body(result)
+                done()
+            }
+        }
+        queue.insert(item, at: 0)
+        startNext()
+    }
+
     // Gets the device ready, works on it on its thread, and lets go of it.
     private func perform<Value>(
         _ hold: DeviceLife.Hold, sets plan: ConfigurationPlan? = nil,
@@ -474,6 +504,16 @@ final class OrderDesk {
                 director.release(report, configured: Set(plan?.controls.map(\.name) ?? []))
                 body(result)
             }
+        }
+    }
+}
+
+extension WorkerOrder.Action {
+    /// It sets the device, or is about to: what it finds set is what it goes by.
+    fileprivate var setsDevice: Bool {
+        switch self {
+        case .prepare, .apply, .rollBack, .rampZoom: true
+        default: false
         }
     }
 }

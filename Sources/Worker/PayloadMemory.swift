@@ -49,6 +49,12 @@ final class PayloadMemory: Sendable {
     /// Bytes that are held now.
     var held: Int { taken.load(ordering: .relaxed) }
 
+    /// Whether there is room for so many bytes more, beside what is about to be taken.
+    func hasRoom(for bytes: Int, beside others: Int = 0) -> Bool { bytes <= budget - others - held }
+
+    /// Whether so many bytes are more than there ever is room for.
+    func exceedsAll(_ bytes: Int) -> Bool { bytes > budget }
+
     /// More than half of the budget is spent: whoever takes nothing is to be cut off before others lose by it.
     var isPressed: Bool { held > budget / 2 }
 

@@ -26,6 +26,7 @@ public final class Worker {
     private let exposure: ExposureDriver
     private let link: CoordinatorLink
     private let desk: OrderDesk
+    private let photos: PhotoDesk
     private let faults: FaultDesk
     private let users: DeviceUsers
     /// Where the device was found at the start.
@@ -121,6 +122,8 @@ public final class Worker {
             desk = OrderDesk(
                 device: options.device, director, thread, committed: committed, logger: logger,
                 reply: { [link] number, result in link.send(.reply(order: number, result)) })
+            photos = try PhotoDesk(
+                device: options.device, loop, director, frames, desk, budget: options.photoBudget, logger: logger)
         } catch {
             throw .failed("\(error)")
         }
@@ -152,6 +155,7 @@ public final class Worker {
             ending = .failed
         }
         pool.end()
+        photos.endThreads()
         // A thread that sits in a driver ends with the process.
         if !thread.isAtWork { thread.end() }
         return ending ?? .failed
@@ -201,10 +205,12 @@ public final class Worker {
         frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in
             self?.exposure.update()
+            self?.photos.update()
             self?.tellFailures()
             self?.status?.touch()
         }
         exposure.onWish = { [weak self] in self?.wish() }
+        connectPhotos()
         director.onReported = { [weak self] in self?.desk.learn($0) }
         director.onOpened = { [weak self] in self?.tellDescription() }
         director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
@@ -227,18 +233,34 @@ public final class Worker {
         desk.onWho = { [weak self] in self?.tellUsers($0) }
         link.onOrder = { [weak self] order in self?.received(order) }
         link.onConnected = { [weak self] in self?.connected() }
-        link.onDisconnected = { [weak self] in self?.desk.abandon() }
+        link.onDisconnected = { [weak self] in
+            self?.desk.abandon()
+            self?.photos.abandon()
+        }
         link.onAbandoned = { [weak self] in
             self?.logger.warning("no coordinator has come for too long")
             self?.desk.giveUp { self?.end(.inOrder) }
         }
     }
 
+    private func connectPhotos() {
+        photos.onWish = { [weak self] in self?.wish() }
+        photos.obstacle = { [weak self] in self?.obstacle }
+        photos.onProgress = { [link] job, progress, members, file in
+            // What is still being made for the library when the coordinator has gone is told to nobody.
+            !link.isConnected || link.send(.photo(job: job, stage: progress, members: members), attachment: file)
+        }
+        desk.onPhoto = { [weak self] in self?.photos.handle($0, $1) }
+        desk.onSetting = { [weak self] in self?.photos.interrupt() }
+    }
+
     private func wish() {
-        let wantsFrames = desk.isInSession || !table.wanted.isEmpty || exposure.wantsFrames
+        let wantsFrames =
+            desk.isInSession || !table.wanted.isEmpty || exposure.wantsFrames || photos.wantsFrames
         director.demand(isLocked: desk.lockFence != nil, wantsFrames: wantsFrames && !desk.isHalted)
         if desk.isHalted != wasHalted {
             wasHalted = desk.isHalted
+            photos.update()
             tellFailures()
         }
     }
@@ -455,7 +477,9 @@ public final class Worker {
             self?.logger.error("the device can't be closed in time")
             self?.loop.stop()
         }
-        director.end { [weak self] in self?.loop.stop() }
+        photos.end { [weak self] in
+            self?.director.end { [weak self] in self?.loop.stop() }
+        }
     }
 }
 

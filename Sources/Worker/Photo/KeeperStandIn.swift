@@ -1,0 +1,119 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import JSON
+import LinuxIO
+
+/// What was set at the device for a photo: it stands in for what it had until it is put back, and is never committed.
+struct StandIn: Hashable, Sendable {
+    /// How the device was.
+    var before: DeviceConfiguration
+    /// All that was set.
+    var plan: ConfigurationPlan
+
+    var setsFormat: Bool { plan.format != nil }
+
+    /// Names of controls.
+    var controls: Set<String> { Set(plan.controls.map(\.name)) }
+}
+
+extension DeviceKeeper {
+    /// V4L2_CID_FLASH_STROBE
+    private static var strobe: UInt32 { 0x009C_0903 }
+
+    /// Checks what a photo asks of the device, and leaves it as it is.
+    func prepare(_ wish: JSONValue?) throws(BusError) -> PreparedChange? {
+        guard var members = wish?.object else { return nil }
+        members["device"] = .string(device)
+        return try prepare(.object(members), path: "settings", mode: .nearest, isStandIn: true)
+    }
+
+    /// How the device is, for who asks what to set.
+    func look() throws(BusError) -> DeviceSnapshot { try translating { () throws(SourceError) in try read() } }
+
+    /// Sets something for a photo, beside what was set for it before. If it can't be set, the device is as it was before that.
+    func standIn(_ change: PreparedChange) throws(BusError) -> DeviceSnapshot {
+        let before = try translating { () throws(SourceError) in try read() }
+        let known = standIn
+        do {
+            var adjustments: [Adjustment] = []
+            // Meanwhile nobody puts back what it changes.
+            standIn = StandIn(before: known?.before ?? before.configuration, plan: change.plan)
+            standIn?.plan.adopt(known?.plan)
+            try setFormat(change, before, &adjustments)
+            try setControls(change, before.description)
+            let now = try translating { () throws(SourceError) in try read() }
+            if now.configuration.format != before.configuration.format { raiseGeneration() }
+            return now
+        } catch {
+            _ = putBack(before.configuration, undoing: change.plan)
+            standIn = known
+            throw error
+        }
+    }
+
+    /// Puts back what was set for a photo. Harmless when nothing is.
+    ///
+    /// - Throws: what is left then is put back at the next opening.
+    func endStandIn() throws(BusError) {
+        guard let standIn else { return }
+        let left = putBack(standIn.before, undoing: standIn.plan)
+        if standIn.setsFormat { raiseGeneration() }
+        if let left {
+            throw BusError(.internalError, "\(device) could not be put back: \(left)", ["device": .string(device)])
+        }
+        self.standIn = nil
+    }
+
+    /// The device was opened anew: what was set for a photo may be set still.
+    func endStandInAtOpening() {
+        guard let standIn else { return }
+        self.standIn = nil
+        _ = putBack(standIn.before, undoing: standIn.plan)
+    }
+
+    /// Fires the flash, where that has to be asked for.
+    ///
+    /// - Returns: when that was done: monotonic nanoseconds.
+    func fireFlash() throws(BusError) -> Instant {
+        if let button = description?.controls.first(where: { $0.id == Self.strobe && $0.type == .button }) {
+            try translating { () throws(SourceError) in try source.setControl(button.name, to: .boolean(true)) }
+        }
+        return MonotonicClock.now()
+    }
+
+    // Readers see that frames are of another format; what is committed stays.
+    private func raiseGeneration() {
+        generation += 1
+        committed?.generation = generation
+    }
+}
+
+extension ConfigurationPlan {
+    /// Takes in what an earlier plan has set as well.
+    fileprivate mutating func adopt(_ earlier: ConfigurationPlan?) {
+        guard let earlier else { return }
+        format = format ?? earlier.format
+        formatID = formatID ?? earlier.formatID
+        frameDuration = frameDuration ?? earlier.frameDuration
+        let names = Set(controls.map(\.name))
+        controls = earlier.controls.filter { !names.contains($0.name) } + controls
+    }
+}
+
+extension DeviceSnapshot {
+    /// The driver itself says when its exposure is there.
+    var tellsExposure: Bool {
+        description.controls.contains {
+            $0.name == ExposureMetering.isAdjusting && $0.category != ExposureMetering.category
+        }
+    }
+
+    /// Exposure, focus or white balance is on its way, as far as the camera, or who drives it, says so.
+    var isAdjusting: Bool {
+        let values = values
+        return [CameraControlName.adjustingExposure, .adjustingFocus, .adjustingWhiteBalance].contains {
+            values[$0.rawValue] == true
+        }
+    }
+}

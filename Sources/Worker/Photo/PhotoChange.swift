@@ -1,0 +1,107 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import Glibc
+import JSON
+import LinuxIO
+import PhotoFile
+
+/// What a photo asks of the device beside how it is set.
+enum PhotoChange {
+    /// Where the steps of a bracket begin from.
+    struct Neutral: Hashable, Sendable {
+        /// Seconds; nil: the camera exposes by itself and is told how much brighter.
+        var duration: Double?
+    }
+
+    /// What is to be set before all; nil: nothing.
+    static func base(_ settings: PhotoSettings, _ now: DeviceSnapshot) throws(BusError) -> JSONValue? {
+        var members: [String: JSONValue] = [:]
+        if settings.highResolution, let largest = largest(settings.format, now) {
+            members["activeFormat"] = .string(largest.id)
+        }
+        if settings.flash != .off {
+            guard case .word(let words)? = now.cameraControls.kind(.flashMode) else {
+                throw unsupported(.flashMode, now)
+            }
+            let isLeft = settings.flash == .auto && words.contains("auto")
+            members["controls"] = ["flashMode": isLeft ? "auto" : "on"]
+        }
+        return members.isEmpty ? nil : .object(members)
+    }
+
+    /// How the steps of a bracket are made with this camera.
+    static func neutral(_ bracket: PhotoBracket, _ now: DeviceSnapshot) throws(BusError) -> Neutral {
+        let map = now.cameraControls
+        switch bracket {
+        case .exposureDuration:
+            guard case .number? = map.kind(.exposureDuration) else { throw unsupported(.exposureDuration, now) }
+            return Neutral()
+        case .exposureBias:
+            let values = now.values
+            let isAutomatic = values[CameraControlName.exposureMode.rawValue] == "continuousAutoExposure"
+            if isAutomatic, case .number? = map.kind(.exposureTargetBias) { return Neutral() }
+            guard case .number? = map.kind(.exposureDuration),
+                let duration = values[CameraControlName.exposureDuration.rawValue]?.double, duration > 0
+            else { throw unsupported(.exposureTargetBias, now) }
+            return Neutral(duration: duration)
+        }
+    }
+
+    /// What is to be set for a step.
+    static func step(_ bracket: PhotoBracket, _ index: Int, _ neutral: Neutral) -> JSONValue {
+        let controls: JSONValue =
+            switch bracket {
+            case .exposureDuration(let steps): ["exposureDuration": .number(Double(steps[index]) / 1e9)]
+            case .exposureBias(let steps):
+                if let duration = neutral.duration {
+                    ["exposureDuration": .number(duration * exp2(steps[index]))]
+                } else {
+                    ["exposureTargetBias": .number(steps[index])]
+                }
+            }
+        return ["controls": controls]
+    }
+
+    /// The bracket as the camera takes it.
+    static func given(_ bracket: PhotoBracket, _ neutral: Neutral, _ map: CameraControlMap) -> PhotoBracket {
+        func nearest(_ value: Double, _ name: CameraControlName) -> Double {
+            guard case .number(let least, let most, let values)? = map.kind(name) else { return value }
+            let clamped = min(max(value, least), most)
+            return values.min { abs($0 - clamped) < abs($1 - clamped) } ?? clamped
+        }
+        switch bracket {
+        case .exposureDuration(let steps):
+            return .exposureDuration(steps.map { Int64((nearest(Double($0) / 1e9, .exposureDuration) * 1e9).rounded()) })
+        case .exposureBias(let steps):
+            guard let duration = neutral.duration else {
+                return .exposureBias(steps.map { nearest($0, .exposureTargetBias) })
+            }
+            return .exposureBias(steps.map { log2(nearest(duration * exp2($0), .exposureDuration) / duration) })
+        }
+    }
+
+    // nil: the format that is set is as large as any.
+    private static func largest(_ wanted: PhotoFileType?, _ now: DeviceSnapshot) -> CaptureFormat? {
+        let present = now.configuration.format
+        let fitting = now.description.formats.filter { format in
+            let available = PhotoEncoder.available(for: format.pixelFormat)
+            return switch wanted {
+            case .jpeg?: available.codecs.contains(.jpeg)
+            case .dng?: !available.raw.isEmpty
+            case nil: !available.codecs.isEmpty
+            }
+        }
+        let largest = fitting.map(\.dimensions.area).max() ?? 0
+        guard largest > present.dimensions.area else { return nil }
+        let rows = fitting.filter { $0.dimensions.area == largest }
+        return rows.first { $0.pixelFormat == present.pixelFormat } ?? rows.first
+    }
+
+    private static func unsupported(_ name: CameraControlName, _ now: DeviceSnapshot) -> BusError {
+        let supported = now.cameraControls.controls.filter { !$0.name.isReadOnly }.map(\.name.rawValue)
+        return BusError(
+            .controlUnsupported, "This camera has no \(name.rawValue); device.controls lists what it has.",
+            ["control": .string(name.rawValue), "supported": JSONValue(supported)])
+    }
+}

@@ -1,0 +1,43 @@
+import CaptureCore
+
+/// Which frames become the photos of a request.
+struct PhotoShots: Hashable {
+    let count: Int
+    /// Nanoseconds from one to the next; 0: every frame.
+    private let interval: Int64
+    /// Half a frame's time: a frame that far before is still the nearest.
+    private let tolerance: Int64
+    /// How many there are.
+    private(set) var taken = 0
+    private var earliest: Instant
+    private var first: Instant?
+
+    /// - Parameters:
+    ///   - frame: a frame's time, nanoseconds.
+    ///   - time: when the first is wanted; nil: as soon as there is one.
+    init(_ count: Int, interval: Int64, frame: Int64, at time: Instant?, now: Instant) {
+        self.count = count
+        self.interval = interval
+        tolerance = frame / 2
+        earliest = time.map { $0.advanced(byNanoseconds: -frame / 2) } ?? now
+    }
+
+    var isOver: Bool { taken >= count }
+
+    /// Whether the next one is a frame whose exposure began then.
+    func wants(exposedFrom start: Instant) -> Bool {
+        guard !isOver, start >= earliest else { return false }
+        guard let first, interval > 0 else { return true }
+        let due = first.advanced(byNanoseconds: Int64(clamping: Int128(interval) * Int128(taken)))
+        return start >= due.advanced(byNanoseconds: -tolerance)
+    }
+
+    /// The next one is a frame whose exposure began then.
+    ///
+    /// - Returns: its number, from 0.
+    mutating func take(exposedFrom start: Instant) -> Int {
+        first = first ?? start
+        taken += 1
+        return taken - 1
+    }
+}

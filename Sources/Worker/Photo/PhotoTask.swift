@@ -1,0 +1,132 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+
+/// A request for photos on its way through this worker. Used on the loop.
+///
+/// ```
+/// waiting → preparing → ready → taking → processing
+/// ```
+/// From `preparing` to `taking` the device is its own; what is processed needs it no more.
+final class PhotoTask {
+    typealias Answer = (Result<JSONValue, BusError>) -> Void
+
+    enum Stage: Hashable {
+        /// Others have the device.
+        case waiting
+        /// The device is set, and finds its exposure.
+        case preparing
+        /// It is told to be ready, and waits to be taken.
+        case ready
+        case taking
+        /// All frames are there.
+        case processing
+        /// Finished, failed or given up.
+        case over
+    }
+
+    /// A frame that becomes a photo.
+    struct Shot {
+        /// nil: on its way, or done with.
+        var frame: KeptFrame?
+        /// The frame has been copied.
+        var isKept = false
+        /// How the device was then; nil: not looked yet, or as for all.
+        var reader: PhotoFactsReader?
+        /// What it was asked to be brighter, where no control says so.
+        var bias: Double?
+        var flashFired: Bool?
+        var isSettled: Bool
+        /// It is being made into a file, or is one.
+        var isBegun = false
+    }
+
+    /// Frames around a flash: the lit one is among them.
+    struct Flash {
+        struct Candidate {
+            var frame: KeptFrame
+            var luma: Double?
+        }
+
+        /// When it was fired; nil: not yet.
+        var fired: Instant?
+        var candidates: [Candidate] = []
+        /// Frames that are being copied.
+        var pending = 0
+        /// Frames whose exposure began after it was fired.
+        var after = 0
+    }
+
+    let order: PhotoOrder
+    let maker: PhotoMaker
+    var stage = Stage.waiting
+    /// Answers to the orders, until they are given.
+    var onPrepared: Answer?
+    var onTaken: Answer?
+    /// Gives it up when nothing comes of it.
+    var timer: Loop.Token?
+
+    // MARK: The device
+
+    /// Frames are looked at until the exposure is there, from that time on; nil: it is there.
+    var settlesSince: Instant?
+    var settling: PhotoSettling?
+    /// The limit of settling was not reached since the last setting.
+    var isSettled = true
+    /// Something is being set for it.
+    var isSetting = false
+    /// Something was set for it.
+    var isSet = false
+    var setsFormat = false
+    /// Frames are not for it for now.
+    var isHeld = false
+    /// How bright the scene is; nil: not measured.
+    var luma: Double?
+
+    // MARK: The photos
+
+    /// What its frames are; nil: not known yet.
+    var layout: FrameLayout?
+    /// The step of the bracket that is set.
+    var step: Int?
+    var neutral = PhotoChange.Neutral()
+    /// The flash is to be fired.
+    var fires = false
+    var flash: Flash?
+    var shots: PhotoShots?
+    var taken: [Shot] = []
+    /// How the device was for all that have nothing of their own; nil: not looked yet.
+    var reader: PhotoFactsReader?
+    var results: [PhotoResult] = []
+
+    var settings: PhotoSettings { order.settings }
+    var count: Int { order.settings.photosPerDevice }
+
+    init(_ order: PhotoOrder, _ maker: PhotoMaker, _ answer: @escaping Answer) {
+        self.order = order
+        self.maker = maker
+        onPrepared = answer
+    }
+
+    /// Answers whatever waits for an answer.
+    func fail(_ error: BusError) {
+        stage = .over
+        maker.giveUp()
+        taken = []
+        flash = nil
+        let (prepared, taking) = (onPrepared, onTaken)
+        (onPrepared, onTaken) = (nil, nil)
+        prepared?(.failure(error))
+        taking?(.failure(error))
+    }
+
+    /// What a step asks for in doublings of light, where its control doesn't say so.
+    var bias: Double? {
+        guard let step, neutral.duration != nil, case .exposureBias(let steps)? = settings.bracket else { return nil }
+        return steps[step]
+    }
+
+    /// All frames have been copied.
+    var isWhole: Bool { taken.count == count && taken.allSatisfy(\.isKept) }
+}
