@@ -1,2 +1,1 @@
-#include <stdint.h>
 #include <tiffio.h>

@@ -53,6 +53,9 @@ public final class PictureConverter {
         }
     }
 
+    /// Whether pictures can be made of frames of a pixel format at all.
+    public static func converts(_ format: PixelFormat) -> Bool { SourceFormat(format) != nil }
+
     /// - Parameter known: what planes went through last until now.
     private static func way(
         _ reader: FrameReader, _ request: PictureRequest, known: [PictureFinish?] = []

@@ -1,0 +1,151 @@
+import BusProtocol
+import CaptureCore
+import EXIF
+import Imaging
+
+/// Makes JPEG photos out of frames of one layout.
+///
+/// A camera's JPEG picture stays what it is where nothing else is asked for. It is turned without decoding where no pixel is lost by that; where
+/// blocks at an edge aren't whole it is decoded and encoded again, since nobody asked to have something cut off.
+final class JPEGPhotoEncoder {
+    /// Of the pixels in the file.
+    let dimensions: Dimensions
+    /// As wished; nil: none is.
+    var thumbnail: Dimensions? { thumbnails?.dimensions }
+
+    private let layout: FrameLayout
+    private let making: PhotoMaking
+    private let thumbnails: ThumbnailMaker?
+    /// Finds out whether a camera's picture is whole, where nothing else decodes it.
+    private let checker: PictureConverter?
+    /// Makes the picture; made when first needed where a camera's is mostly good as it is.
+    private var converter: PictureConverter?
+
+    private let output = PictureBuffer()
+    private let checked = PictureBuffer()
+    /// Camera's pictures with the standard Huffman tables put in.
+    private let completed = PictureBuffer()
+
+    private var isCameras: Bool { Self.isJPEG(layout.pixelFormat) }
+
+    /// - Throws: `formatUnsupported` if no picture can be made of this layout.
+    init(_ layout: FrameLayout, _ making: PhotoMaking) throws(BusError) {
+        self.layout = layout
+        self.making = making
+        let orientation = making.pixelOrientation
+        dimensions = orientation.turned(layout.dimensions)
+        thumbnails = try making.thumbnail.map { wish throws(BusError) in
+            try ThumbnailMaker(layout, wish, orientation)
+        }
+        let isCameras = Self.isJPEG(layout.pixelFormat)
+        if isCameras, making.quality == nil, orientation == .upright {
+            checker = try Self.checker(layout)
+            converter = nil
+        } else {
+            checker = nil
+            converter = try Self.converter(layout, making)
+        }
+    }
+
+    private static func isJPEG(_ format: PixelFormat) -> Bool { format == .motionJPEG || format == .jpeg }
+
+    private static func converter(_ layout: FrameLayout, _ making: PhotoMaking) throws(BusError) -> PictureConverter {
+        let orientation = making.pixelOrientation
+        var request = PictureRequest(
+            encoding: .jpeg, dimensions: orientation.turned(layout.dimensions),
+            quality: making.quality ?? PhotoSettings.usualQuality)
+        request.orientation = orientation
+        request.keepsQuality = making.quality == nil && orientation != .upright
+        return try PictureConverter(from: layout, to: request)
+    }
+
+    /// Decodes no more pixels than it must, but reads all of the picture for that.
+    private static func checker(_ layout: FrameLayout) throws(BusError) -> PictureConverter {
+        let (width, height) = (layout.dimensions.width, layout.dimensions.height)
+        let eighth = Dimensions(width: max(1, (width + 7) / 8), height: max(1, (height + 7) / 8))
+        return try PictureConverter(from: layout, to: PictureRequest(encoding: .gray, dimensions: eighth))
+    }
+
+    /// - Parameter facts: with the orientation that the file is to tell.
+    func encode(_ frame: PhotoPicture, _ facts: PhotoFacts) throws(PhotoFileError) -> EncodedPhoto {
+        let camera = isCameras ? try cameraParts(frame) : nil
+        let picture: JPEGParts
+        if let camera, checker != nil, frame.zoom <= DigitalZoom.whole {
+            if thumbnails == nil { try check(frame) }
+            picture = camera
+        } else {
+            picture = try makePicture(frame)
+        }
+        let words = PhotoEXIF(facts: facts, dimensions: dimensions, orientation: facts.orientation)
+        let (exif, thumbnail) = try makeEXIF(words, frame, camera)
+        return EncodedPhoto(
+            bytes: JPEGAssembly.photo(exif: exif, picture, camera: camera), dimensions: dimensions, thumbnail: thumbnail
+        )
+    }
+
+    private func cameraParts(_ frame: PhotoPicture) throws(PhotoFileError) -> JPEGParts {
+        let offset = layout.planes.first?.offset ?? 0
+        guard offset >= 0, offset < frame.bytes.count else {
+            throw .truncated(needed: offset + 1, delivered: frame.bytes.count)
+        }
+        let jpeg = UnsafeRawBufferPointer(rebasing: frame.bytes[offset...])
+        let isCompleted = try converting { () throws(ConversionError) in
+            try JPEGStream.insertHuffmanTables(jpeg, into: completed)
+        }
+        return try JPEGParts(isCompleted ? completed.bytes : jpeg)
+    }
+
+    private func check(_ frame: PhotoPicture) throws(PhotoFileError) {
+        guard let checker else { return }
+        _ = try converting { () throws(ConversionError) in
+            try checker.convert([frame.bytes], bytesUsed: [frame.bytes.count], into: checked)
+        }
+    }
+
+    private func makePicture(_ frame: PhotoPicture) throws(PhotoFileError) -> JPEGParts {
+        if converter == nil {
+            do {
+                converter = try Self.converter(layout, making)
+            } catch {
+                throw .failed(error.message)
+            }
+        }
+        guard let converter else { throw .failed("there is nothing that makes pictures") }
+        _ = try converting { () throws(ConversionError) in
+            try converter.convert([frame.bytes], bytesUsed: [frame.bytes.count], zoom: frame.zoom, into: output)
+        }
+        return try JPEGParts(output.bytes)
+    }
+
+    private func makeEXIF(
+        _ words: PhotoEXIF, _ frame: PhotoPicture, _ camera: JPEGParts?
+    ) throws(PhotoFileError) -> (bytes: [UInt8], thumbnail: Dimensions?) {
+        let cameras = camera?.segments.first { $0.isEXIF }?.contents
+        do {
+            var data = try words.make(camera: cameras)
+            var bytes = try data.serialized()
+            if bytes.count > EXIFData.maximumBytes {
+                data = try words.make(camera: nil)
+                bytes = try data.serialized()
+            }
+            guard bytes.count <= EXIFData.maximumBytes else {
+                throw PhotoFileError.failed("\(bytes.count) bytes are too many to stand beside a JPEG picture")
+            }
+            let room = EXIFData.maximumBytes - bytes.count - PhotoEXIF.thumbnailOverhead
+            guard let thumbnail = try thumbnails?.make(frame, room: room) else { return (bytes, nil) }
+            try words.setThumbnail(thumbnail.jpeg, data)
+            return (try data.serialized(), thumbnail.dimensions)
+        } catch let error as PhotoFileError {
+            throw error
+        } catch {
+            throw .failed("\(error)")
+        }
+    }
+}
+
+extension PhotoMaking {
+    /// How the pixels themselves are turned.
+    var pixelOrientation: PictureOrientation {
+        turnsPixels ? PictureOrientation(quarters: orientation.rotationAngle / 90, isMirrored: isMirrored) : .upright
+    }
+}
