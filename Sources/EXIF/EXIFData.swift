@@ -108,12 +108,12 @@ public final class EXIFData {
     // MARK: Thumbnail
 
     /// A JPEG picture. It is written with the fields of ``EXIFDirectory/thumbnail``, which say where it is.
-    public func setThumbnail(_ jpeg: UnsafeRawBufferPointer) throws(EXIFError) {
-        guard let base = jpeg.baseAddress, jpeg.count <= Self.maximumBytes else {
+    public func setThumbnail(_ jpeg: [UInt8]) throws(EXIFError) {
+        guard !jpeg.isEmpty, jpeg.count <= Self.maximumBytes else {
             throw EXIFError(operation: "exif_mem_alloc", message: "\(jpeg.count) bytes are no thumbnail")
         }
         guard let copy = exif_mem_alloc(memory, UInt32(jpeg.count)) else { throw .noMemory("exif_mem_alloc") }
-        copy.copyMemory(from: base, byteCount: jpeg.count)
+        UnsafeMutableRawBufferPointer(start: copy, count: jpeg.count).copyBytes(from: jpeg)
         exif_mem_free(memory, data.pointee.data)
         data.pointee.data = copy.assumingMemoryBound(to: UInt8.self)
         data.pointee.size = UInt32(jpeg.count)

@@ -29,7 +29,7 @@ struct PhotoEXIF {
 
     /// - Parameter jpeg: small enough to fit.
     func setThumbnail(_ jpeg: [UInt8], _ data: EXIFData) throws(EXIFError) {
-        try jpeg.withUnsafeBytes { (bytes) throws(EXIFError) in try data.setThumbnail(bytes) }
+        try data.setThumbnail(jpeg)
         try data.set(.thumbnailCompression, .shorts([6]))
         try data.set(.thumbnailOrientation, .shorts([UInt16(clamping: orientation)]))
         try data.set(.thumbnailXResolution, .rationals([EXIFRational(72, 1)]))

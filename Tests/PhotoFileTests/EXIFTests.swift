@@ -62,7 +62,7 @@ import Testing
     @Test func `a thumbnail goes with it`() throws {
         let data = try sample()
         let picture: [UInt8] = [0xFF, 0xD8, 1, 2, 3, 0xFF, 0xD9]
-        for bytes in [[9, 9], picture] { try bytes.withUnsafeBytes { try data.setThumbnail($0) } }
+        for bytes in [[9, 9], picture] { try data.setThumbnail(bytes) }
         try data.set(.thumbnailCompression, .shorts([6]))
         let written = try read(try data.serialized())
         #expect(written.thumbnail == picture && written.value(.thumbnailCompression) == .shorts([6]))
@@ -79,7 +79,7 @@ import Testing
 
     @Test func `what is broken gives less, and harms nothing`() throws {
         let data = try sample()
-        try [UInt8](repeating: 7, count: 300).withUnsafeBytes { try data.setThumbnail($0) }
+        try data.setThumbnail([UInt8](repeating: 7, count: 300))
         let whole = try data.serialized()
         for length in 0..<whole.count {
             #expect(try read(Array(whole[..<length])).tags.count <= 7)

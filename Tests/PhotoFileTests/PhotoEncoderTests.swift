@@ -106,7 +106,7 @@ private let size = Dimensions(width: 96, height: 64)
         try camera.set(.shutterSpeedValue, .signedRationals([EXIFSignedRational(5, 1)]))
         try camera.set(.makerNote, .undefined([1, 2, 3, 4, 5]))
         try camera.set(longitude, .rationals([EXIFRational(7, 1), EXIFRational(8, 1), EXIFRational(9, 1)]))
-        try frame().bytes.withUnsafeBytes { try camera.setThumbnail($0) }
+        try camera.setThumbnail(try frame().bytes)
         var frame = try frame()
         frame.bytes.insert(contentsOf: segment(0xE1, try camera.serialized()), at: 2)
         var facts = usualFacts
