@@ -12,14 +12,14 @@ struct Caller: Hashable {
     let connection: [UInt8]
 }
 
-/// Takes the answer to a request, once.
+/// Takes the answer to a request that has no further frames, once.
 typealias Responder = (Result<JSONValue, BusError>) -> Void
 
 /// `command.sock`: takes requests in and sends replies out. What can be refused without knowing any device is refused here.
 final class CommandSocket {
     let server: ServerSocket
     private let logger: Logger
-    private let handle: (Caller, Request, @escaping Responder) -> Void
+    private let handle: (Caller, Request, @escaping AnswerTaker) -> Void
     /// The request that is being read, and the reply that is being written: their memory is used again and again.
     private var frames: [Message] = []
     private var reply = JSONWriter(capacity: CommandSocket.keptReplyBytes)
@@ -30,7 +30,7 @@ final class CommandSocket {
 
     init(
         _ loop: Loop, _ server: ServerSocket, logger: Logger,
-        handle: @escaping (Caller, Request, @escaping Responder) -> Void
+        handle: @escaping (Caller, Request, @escaping AnswerTaker) -> Void
     ) {
         self.server = server
         self.logger = logger
@@ -90,34 +90,39 @@ final class CommandSocket {
         switch message.request {
         case .failure(let failure): answer(connection, envelope, failure.id, .failure(failure.error))
         case .success((let peer, let request)):
-            handle(Caller(peer: peer, connection: connection), request) { [weak self] result in
+            handle(Caller(peer: peer, connection: connection), request) { [weak self] answer in
                 guard let id = request.id else { return }
-                self?.answer(connection, envelope, id, result)
+                self?.answer(connection, envelope, id, answer)
             }
         }
     }
 
     private func answer(
-        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ result: Result<JSONValue, BusError>
+        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ answer: Answer
     ) {
-        if case .failure = result { refusals += 1 }
-        Response.write(id: id, result, to: &reply)
-        if !send(connection, envelope) {
+        if case .failure = answer.result { refusals += 1 }
+        Response.write(id: id, answer.result, to: &reply)
+        if !send(connection, envelope, answer.attachments) {
             // In a row of requests libzmq looks only about once in a millisecond at what clients have taken meanwhile, and takes one
             // for stuck that has read all its replies. Asking for the socket's events makes it look.
             _ = server.socket.readiness()
-            if !send(connection, envelope) { droppedReplies += 1 }
+            if !send(connection, envelope, answer.attachments) { droppedReplies += 1 }
         }
         if reply.bytes.count > Self.keptReplyBytes { reply = JSONWriter() } else { reply.removeAll() }
     }
 
     /// Sends the reply that has been written; false, and nothing is sent, when there is no room for it.
-    private func send(_ connection: [UInt8], _ envelope: [[UInt8]]) -> Bool {
+    private func send(_ connection: [UInt8], _ envelope: [[UInt8]], _ attachments: [Message]) -> Bool {
         let socket = server.socket
         do throws(ZeroMQError) {
             guard try socket.send(connection, more: true) else { return false }
             for frame in envelope { guard try socket.send(frame, more: true) else { return false } }
-            return try socket.send(reply.bytes)
+            // Once its first frame is taken, all of a message is.
+            guard try socket.send(reply.bytes, more: !attachments.isEmpty) else { return false }
+            for (index, frame) in attachments.enumerated() {
+                guard try socket.send(frame, more: index < attachments.count - 1) else { return false }
+            }
+            return true
         } catch {
             return false
         }

@@ -130,6 +130,7 @@ extension Coordinator {
     func renamed(_ names: [(device: String, name: String)]) {
         locks.rename(names)
         sessions.rename(names)
+        photos.rename(names)
         for (device, name) in names { events.event("event/device/\(device)", "renamed", ["to": .string(name)]) }
     }
 

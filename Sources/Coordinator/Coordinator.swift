@@ -71,12 +71,14 @@ public final class Coordinator {
     let movies: MovieDesk
     let library: LibraryDesk
     let takes: TakeDesk
+    let photos: PhotoDesk
     let loans = MovieLoans()
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
     /// Those who wait for one request's answer.
-    var joined: [RequestKey: [Responder]] = [:]
+    var joined: [RequestKey: [AnswerTaker]] = [:]
+    private(set) lazy var keptAnswers = KeptAnswers(loop)
     /// What clients called themselves in `bus.hello`, by connection.
     var clientNames = BoundedDictionary<[UInt8], String>(limit: 1024)
     /// The same by process, which is all that a subscriber is known by.
@@ -178,7 +180,7 @@ public final class Coordinator {
                 context,
                 .init(
                     kind: .router, path: directory.workersSocket, mode: 0o600, sendHighWaterMark: 1000,
-                    receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxMessageBytes,
+                    receiveHighWaterMark: 1000, maximumMessageBytes: PhotoDesk.maximumReply,
                     authenticationDomain: "workers"))
             let eventServer = try ServerSocket(
                 context,
@@ -246,6 +248,7 @@ public final class Coordinator {
             takes = TakeDesk(
                 loop, events: events, movies, library,
                 BookFile(loop, directory: books.directory, name: "takes", logger: logger), logger: logger)
+            photos = PhotoDesk(loop, events: events, holders, locks, fleet, logger: logger)
             matchers = MatcherFleet(
                 loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
@@ -305,6 +308,7 @@ public final class Coordinator {
         connectMovies()
         connectLibrary()
         connectLoans()
+        connectPhotos()
     }
 
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
@@ -368,6 +372,7 @@ public final class Coordinator {
             permission.waiterEnded(pid: peer.pid, startTime: startTime)
             sources.ended(pid: peer.pid, startTime: startTime)
             movies.ownerEnded(pid: peer.pid, startTime: startTime)
+            photos.ownerEnded(pid: peer.pid, startTime: startTime)
             sessions.holderEnded(pid: peer.pid, startTime: startTime)
         }
     }
@@ -449,7 +454,10 @@ public final class Coordinator {
         isFinishing = true
         logger.info("stopping")
         service.notify("STOPPING=1")
-        movies.shutDown { [weak self] in self?.end() }
+        photos.shutDown { [weak self] in
+            guard let self, !isStopping else { return }
+            movies.shutDown { [weak self] in self?.end() }
+        }
     }
 
     private func end() {

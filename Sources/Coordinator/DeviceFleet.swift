@@ -26,6 +26,8 @@ final class DeviceFleet {
     var onRefused: ((DeviceIdentity, _ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told when somebody came to a rig's door in vain.
     var onSetRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
+    /// Told how far a photo is, with its file if that was wanted and is finished.
+    var onPhoto: ((Worker, Worker.PhotoReport, _ file: Message?) -> Void)?
     /// Told when a worker has started anew.
     var onHello: ((Worker) -> Void)?
     /// Told of devices that are going to have another id, before anything else is.
@@ -161,6 +163,10 @@ final class DeviceFleet {
             guard let self, let worker, workers[device.id] === worker else { return }
             onEvent?(device.id, event, members)
         }
+        worker.onPhoto = { [weak self, weak worker] report, file in
+            guard let self, let worker, workers[device.id] === worker else { return }
+            onPhoto?(worker, report, file)
+        }
         worker.doors = { [weak self] in self?.doors?(device.identity) }
         worker.onRefused = { [weak self] uid, gid, pid in self?.onRefused?(device.identity, uid, gid, pid) }
         workers[device.id] = worker
@@ -221,18 +227,19 @@ final class DeviceFleet {
     private func readReports() {
         for _ in 0..<64 {
             guard let frames = try? server.socket.receive() else { return }
-            guard frames.count == 2, let address = frames[1].property("Peer-Address"),
+            guard frames.count == 2 || frames.count == 3, let address = frames[1].property("Peer-Address"),
                 let peer = PeerAddress(zmqPeerAddress: address), peer.uid == CurrentProcess.uid,
-                let json = try? JSONValue(parsing: frames[1].bytes), let report = WorkerReport(json: json)
+                let json = try? JSONValue(parsing: frames[1].bytes), let report = WorkerReport(json: json),
+                frames.count == 2 || report.mayHaveFile
             else {
                 logger.error("a message on the workers' socket is no report and is ignored")
                 continue
             }
-            received(report, by: peer.pid, Array(frames[0].bytes))
+            received(report, by: peer.pid, Array(frames[0].bytes), file: frames.count == 3 ? frames[2] : nil)
         }
     }
 
-    private func received(_ report: WorkerReport, by pid: Int32, _ connection: [UInt8]) {
+    private func received(_ report: WorkerReport, by pid: Int32, _ connection: [UInt8], file: Message? = nil) {
         guard case .hello(let device, _, let mediaPath, let link, let inDoubt) = report else {
             if early[connection] != nil { return keepEarly(report, connection) }
             if case .status(let value) = report, let fence = value["fence"]?.integer.flatMap({ UInt64(exactly: $0) }) {
@@ -243,7 +250,7 @@ final class DeviceFleet {
                 if case .refused(let uid, let gid, let pid) = report { onSetRefused?(uid, gid, pid) }
                 return
             }
-            worker.received(report)
+            worker.received(report, file: file)
             return
         }
         if isWanted(report), let worker = workers[device] {
@@ -289,5 +296,12 @@ final class DeviceFleet {
 
     private func settlement(_ transaction: String) -> WorkerOrder.Action {
         isDecided?(transaction) == true ? .finish(transaction: transaction) : .rollBack(transaction: transaction)
+    }
+}
+
+extension WorkerReport {
+    /// Whether a further frame of its message may be a photo's file.
+    fileprivate var mayHaveFile: Bool {
+        if case .photo(_, .processed, _) = self { true } else { false }
     }
 }

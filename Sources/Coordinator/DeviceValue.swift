@@ -27,7 +27,11 @@ extension Coordinator {
             "kernelPriority": status["kernelPriority"] ?? .null, "notRestored": status["notRestored"] ?? [],
             "worker": workerMember(worker), "error": error, "systemPressureState": pressures.state(worker).json,
         ]
-        if device.identity.mediaType == .audio { members["dataSources"] = status["dataSources"] ?? [] }
+        if device.identity.mediaType == .audio {
+            members["dataSources"] = status["dataSources"] ?? []
+        } else {
+            members["photo"] = photoMember(worker)
+        }
         return .object(members)
     }
 

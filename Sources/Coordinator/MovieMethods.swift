@@ -134,7 +134,7 @@ extension Coordinator {
         return subject
     }
 
-    private func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> Worker {
+    func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> Worker {
         guard let worker = fleet.workers[id] else { throw .deviceNotFound(id, known: fleet.deviceIDs) }
         guard media == nil || worker.device.identity.mediaType == media else {
             throw .invalidParams(path, "\(id) is no \(media == .audio ? "microphone" : "camera")")

@@ -14,7 +14,7 @@ struct RequestKey: Hashable {
 
 /// From a request to the method that serves it.
 extension Coordinator {
-    func handle(_ caller: Caller, _ request: Request, _ respond: @escaping Responder) {
+    func handle(_ caller: Caller, _ request: Request, _ respond: @escaping AnswerTaker) {
         guard !isStopping, !isFinishing else {
             return respond(
                 .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
@@ -50,8 +50,8 @@ extension Coordinator {
 
     /// A request with a key is carried out once, however often it is asked.
     private func serveOnce(
-        _ caller: Caller, _ request: Request, key: String, _ serve: (Call, @escaping Responder) -> Void,
-        _ respond: @escaping Responder
+        _ caller: Caller, _ request: Request, key: String, _ serve: (Call, @escaping AnswerTaker) -> Void,
+        _ respond: @escaping AnswerTaker
     ) {
         let name = RequestKey(uid: caller.peer.uid, key: key)
         let now = MonotonicClock.now()
@@ -61,12 +61,15 @@ extension Coordinator {
             {
             case .run:
                 joined[name] = [respond]
-                serve(Call(caller, request)) { [weak self] result in
+                keptAnswers.forget(name)
+                serve(Call(caller, request)) { [weak self] answer in
                     guard let self else { return }
                     cancellations[name] = nil
-                    ledger.finish(uid: name.uid, key: key, result: result, at: MonotonicClock.now())
+                    let later = answer.later.map { .success($0) } ?? answer.result
+                    ledger.finish(uid: name.uid, key: key, result: later, at: MonotonicClock.now())
+                    keptAnswers.keep(answer, for: name)
                     let waiting = joined.removeValue(forKey: name) ?? []
-                    for respond in waiting { respond(result) }
+                    for respond in waiting { respond(answer.shared) }
                 }
             case .join:
                 guard joined[name, default: []].count < 64 else {
@@ -75,7 +78,7 @@ extension Coordinator {
                         ["limit": "repetitions", "maximum": 64])
                 }
                 joined[name, default: []].append(respond)
-            case .replay(let result): respond(result)
+            case .replay(let result): respond(keptAnswers[name] ?? Answer(result: result))
             }
         } catch {
             respond(.failure(error))
@@ -121,24 +124,40 @@ extension Coordinator {
     }
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
+    /// One whose answers have further frames.
+    typealias AttachingService = @Sendable (Coordinator) -> (Call, @escaping AnswerTaker) -> Void
 
     /// A method and what serves it, found together.
     private final class Served: Sendable {
         let method: Method
-        let serve: Service
+        let serve: AttachingService
 
-        init(_ method: Method, _ serve: @escaping Service) {
+        init(_ method: Method, _ serve: @escaping AttachingService) {
             self.method = method
             self.serve = serve
         }
     }
 
-    private static let allServices: [String: Served] = [
-        busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
-        authorizationServices, cameraServices, movieServices, libraryServices, takeServices,
-    ].reduce(into: [:]) { all, services in
-        for (name, serve) in services where all[name] == nil {
-            if let method = MethodTable[name] { all[name] = Served(method, serve) }
+    private static let allServices: [String: Served] = {
+        var all: [String: Served] = [:]
+        func add(_ name: String, _ serve: @escaping AttachingService) {
+            if all[name] == nil, let method = MethodTable[name] { all[name] = Served(method, serve) }
+        }
+        for services in [
+            busServices, profileServices, rigServices, sessionServices, faultServices, sourceServices,
+            authorizationServices, cameraServices, movieServices, libraryServices, takeServices,
+        ] {
+            for (name, serve) in services { add(name, attaching(serve)) }
+        }
+        for (name, serve) in photoServices { add(name, serve) }
+        return all
+    }()
+
+    // The same, without further frames.
+    private static func attaching(_ serve: @escaping Service) -> AttachingService {
+        { coordinator in
+            let serve = serve(coordinator)
+            return { call, respond in serve(call) { respond(Answer(result: $0)) } }
         }
     }
 

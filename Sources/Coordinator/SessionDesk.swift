@@ -70,6 +70,8 @@ final class SessionDesk {
     var mayHave: (_ device: String, CaptureSession) -> Bool = { _, _ in true }
     private(set) lazy var stabilization = makeLoanDesk(.stabilization, books)
     private(set) lazy var smoothFocus = makeLoanDesk(.smoothFocus, books)
+    /// What a session's photo output can do now.
+    var photoMembers: ((CaptureSession) -> [String: JSONValue])?
     /// Whether a movie has a control turned on, beside what sessions prefer.
     var isLent: (ControlLoan, _ device: String) -> Bool = { _, _ in false }
     private let books: BookKeeper
@@ -438,6 +440,7 @@ final class SessionDesk {
     func value(_ entry: Entry) -> JSONValue {
         var members = entry.session.members
         members["resolved"] = .array(resolved(entry))
+        members["outputs"] = .array(outputs(of: entry.session, members["outputs"]?.array ?? []))
         members["hardwareCost"] =
             entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
         members["explanation"] = JSONValue(explanation(entry))
@@ -446,6 +449,13 @@ final class SessionDesk {
                 ["reason": .string($0.reason.rawValue), "message": .string($0.message)]
             } ?? .null
         return .object(members)
+    }
+
+    private func outputs(of session: CaptureSession, _ values: [JSONValue]) -> [JSONValue] {
+        zip(session.outputs, values).map { output, value -> JSONValue in
+            guard output.kind == .photo, let photoMembers, let members = value.object else { return value }
+            return .object(members.merging(photoMembers(session)) { $1 })
+        }
     }
 
     /// Writes the sessions; what can't be written is tried again, as what has ended must not come back.

@@ -26,6 +26,14 @@ final class Worker {
         var faults: [String: JSONValue]
     }
 
+    /// How far one of its photos is.
+    struct PhotoReport {
+        let job: String
+        let progress: PhotoProgress
+        /// With `processed`: {photo}.
+        let members: JSONValue
+    }
+
     private struct Order {
         let completion: (Result<JSONValue, BusError>) -> Void
         let timer: Loop.Token
@@ -53,6 +61,9 @@ final class Worker {
     var onRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told of what happens to the device.
     var onEvent: ((_ event: String, _ members: [String: JSONValue]) -> Void)?
+
+    /// Told how far a photo is, with its file if that was wanted and is finished.
+    var onPhoto: ((PhotoReport, _ file: Message?) -> Void)?
 
     /// {formats, controls} as last described; nil before.
     private(set) var description: JSONValue? {
@@ -272,7 +283,8 @@ final class Worker {
 
     func isConnection(_ connection: [UInt8]) -> Bool { self.connection == connection }
 
-    func received(_ report: WorkerReport) {
+    /// - Parameter file: a photo's, where it goes with a reply.
+    func received(_ report: WorkerReport, file: Message? = nil) {
         process.heard()
         switch report {
         case .hello: break
@@ -285,7 +297,8 @@ final class Worker {
             onChange(self)
         case .event(let name, let members): onEvent?(name, members)
         case .refused(let uid, let gid, let pid): onRefused?(uid, gid, pid)
-        case .photo: break
+        case .photo(let job, let progress, let members):
+            onPhoto?(PhotoReport(job: job, progress: progress, members: members), file)
         case .alive(let value): counters = value
         case .reply(let number, let result):
             guard let order = orders.removeValue(forKey: number) else { return }
@@ -297,8 +310,10 @@ final class Worker {
     // MARK: Orders
 
     /// Gives an order; the completion is called once.
+    ///
+    /// - Parameter limit: how long it may take in all, milliseconds.
     func order(
-        _ action: WorkerOrder.Action, fence: UInt64? = nil,
+        _ action: WorkerOrder.Action, fence: UInt64? = nil, withinMilliseconds limit: Int64 = WorkerOrder.longest,
         completion: @escaping (Result<JSONValue, BusError>) -> Void = { _ in }
     ) {
         guard state == .running, let connection else { return completion(.failure(crashed)) }
@@ -317,7 +332,7 @@ final class Worker {
             deadline: action.endsTransaction ? nil : deadline)
         guard send(connection, order) else { return completion(.failure(crashed)) }
         // The worker itself refuses what it can't begin in time; so this is for one that began and doesn't come back.
-        let timer = loop.schedule(afterMilliseconds: WorkerOrder.longest) { [weak self] in
+        let timer = loop.schedule(afterMilliseconds: limit) { [weak self] in
             guard let self, let order = orders.removeValue(forKey: number) else { return }
             order.completion(.failure(unanswered))
         }

@@ -50,9 +50,16 @@ public final class RawClient {
 
     /// The next reply.
     public func reply(within seconds: Double = 10) throws -> Reply {
+        try replyWithFrames(within: seconds).reply
+    }
+
+    /// The next reply, with the frames behind its JSON.
+    public func replyWithFrames(within seconds: Double = 10) throws -> (reply: Reply, frames: [Message]) {
         let frames = try receive(within: seconds)
-        guard let body = frames.last else { throw TimedOut() }
-        return try Reply(parsing: body.bytes)
+        // Behind the envelope, which ends in an empty frame.
+        let body = frames.firstIndex { $0.count == 0 }.map { $0 + 1 } ?? 0
+        guard body < frames.count else { throw TimedOut() }
+        return (try Reply(parsing: frames[body].bytes), Array(frames[(body + 1)...]))
     }
 
     /// Sends a request and doesn't wait for its reply.

@@ -1,0 +1,45 @@
+import BusServer
+import CaptureCore
+
+/// Answers with further frames, for who asks again under the same key: not for long, and so many bytes of them, the oldest go first.
+final class KeptAnswers {
+    private struct Kept {
+        let answer: Answer
+        let bytes: Int
+        let timer: Loop.Token
+    }
+
+    private let loop: Loop
+    private var answers: [RequestKey: Kept] = [:]
+    /// The oldest first.
+    private var order: [RequestKey] = []
+    private(set) var bytes = 0
+
+    private static let maximumBytes = 64 << 20
+    /// Milliseconds.
+    private static let lifetime: Int64 = 60_000
+
+    init(_ loop: Loop) { self.loop = loop }
+
+    /// - Returns: nil: it had no further frames, or they are not kept any more.
+    subscript(key: RequestKey) -> Answer? { answers[key]?.answer.shared }
+
+    /// Keeps it, unless it has no further frames or too many bytes of them.
+    func keep(_ answer: Answer, for key: RequestKey) {
+        forget(key)
+        let size = answer.bytes
+        guard !answer.attachments.isEmpty, size <= Self.maximumBytes else { return }
+        while bytes + size > Self.maximumBytes, let oldest = order.first { forget(oldest) }
+        let timer = loop.schedule(afterMilliseconds: Self.lifetime) { [weak self] in self?.forget(key) }
+        answers[key] = Kept(answer: answer.shared, bytes: size, timer: timer)
+        order.append(key)
+        bytes += size
+    }
+
+    func forget(_ key: RequestKey) {
+        guard let kept = answers.removeValue(forKey: key) else { return }
+        loop.cancel(kept.timer)
+        order.removeAll { $0 == key }
+        bytes -= kept.bytes
+    }
+}

@@ -1,0 +1,420 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// Has photos taken: whose turn it is, and what is told when, is ``PhotoQueue``'s affair, and the workers take and store them. Here are who
+/// asked, the locks, the files on their way to the reply, and who is to know of it.
+final class PhotoDesk {
+    /// One request, from the queue to its last event.
+    private final class Run {
+        /// Its cameras may get other names.
+        var request: PhotoRequest
+        let completion: (Answer) -> Void
+        /// Its cameras are being got ready.
+        var hasBegun = false
+        /// The files, by their camera's `uniqueID` and their index.
+        var files: [String: Message] = [:]
+        var bytes = 0
+        /// Under which a camera is set for it, by `uniqueID`.
+        var fences: [String: UInt64] = [:]
+        /// Waits for the lock on cameras that nobody has.
+        var ticket: UInt64?
+        /// Gives back the lock that was taken for it.
+        var unlock: (() -> Void)?
+
+        init(_ request: PhotoRequest, _ completion: @escaping (Answer) -> Void) {
+            self.request = request
+            self.completion = completion
+        }
+    }
+
+    private let loop: Loop
+    private let events: EventSocket
+    private let holders: HolderWatch
+    private let locks: LockDesk
+    private let fleet: DeviceFleet
+    private let logger: Logger
+    private let budget = AttachmentBudget()
+
+    private var queue = PhotoQueue()
+    private var used = PhotoIDLedger()
+    private var runs: [String: Run] = [:]
+    private var steps: [PhotoStep] = []
+    private var isPerforming = false
+    private(set) var hasEnded = false
+    private var whenEnded: (() -> Void)?
+
+    /// Why a request can't be carried out (any more); nil: it can.
+    var refusal: ((PhotoRequest) -> BusError?)?
+    /// Where a camera's photos go, whose turn came at that time of that day; nil: nowhere.
+    var place: ((PhotoRequest, PhotoRequest.Camera, _ day: String, _ time: String) -> PhotoPlace?)?
+    /// Told of cameras, by id, that may be ready, or not be, to take photos by now.
+    var onReadiness: (([String]) -> Void)?
+
+    /// Bytes of the files in one reply.
+    static let maximumReply = BusLimits.maxPhotoReplyBytes
+    /// How long a request waits for a worker that is just starting, milliseconds.
+    private static let patience: Int64 = 5000
+    /// How long it waits for what somebody does under a lock for one call, nanoseconds.
+    private static let lockPatience: Int64 = 5_000_000_000
+    /// How long before the moment at which several cameras are to begin, nanoseconds: so that each knows of it by then.
+    private static let lead: Int64 = 100_000_000
+    /// How long photos that are taken may take to be finished when the bus ends, milliseconds.
+    private static let lastPatience: Int64 = 5000
+
+    init(
+        _ loop: Loop, events: EventSocket, _ holders: HolderWatch, _ locks: LockDesk, _ fleet: DeviceFleet,
+        logger: Logger
+    ) {
+        self.loop = loop
+        self.events = events
+        self.holders = holders
+        self.locks = locks
+        self.fleet = fleet
+        self.logger = logger
+        holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
+        fleet.onPhoto = { [weak self] in self?.reported($0, $1, $2) }
+    }
+
+    // MARK: What is asked
+
+    /// Takes a `uniqueID`, which is good for one request.
+    ///
+    /// - Throws: `photoSettingsReused` {uniqueID}.
+    func use(_ id: String) throws(BusError) { try used.use(id) }
+
+    /// Has photos taken as soon as their cameras are free; the completion is called once, and not before this returns.
+    ///
+    /// - Returns: how to give them up until then.
+    /// - Throws: `limitExceeded`, `cancelled`, `shuttingDown`: then nothing is done.
+    func start(_ request: PhotoRequest, completion: @escaping (Answer) -> Void) throws(BusError) -> () -> Void {
+        guard !hasEnded else { throw MovieDesk.shuttingDown }
+        guard watch(request.owner) else { throw Self.ownerGone }
+        do throws(BusError) {
+            let steps = try queue.add(request.id, devices: request.devices, owner: request.owner.json)
+            runs[request.id] = Run(request, completion)
+            loop.schedule(at: 0) { [weak self] in self?.perform(steps) }
+        } catch {
+            release(request.owner)
+            throw error
+        }
+        onReadiness?(request.devices)
+        return { [weak self] in self?.end(request.id, BusError(.cancelled, "The photo was given up.")) }
+    }
+
+    private static let ownerGone = BusError(.cancelled, "The process that asked for the photo has ended.")
+
+    // One that can't be seen from here is answered as long as it is connected.
+    private func watch(_ owner: LockHolder) -> Bool {
+        guard owner.pid > 0, let startTime = owner.startTime else { return true }
+        return holders.retain(pid: owner.pid, startTime: startTime)
+    }
+
+    private func release(_ owner: LockHolder) {
+        guard owner.pid > 0, let startTime = owner.startTime else { return }
+        holders.release(pid: owner.pid, startTime: startTime)
+    }
+
+    // MARK: What is to be done
+
+    // In their order, also what follows from one while others are left.
+    private func perform(_ more: [PhotoStep]) {
+        steps += more
+        guard !isPerforming else { return }
+        isPerforming = true
+        var next = 0
+        while next < steps.count {
+            let step = steps[next]
+            next += 1
+            perform(step)
+        }
+        steps = []
+        isPerforming = false
+    }
+
+    private func perform(_ step: PhotoStep) {
+        switch step {
+        case .prepare(let id, _):
+            // Those of all of its cameras come at once.
+            guard let run = runs[id], !run.hasBegun else { return }
+            run.hasBegun = true
+            begin(run)
+        case .take(let id, let devices): if let run = runs[id] { take(run, devices) }
+        case .drop(let id, let device):
+            guard let run = runs[id] else { return }
+            order(.dropPhoto(job: id), device, run) { [weak self] device, _ in
+                guard let self else { return }
+                perform(queue.dropped(id, device))
+            }
+        case .tell(let id, let stage, let members): if let run = runs[id] { tell(run, stage, members) }
+        case .finish(let id, let result): if let run = runs.removeValue(forKey: id) { finish(run, result) }
+        }
+    }
+
+    private func begin(_ run: Run) {
+        let request = run.request
+        if let error = refusal?(request) { return end(request.id, error) }
+        guard request.settings.changesDevice else { return prepare(run) }
+        do throws(BusError) {
+            try takeLocks(run)
+        } catch {
+            end(request.id, error)
+        }
+    }
+
+    /// Begins under the locks that its owner has, and one on all other cameras for just this.
+    private func takeLocks(_ run: Run) throws(BusError) {
+        let request = run.request
+        var free: [PhotoPlace.Device] = []
+        for device in request.cameras.map(\.device) {
+            guard let lock = locks.table.lock(on: device.id), !lock.isTransient else {
+                free.append(device)
+                continue
+            }
+            guard lock.id == request.lockID || lock.holder.isSameProcess(as: request.owner) else {
+                throw LockTable.Refusal.busy(device: device.id, holder: lock.holder, queue: 0).error()
+            }
+            run.fences[device.uniqueID] = lock.fence
+        }
+        guard !free.isEmpty else { return prepare(run) }
+        let refused: Responder = { [weak self] result in
+            if case .failure(let error) = result { self?.end(request.id, error) }
+        }
+        let waits = { (ticket: UInt64) in run.ticket = ticket }
+        locks.withTransientLock(
+            on: free.map(\.id), for: .ourselves, wait: Self.lockPatience, onWait: waits, then: refused
+        ) { [weak self, free] fence, done in
+            guard let self, runs[request.id] === run else { return done(.success([:])) }
+            run.ticket = nil
+            run.unlock = { done(.success([:])) }
+            for device in free { run.fences[device.uniqueID] = fence }
+            prepare(run)
+        }
+    }
+
+    private func prepare(_ run: Run) {
+        let (day, time) = Coordinator.today()
+        for camera in run.request.cameras {
+            let uniqueID = camera.device.uniqueID
+            guard let worker = fleet.worker(of: uniqueID) else {
+                perform(queue.prepared(run.request.id, camera.device.id, .failure(Self.gone(camera.device.id))))
+                continue
+            }
+            worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) { [weak self] in
+                self?.prepare(run, uniqueID, day, time)
+            }
+        }
+    }
+
+    private func prepare(_ run: Run, _ uniqueID: String, _ day: String, _ time: String) {
+        // It may have been given up while its worker came up.
+        let id = run.request.id
+        guard runs[id] === run, let camera = run.request.camera(uniqueID) else { return }
+        if let worker = fleet.worker(of: uniqueID), !worker.isRunning || !worker.device.isPlugged {
+            return perform(queue.prepared(id, camera.device.id, .failure(Coordinator.notReady(worker))))
+        }
+        var settings = run.request.settings
+        settings.uniqueID = id
+        settings.orientation = camera.orientation
+        settings.isMirrored = camera.isMirrored
+        let photo = PhotoOrder(
+            job: id, settings: settings, attaches: run.request.isAttached,
+            place: run.request.isStored ? place?(run.request, camera, day, time) : nil)
+        order(.preparePhoto(photo), camera.device.id, run) { [weak self] device, result in
+            guard let self else { return }
+            perform(
+                queue.prepared(
+                    id, device,
+                    result.flatMap { answer in
+                        Result { () throws(BusError) in try PhotoResolution(json: answer["resolution"] ?? .null) }
+                    }))
+        }
+    }
+
+    private func take(_ run: Run, _ devices: [String]) {
+        let at = devices.count > 1 ? moment(for: devices) : nil
+        let limit = WorkerOrder.longest + run.request.duration / 1_000_000
+        for device in devices {
+            order(.takePhoto(job: run.request.id, at: at), device, run, limit) { [weak self] device, result in
+                guard let self else { return }
+                perform(
+                    queue.taken(
+                        run.request.id, device,
+                        result.flatMap { answer in
+                            Result { () throws(BusError) in
+                                try (answer["photos"]?.array ?? []).map { photo throws(BusError) in
+                                    try PhotoResult(json: photo)
+                                }
+                            }
+                        }))
+            }
+        }
+    }
+
+    /// When all of them can begin: each may just have begun with a frame.
+    private func moment(for devices: [String]) -> Instant {
+        let rates = devices.compactMap { fleet.workers[$0]?.status["frameRate"]?.double }.filter { $0 > 0 }
+        let period = Int64(1e9 / max(rates.min() ?? 30, 0.1))
+        return MonotonicClock.now() + max(Self.lead, 2 * period)
+    }
+
+    /// - Parameter completion: told also what the device is called by then.
+    private func order(
+        _ action: WorkerOrder.Action, _ device: String, _ run: Run, _ limit: Int64 = WorkerOrder.longest,
+        _ completion: @escaping (_ device: String, Result<JSONValue, BusError>) -> Void
+    ) {
+        guard let uniqueID = run.request.cameras.first(where: { $0.device.id == device })?.device.uniqueID,
+            let worker = fleet.worker(of: uniqueID)
+        else { return completion(device, .failure(Self.gone(device))) }
+        worker.order(action, fence: run.fences[uniqueID], withinMilliseconds: limit) { result in
+            // A worker is ended also when its camera gets another name, which is no end of the bus.
+            completion(
+                run.request.camera(uniqueID)?.device.id ?? device,
+                result.mapError { $0.reason == .shuttingDown ? Self.gone(device) : $0 })
+        }
+    }
+
+    private static func gone(_ device: String) -> BusError {
+        BusError(
+            .deviceDisconnected, "\(device) is not there any more, or has another name.", ["device": .string(device)])
+    }
+
+    // MARK: What workers tell
+
+    private func reported(_ worker: Worker, _ report: Worker.PhotoReport, _ file: Message?) {
+        let uniqueID = worker.device.identity.uniqueID
+        guard let run = runs[report.job], let camera = run.request.camera(uniqueID) else { return }
+        do throws(BusError) {
+            var photo: PhotoResult?
+            if report.progress == .processed {
+                let finished = try PhotoResult(json: report.members["photo"] ?? .null)
+                if run.request.isAttached { try keep(file, Self.key(uniqueID, finished), run) }
+                photo = finished
+            }
+            perform(queue.progressed(report.job, camera.device.id, report.progress, photo: photo))
+        } catch {
+            end(report.job, error)
+        }
+    }
+
+    private func keep(_ file: Message?, _ key: String, _ run: Run) throws(BusError) {
+        guard let file else { throw Self.notGiven }
+        run.bytes += file.count
+        let isFitting = run.bytes <= Self.maximumReply
+        guard isFitting, let counted = budget.count(file) else {
+            throw BusError(
+                .limitExceeded,
+                "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
+                ["limit": "photoReply", "maximum": JSONValue(isFitting ? budget.maximum : Self.maximumReply)])
+        }
+        run.files[key] = counted
+    }
+
+    private static let notGiven = BusError(.internalError, "A worker has not given its photo.")
+
+    private static func key(_ uniqueID: String, _ photo: PhotoResult) -> String { "\(uniqueID)/\(photo.index)" }
+
+    // MARK: What is told
+
+    private func tell(_ run: Run, _ stage: PhotoStage, _ members: JSONValue) {
+        var members = members.object ?? [:]
+        if let photo = members["photo"] { members["photo"] = run.request.told(photo) }
+        events.event("event/photo/\(run.request.id)", stage.rawValue, members)
+        onReadiness?(run.request.devices)
+    }
+
+    private func finish(_ run: Run, _ result: Result<PhotoOutcome, BusError>) {
+        let request = run.request
+        release(request.owner)
+        run.unlock?()
+        if let ticket = run.ticket { locks.cancel(ticket) }
+        switch result {
+        case .success(let outcome):
+            let cameras = request.cameras.map(\.device)
+            let files = outcome.photos.compactMap { photo in
+                cameras.first { $0.id == photo.device }.flatMap { run.files[Self.key($0.uniqueID, photo)] }
+            }
+            logger.info("photo", metadata: ["photo": "\(request.id)", "photos": "\(outcome.photos.count)"])
+            let isWhole = !request.isAttached || files.count == outcome.photos.count
+            run.completion(isWhole ? request.answer(outcome, files: files) : .failure(Self.notGiven))
+        case .failure(let error):
+            logger.notice("photo failed", metadata: ["photo": "\(request.id)", "error": "\(error.message)"])
+            run.completion(.failure(error))
+        }
+        onReadiness?(request.devices)
+        if runs.isEmpty { tellEnded() }
+    }
+
+    // MARK: Who may go on
+
+    private func end(_ id: String, _ error: BusError, keepsCaptured: Bool = false) {
+        perform(queue.end(id, error, keepsCaptured: keepsCaptured))
+    }
+
+    /// A process has ended, or has let go of its last connection for too long: what is taken by then is finished.
+    func ownerEnded(pid: Int32, startTime: UInt64) {
+        endAll { request in
+            request.owner.pid == pid && request.owner.startTime == startTime ? Self.ownerGone : nil
+        }
+    }
+
+    /// Permission, or movies, may be otherwise now.
+    func review() { endAll { [refusal] in refusal?($0) } }
+
+    /// A session may be otherwise now, or gone.
+    func sessionChanged(_ id: String) { endAll { [refusal] in $0.session == id ? refusal?($0) : nil } }
+
+    // The last first: none gets its turn that is to be given up as well.
+    private func endAll(_ why: (PhotoRequest) -> BusError?) {
+        guard !runs.isEmpty else { return }
+        for id in queue.ids.reversed() {
+            guard let run = runs[id], let error = why(run.request) else { continue }
+            end(id, error, keepsCaptured: true)
+        }
+    }
+
+    /// Devices are called otherwise from now on. What is asked of their workers fails, as others come in their place.
+    func rename(_ names: [(device: String, name: String)]) {
+        let names = Dictionary(names.map { ($0.device, $0.name) }) { first, _ in first }
+        queue.rename(names)
+        for run in runs.values {
+            for index in run.request.cameras.indices {
+                let id = run.request.cameras[index].device.id
+                run.request.cameras[index].device.id = names[id] ?? id
+            }
+        }
+    }
+
+    /// Gives up what is not taken yet; the body is called when the rest is finished, or when that takes too long.
+    func shutDown(then body: @escaping () -> Void) {
+        hasEnded = true
+        endAll { _ in MovieDesk.shuttingDown }
+        guard !runs.isEmpty else { return body() }
+        whenEnded = body
+        loop.schedule(afterMilliseconds: Self.lastPatience) { [weak self] in
+            guard let self else { return }
+            for id in queue.ids { end(id, MovieDesk.shuttingDown) }
+            tellEnded()
+        }
+    }
+
+    private func tellEnded() {
+        guard let body = whenEnded else { return }
+        whenEnded = nil
+        // Not from within: the last reply is to go first.
+        loop.schedule(at: 0, body)
+    }
+
+    // MARK: Readiness
+
+    /// How ready a camera is, and how many requests wait for it.
+    func readiness(of worker: Worker) -> (readiness: PhotoReadiness, waiting: Int) {
+        queue.readiness(
+            of: worker.device.id, isThere: !hasEnded && worker.isRunning && worker.isConnected,
+            isStreaming: worker.status["isStreaming"]?.bool ?? false)
+    }
+}

@@ -1,0 +1,79 @@
+import BusProtocol
+import CaptureCore
+import JSON
+import ZeroMQ
+
+/// What a client has asked for with `photo.capture`, checked.
+struct PhotoRequest {
+    struct Camera {
+        /// As it was called when it was asked for.
+        var device: PhotoPlace.Device
+        var orientation: VideoOrientation
+        var isMirrored: Bool
+    }
+
+    /// The `uniqueID`.
+    var id: String
+    var settings: PhotoSettings
+    var cameras: [Camera] = []
+    var owner: LockHolder
+    var session: String?
+    var rig: String?
+    /// Under which the cameras may be set for it, beside one that its owner holds: its session's, or the one that the request shows.
+    var lockID: String?
+    /// The files go with the reply.
+    var isAttached = false
+    /// They go into the library.
+    var isStored = false
+    /// What the files are called.
+    var name: String?
+    /// Why they don't go into the library, which they were to.
+    var notStored: BusError?
+
+    init(id: String, settings: PhotoSettings, owner: LockHolder) {
+        self.id = id
+        self.settings = settings
+        self.owner = owner
+    }
+
+    var devices: [String] { cameras.map(\.device.id) }
+
+    /// - Parameter uniqueID: the device's, as it may be called otherwise by now.
+    func camera(_ uniqueID: String) -> Camera? { cameras.first { $0.device.uniqueID == uniqueID } }
+
+    /// How long the photos of one camera take at least, nanoseconds.
+    var duration: Int64 {
+        let exposures: Int64 =
+            if case .exposureDuration(let steps)? = settings.bracket { steps.reduce(0, +) } else { 0 }
+        return exposures + settings.interval * Int64(settings.burst)
+    }
+
+    /// What a camera's files are called, without number and ending.
+    ///
+    /// - Throws: `invalidParams` {path: "name"}.
+    func stem(of device: String, time: String) throws(BusError) -> String {
+        try PhotoName.stem(
+            name: name, time: time, uniqueID: id, device: cameras.count > 1 ? device : nil, format: settings.format)
+    }
+
+    /// What is told of a photo: also why it was not stored.
+    func told(_ photo: JSONValue) -> JSONValue {
+        guard let notStored, var members = photo.object else { return photo }
+        members["error"] = notStored.json
+        return .object(members)
+    }
+
+    /// - Parameter files: of the photos, in their order, if they go with the reply.
+    func answer(_ outcome: PhotoOutcome, files: [Message]) -> Answer {
+        func answer(attaches: Bool) -> [String: JSONValue] {
+            var members = outcome.json(attaches: attaches).object ?? [:]
+            members["photos"] = .array((members["photos"]?.array ?? []).map(told))
+            return members
+        }
+        guard !files.isEmpty else { return .success(.object(answer(attaches: false))) }
+        var later = answer(attaches: false)
+        later["attachmentsGone"] = true
+        return Answer(
+            result: .success(.object(answer(attaches: true))), attachments: files, later: .object(later))
+    }
+}
