@@ -1,0 +1,55 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import Testing
+
+extension ProcessTests {
+    /// Who may take photos, and put them into the library.
+    @Suite(
+        .timeLimit(.minutes(5)),
+        .enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")")) struct PhotoPermission
+    {
+        @Test func `who may not is asked about, and a refused save leaves the photo in the reply`() async throws {
+            let user = OtherUser.first
+            let bus = try await BusHarness(virtual: 1, configuration: OtherUser.configuration)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            func capture(_ id: String, _ deliver: String) async throws -> ProgramResult {
+                let params = #"{"device":"cam0","deliver":\#(deliver),"settings":{"uniqueID":"\#(id)"}}"#
+                return try await bus.run("camerabus", ["call", "photo.capture", params], as: user)
+            }
+            let refused = try await capture("a", #"["library"]"#)
+            #expect(refused.status == 1 && refused.standardError.contains("unauthorized"), "\(refused)")
+            try await bus.wait(for: "state/authorization/\(user.uid)/") { $0?["asked"] == ["video"] }
+            try client.call("authorization.grant", ["uid": JSONValue(user.uid), "media": "video"])
+            // Nothing was taken, so the id is good.
+            let unsaved = try await capture("a", #"["library"]"#)
+            #expect(unsaved.status == 1 && unsaved.standardError.contains("libraryAdd"), "\(unsaved)")
+            let replied = try await capture("b", #"["reply","library"]"#)
+            let photo = try JSONValue(parsing: replied.standardOutput)["photos"]?[0]
+            #expect(photo?["error"]?["data"]?["needed"] == "libraryAdd" && photo?["path"] == nil, "\(replied)")
+            #expect(photo?["attachment"] == 0)
+
+            // What waits is given up when it may be no more.
+            let ears = try PhotoEars(bus)
+            let pid = try #require(try bus.workerPID("cam0"))
+            kill(pid, SIGSTOP)
+            defer { kill(pid, SIGCONT) }
+            let waiting = try bus.start(
+                "camerabus",
+                ["call", "photo.capture", #"{"device":"cam0","deliver":["reply"],"settings":{"uniqueID":"c"}}"#],
+                as: user)
+            try client.start("photo.capture", ["device": "cam0", "deliver": ["reply"]])
+            try await bus.wait(for: "state/device/cam0/") { $0?["photo"]?["waiting"] == 1 }
+            try RawClient(path: bus.directory.commandSocket).call(
+                "authorization.deny", ["uid": JSONValue(user.uid), "media": "video"])
+            kill(pid, SIGCONT)
+            let end = try ears.next("didFinishCapture", of: "c")
+            #expect(end["error"]?["data"]?["reason"] == "unauthorized")
+            let told = try await waiting.end()
+            #expect(told.status == 1 && told.standardError.contains("unauthorized"), "\(told)")
+            #expect(try client.reply(within: 20).result.get()["photos"]?.array?.count == 1)
+            try await bus.stop()
+        }
+    }
+}
