@@ -36,6 +36,11 @@ final class CallChannel {
         var finish: ((Outcome) -> Void)?
     }
 
+    /// Of an answer, with its envelope: 100 photos of each of 16 cameras, and the JSON before them.
+    static let maximumFrames = 2048
+    /// Of each of these frames: what a bus attaches to an answer is less in all.
+    static let maximumFrameBytes = 257 << 20
+
     private unowned let loop: ClientLoop
     private let directory: RuntimeDirectory
     private let greeting: [UInt8]
@@ -54,6 +59,7 @@ final class CallChannel {
         greeting = Request(id: nil, method: "bus.hello", params: ["client": .string(name)]).serialized
         socket = try Socket(loop.context, .dealer)
         try socket.set(.immediate, 1)
+        try socket.setMaximumMessageBytes(Self.maximumFrameBytes)
         let events = "inproc://command-\(hexadecimal(randomBytes(8)))"
         try socket.startMonitor(at: events, events: [.handshakeSucceeded, .connectRetried, .disconnected])
         monitor = try Socket(loop.context, .pair)
@@ -156,7 +162,7 @@ final class CallChannel {
 
     private func receiveAnswers() {
         _ = socket.readiness()
-        while let frames = try? socket.receive(maximumFrames: 1024) {
+        while let frames = try? socket.receive(maximumFrames: Self.maximumFrames) {
             guard let start = frames.firstIndex(where: { $0.count == 0 }), frames.indices.contains(start + 1),
                 let reply = try? Reply(parsing: frames[start + 1].bytes), let id = reply.id.integer,
                 let waiting = pending[id]
@@ -164,14 +170,22 @@ final class CallChannel {
             forget(id)
             let attachments = frames[(start + 2)...].map(Payload.init)
             switch (waiting.finish, reply.result) {
-            case (let finish?, .success(let result)):
-                finish(.success(Answer(result: result, attachments: attachments)))
+            case (let finish?, .success(let result)): finish(Self.outcome(result, attachments, of: waiting.call.method))
             case (let finish?, .failure(let error)): finish(.failure(.refused(error)))
             case (nil, .success(let result)):
                 for undoing in waiting.call.undo?(result) ?? [] { notify(undoing.method, undoing.params) }
             case (nil, .failure): break
             }
         }
+    }
+
+    // What is announced and what came must not be taken for one another.
+    private static func outcome(_ result: JSONValue, _ attachments: [Payload], of method: String) -> Outcome {
+        let announced = (result["attachments"]?.array ?? []).map { $0["bytes"]?.integer }
+        guard announced == attachments.map({ Int64($0.count) }) else {
+            return .failure(.unreadable("The bus answered \(method) with other attachments than it announced."))
+        }
+        return .success(Answer(result: result, attachments: attachments))
     }
 
     private func runOut(_ id: Int64) {

@@ -95,6 +95,14 @@ public final class Client: Sendable {
         try await line.ask(method, params, timeout: timeout)
     }
 
+    /// A request that takes its time, and that is not repeated: giving it up tells the bus, which then need not go on with it.
+    func cancellableRequest(
+        _ method: String, _ params: JSONValue, timeout: Duration
+    ) async throws(ClientError) -> Answer {
+        let key = greeting.features.contains(Feature.keys.rawValue) ? hexadecimal(randomBytes(16)) : nil
+        return try await line.ask(method, params, timeout: timeout, key: key)
+    }
+
     /// A request that the bus may hold back: giving it up tells the bus, and a success that comes too late is taken back.
     ///
     /// When the bus ends before it has answered, the next one is asked the same under the same key: if the request was carried out by

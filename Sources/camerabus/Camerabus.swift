@@ -3,7 +3,8 @@ import ArgumentParser
 struct Camerabus: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus",
-        abstract: "Looks at, locks, configures, reads and records the cameras and microphones of a CameraBus.",
+        abstract:
+            "Looks at, locks, configures, reads and records the cameras and microphones of a CameraBus, and takes photos.",
         discussion: """
             Results go to standard output, everything else to standard error.
 
@@ -19,6 +20,7 @@ struct Camerabus: AsyncParsableCommand {
             EXAMPLES:
               camerabus devices
               camerabus frames cam0 jpeg:640x360@10 -n 5 -o 'f-%02d.jpg'
+              camerabus photo cam0 -o a.jpg
               camerabus record cam0 --mic mic0 -o take.mp4
               camerabus lock cam0 -- sh -c 'camerabus format cam0 1280x720 --fps 30'
               camerabus watch state/device --json | jq -c '[.topic, .value.isStreaming]'
@@ -33,7 +35,7 @@ struct Camerabus: AsyncParsableCommand {
             StatusCommand.self, DevicesCommand.self, FormatsCommand.self, ControlsCommand.self, GetCommand.self,
             SetCommand.self, FormatCommand.self, LockCommand.self, LocksCommand.self, ProfilesCommand.self,
             RigsCommand.self, SessionsCommand.self, SessionCommand.self, FramesCommand.self, SoundCommand.self,
-            LevelsCommand.self, RecordCommand.self, TakeCommand.self, MoviesCommand.self, LibraryCommand.self,
+            LevelsCommand.self, PhotoCommand.self, RecordCommand.self, TakeCommand.self, MoviesCommand.self, LibraryCommand.self,
             FocusCommand.self, ExposeCommand.self, ResetCommand.self, ZoomCommand.self, NameCommand.self,
             WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self,
             AskCommand.self, AllowCommand.self, DenyCommand.self, PermissionsCommand.self, DoctorCommand.self,

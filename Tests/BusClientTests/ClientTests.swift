@@ -36,12 +36,20 @@ import Testing
     @Test func `answers bring their attachments`() async throws {
         let bus = try FakeBus { request, respond in
             guard request.method == "test.attach" else { return false }
-            respond(.result(["attachments": [["name": "a", "bytes": 3]]], attachments: [[1, 2, 3], []]))
+            let announced: JSONValue = [["name": "a", "bytes": 3], ["name": "b", "bytes": request.params["second"] ?? 0]]
+            respond(.result(["attachments": announced], attachments: [[1, 2, 3], []]))
             return true
         }
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let answer = try await client.request("test.attach")
         #expect(answer.attachments.map { $0.copied() } == [[1, 2, 3], []])
+        // Others than were announced are not taken for those.
+        let error = await #expect(throws: ClientError.self) { try await client.request("test.attach", ["second": 1]) }
+        guard case .unreadable(let why)? = error else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+        #expect(why.contains("test.attach"))
     }
 
     @Test func `answers find their callers`() async throws {

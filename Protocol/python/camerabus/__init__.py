@@ -71,6 +71,7 @@ from .frame import Frame
 from .library import Library, LibraryDevice, LibraryEntry, LibraryPhoto
 from .movie_messages import MovieEnding, MovieStart, MovieState
 from .movies import AsyncMovie, Movie
+from .photos import Photo, PhotoCapture, PhotoStage
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingFrame, RingSound
@@ -199,8 +200,11 @@ __all__ = [
     "NotRecording",
     "ParseError",
     "PathNotAllowed",
+    "Photo",
+    "PhotoCapture",
     "PhotoFormatUnavailable",
     "PhotoSettingsReused",
+    "PhotoStage",
     "Plane",
     "PresetUnsupported",
     "PreviewLayout",

@@ -26,6 +26,7 @@ from .sound import AsyncSoundCalls
 from .sources import AsyncSourceMethods
 from .sessions import AsyncSessionCalls
 from .permission import AsyncPermissionCalls
+from .photos import AsyncPhotoCalls
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .takes import AsyncTakeCalls
@@ -37,6 +38,7 @@ class AsyncClient(
     AsyncLibraryCalls,
     AsyncMovieCalls,
     AsyncPermissionCalls,
+    AsyncPhotoCalls,
     AsyncRigCalls,
     AsyncSessionCalls,
     AsyncSoundCalls,

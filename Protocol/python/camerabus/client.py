@@ -26,6 +26,7 @@ from .sound import SoundCalls
 from .sources import SourceMethods
 from .sessions import SessionCalls
 from .permission import PermissionCalls
+from .photos import PhotoCalls
 from .steps import deadline, is_over, run
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .takes import TakeCalls
@@ -38,6 +39,7 @@ class Client(
     LibraryCalls,
     MovieCalls,
     PermissionCalls,
+    PhotoCalls,
     RigCalls,
     SessionCalls,
     SoundCalls,

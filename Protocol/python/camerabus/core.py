@@ -35,6 +35,8 @@ from .values import Attachment, Hello, Reply, read
 
 T = TypeVar("T")
 PROTOCOL = 1
+#: Bytes of a frame of a reply: what a bus attaches to one is less in all.
+MAX_FRAME = 257 << 20
 # The attempts to connect again are what brings the question up whether there is anybody to connect to.
 EVENTS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECT_RETRIED
 
@@ -95,6 +97,7 @@ class Channel:
         self._socket.setsockopt(zmq.LINGER, 0)
         # Nothing is queued while nobody is there: a request that was given up must not reach the next bus.
         self._socket.setsockopt(zmq.IMMEDIATE, 1)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME)
         self._monitor = self._socket.get_monitor_socket(EVENTS)
         self._is_connected = False
         self._socket.connect(f"ipc://{directory / 'command.sock'}")

@@ -3,7 +3,7 @@ import BusClient
 import JSON
 
 /// Completes ids of sessions by asking the bus.
-private let sessionCompletion = CompletionKind.shellCommand("camerabus sessions --ids 2>/dev/null")
+let sessionCompletion = CompletionKind.shellCommand("camerabus sessions --ids 2>/dev/null")
 private let sessionHelp: ArgumentHelp = "The session's id, as 'camerabus sessions' lists it."
 
 struct SessionCommand: AsyncParsableCommand {

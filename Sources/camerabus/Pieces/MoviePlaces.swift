@@ -61,11 +61,15 @@ struct MoviePlaces {
         switch naming {
         case .pattern(let pattern): return pattern.name(0, device: device)
         case .name(let name, several: false): return name
-        case .name(let name, several: true):
-            let start = name.lastIndex(of: "/").map { name.index(after: $0) } ?? name.startIndex
-            guard let dot = name[start...].lastIndex(of: "."), dot > start else { return "\(name)-\(device)" }
-            return "\(name[..<dot])-\(device)\(name[dot...])"
+        case .name(let name, several: true): return Self.marked(name, "-\(device)")
         }
+    }
+
+    /// A file's name with a mark before its ending.
+    static func marked(_ name: String, _ mark: String) -> String {
+        let start = name.lastIndex(of: "/").map { name.index(after: $0) } ?? name.startIndex
+        guard let dot = name[start...].lastIndex(of: "."), dot > start else { return name + mark }
+        return "\(name[..<dot])\(mark)\(name[dot...])"
     }
 
     /// Absolute, without links and '..' on the way to it.

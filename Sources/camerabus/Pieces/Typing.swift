@@ -6,7 +6,8 @@ enum Typing {
         "--output", "-o", "--tolerance",
         "--preset", "--priority", "--name", "--size", "--to", "--orientation", "--mirror", "--input",
         "--reason", "--reset", "--mic", "--duration", "--codec", "--bit-rate", "--type", "--fragment", "--max-size",
-        "--min-free", "--session", "--min", "--max",
+        "--min-free", "--session", "--min", "--max", "--rig", "--format", "--quality", "--flash", "--thumbnail-size",
+        "--bracket", "--bracket-durations", "--burst", "--interval", "--count", "--every",
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
     /// Commands of which the second word is a command too.

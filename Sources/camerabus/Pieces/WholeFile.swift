@@ -10,12 +10,23 @@ enum WholeFile {
     /// Writes under a temporary name beside it, and renames; what is there and no regular file (a device, a pipe, a link to either) is
     /// written into, and a link to a file stays one.
     static func write(_ bytes: UnsafeRawBufferPointer, to path: String) throws(SystemError) {
-        var status = stat()
-        if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-            // A folder says so itself.
-            return try writeAll(bytes, to: try FileDescriptor(opening: path, O_WRONLY), path)
-        }
+        guard try !writeInto(path, bytes) else { return }
         try replace(target(of: path), with: bytes)
+    }
+
+    // False: it is a regular file, or nothing yet.
+    private static func writeInto(_ path: String, _ bytes: UnsafeRawBufferPointer) throws(SystemError) -> Bool {
+        guard isSpecial(path) else { return false }
+        // A folder says so itself.
+        let file = try FileDescriptor(opening: path, O_WRONLY)
+        try writeAll(bytes, to: file.rawValue, path)
+        return true
+    }
+
+    /// Whether there is something of that name that is no regular file: a device, a pipe, a folder, or a link to one.
+    static func isSpecial(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     }
 
     // Where a link leads; what is no link, or leads nowhere, is its own target.
@@ -28,7 +39,8 @@ enum WholeFile {
     private static func replace(_ path: String, with bytes: UnsafeRawBufferPointer) throws(SystemError) {
         let temporary = "\(path).\(CurrentProcess.pid).part"
         do throws(SystemError) {
-            try writeAll(bytes, to: try open(temporary), path)
+            let file = try open(temporary)
+            try writeAll(bytes, to: file.rawValue, path)
             try check("rename", path) { rename(temporary, path) }
             unfinished.withLock { $0 = nil }
         } catch {
@@ -38,18 +50,34 @@ enum WholeFile {
         }
     }
 
+    /// Like ``write(_:to:)``, but so that the file then is on the disk.
+    ///
+    /// - Parameter replaces: takes the place of a file of that name; false: `EEXIST` if there is one.
+    static func store(_ bytes: UnsafeRawBufferPointer, to path: String, replaces: Bool) throws(SystemError) {
+        guard try !writeInto(path, bytes) else { return }
+        try make(replaces ? target(of: path) : path, replaces: replaces) { file throws(SystemError) in try writeAll(bytes, to: file, path) }
+    }
+
     /// Copies a file so that its copy is on the disk, and is seen whole or not at all.
     ///
     /// - Parameter replaces: takes the place of a file of that name; false: `EEXIST` if there is one.
     static func copy(_ source: String, to path: String, replaces: Bool) throws(SystemError) {
+        try make(path, replaces: replaces) { file throws(SystemError) in
+            let from = try FileDescriptor(opening: source, O_RDONLY)
+            // The kernel copies, without the bytes passing through here.
+            while try check("copy", path, { sendfile(file, from.rawValue, nil, 1 << 30) }) > 0 {}
+        }
+    }
+
+    private static func make(
+        _ path: String, replaces: Bool, filling: (Int32) throws(SystemError) -> Void
+    ) throws(SystemError) {
         let temporary = "\(path).\(CurrentProcess.pid).part"
         defer { unfinished.withLock { $0 = nil } }
         do throws(SystemError) {
-            let from = try FileDescriptor(opening: source, O_RDONLY)
-            let to = try open(temporary)
-            // The kernel copies, without the bytes passing through here.
-            while try check("copy", path, { sendfile(to.rawValue, from.rawValue, nil, 1 << 30) }) > 0 {}
-            try check("fsync", path) { fsync(to.rawValue) }
+            let file = try open(temporary)
+            try filling(file.rawValue)
+            try check("fsync", path) { fsync(file.rawValue) }
             // A link, unlike a rename, takes no other's place.
             try check("link", path) { replaces ? rename(temporary, path) : link(temporary, path) }
             if !replaces { File.remove(temporary) }
@@ -68,12 +96,12 @@ enum WholeFile {
     }
 
     private static func writeAll(
-        _ bytes: UnsafeRawBufferPointer, to file: consuming FileDescriptor, _ path: String
+        _ bytes: UnsafeRawBufferPointer, to file: Int32, _ path: String
     ) throws(SystemError) {
         var rest = bytes[...]
         while !rest.isEmpty {
             let part = UnsafeRawBufferPointer(rebasing: rest)
-            let count = try check("write", path) { Glibc.write(file.rawValue, part.baseAddress, part.count) }
+            let count = try check("write", path) { Glibc.write(file, part.baseAddress, part.count) }
             rest = rest.dropFirst(count)
         }
     }

@@ -56,6 +56,8 @@ struct Wording {
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) With --nearest the nearest is taken."
+        case .limitExceeded where command == "photo" && error.data["limit"]?.string == "photoReply":
+            return "\(error.message) With --library they go into the bus's library instead."
         case .invalidParams: return invalid(error)
         case .methodNotFound:
             return command == "call"
@@ -85,6 +87,9 @@ struct Wording {
             return "\(members[(index + 1)...].joined(separator: ".")) \(why)."
         }
         let last = members.last.map(String.init) ?? ""
+        if command == "photo", members.first == "settings", members.count > 1 {
+            return "\(Self.option(String(members[1]))) \(why)."
+        }
         // An action is typed as it goes over the bus.
         switch members.first == "actions" || members.first == "action" ? "" : last {
         case "activeFormat", "pixelFormat", "width", "height": return "The format: \(why)."
@@ -92,6 +97,11 @@ struct Wording {
         case "lock", "wait", "lease", "note": return "--\(last) \(why)."
         default: return "\(subject(path))\(why)."
         }
+    }
+
+    // `highResolution` is --high-resolution.
+    private static func option(_ member: String) -> String {
+        "--" + member.map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
     }
 
     private func subject(_ path: String) -> String {

@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Photos: pictures that are taken one at a time, as files with all that is known of them, for both clients.
+
+    photo = client.capture_photo("cam0").photo
+    photo.save("a.jpg")
+    print(photo.image().size)                   # with Pillow
+
+    left, right = client.capture_photo("left", "right").photos      # of the same moment
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import os
+import uuid
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Callable, Mapping, Sequence, TypeAlias
+
+from .calls import _object
+from .core import AsyncOpened, Call, Core, Opened, given
+from .errors import BusTimeout, CaptureError, ClientError, ProtocolError
+from .locks import LockBase, token_for
+from .steps import Steps, Wait, deadline, is_over, run
+from .subscription import EventFeed
+from .values import Reply, Timestamp, _map, _raw, _tuple, read
+
+FEATURE = "photos"
+#: What photos may take: their cameras may have to begin to stream, and to settle. Seconds.
+PATIENCE = 30.0
+#: How long the last stage may come after the answer: they come by different sockets. Seconds.
+STAGE_DELAY = 2.0
+#: True: of the usual size; a number: pixels of the longer side; or {maxSize, quality}.
+ThumbnailWish: TypeAlias = bool | int | Mapping[str, int]
+
+
+def _timestamp() -> Any:
+    def convert(value: Any) -> Timestamp:
+        if not isinstance(value, dict):
+            raise ProtocolError("The bus sent a photo without a time.")
+        return Timestamp(int(value.get("monotonic", 0)), int(value.get("realtime", 0)), str(value.get("source", "")))
+
+    return field(default=Timestamp(0, 0, ""), metadata={"read": convert})
+
+
+def _error() -> Any:
+    return field(default=None, metadata={"read": CaptureError.from_wire})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Photo:
+    """A photo. `data` is its file, whole with its metadata, where the reply was to bring it; `path` and `id` are its file, as the bus sees it, and its
+    entry in the capture library, where it is there, and `error` says why it is not though it was to be."""
+
+    device: str = ""
+    #: Which it is of this camera's, from 0.
+    index: int = 0
+    #: `jpeg` or `dng`.
+    fileType: str = ""
+    #: Pixels, as they are stored: the file says how they are to be turned.
+    width: int = 0
+    height: int = 0
+    #: The file's size.
+    bytes: int = 0
+    timestamp: Timestamp = _timestamp()
+    #: The frame's `captureSequence` within `stream`.
+    sequence: int = 0
+    stream: str = ""
+    #: {duration: seconds, iso, bias: EV}, as far as known.
+    exposure: Mapping[str, float] = _map()
+    flashFired: bool | None = None
+    #: False: the camera's exposure had not come to rest within the time that there is for that.
+    settled: bool = True
+    #: {width, height} of the small picture in it.
+    thumbnail: Mapping[str, int] = _map()
+    path: str | None = None
+    id: str | None = None
+    error: CaptureError | None = _error()
+    data: builtins.bytes | None = field(default=None, repr=False)
+    raw: Mapping[str, Any] = _raw()
+
+    def image(self) -> Any:
+        """The picture as a Pillow image. Of a DNG that is what Pillow makes of it: the small picture at best."""
+        try:
+            from PIL import Image
+        except ImportError:
+            raise ImportError("Photo.image() needs Pillow (apt install python3-pil); Photo.data does without.") from None
+        return Image.open(io.BytesIO(self._bytes()))
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Writes the file so that it is on the disk then, and never seen half-written. Raises `FileExistsError` unless it may `overwrite`."""
+        data, name = self._bytes(), os.fspath(path)
+        temporary = f"{name}.{os.getpid()}.part"
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if overwrite:
+                os.replace(temporary, name)
+            else:
+                os.link(temporary, name)  # which, unlike a rename, takes no other's place
+        finally:
+            try:
+                os.unlink(temporary)
+            except FileNotFoundError:
+                pass
+        folder = os.open(os.path.dirname(name) or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _bytes(self) -> builtins.bytes:
+        if self.data is None:
+            raise ValueError("This photo's bytes did not come with the reply: ask for deliver=['reply'].")
+        return self.data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhotoCapture:
+    """What came of one request: photos in the order of the cameras, and of each camera's in the order in which they were taken."""
+
+    #: The settings', which is used up now.
+    uniqueID: str = ""
+    #: {devices: [{device, format, width, height, pixelFormat, flash, highResolution, …}]}.
+    resolved: Mapping[str, Any] = _map()
+    expectedPhotoCount: int = 0
+    photos: tuple[Photo, ...] = _tuple(lambda value: read(Photo, value))
+    #: Nanoseconds between the cameras' first frames; None: there is one camera.
+    spread: int | None = None
+    raw: Mapping[str, Any] = _raw()
+
+    @property
+    def photo(self) -> Photo:
+        """The only one. Raises `ValueError` if there are several."""
+        (photo,) = self.photos
+        return photo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhotoStage:
+    """How far a request's photos are: `event` is `willBeginCapture`, `willCapturePhoto`, `didCapturePhoto`, `didFinishProcessingPhoto` (once for each `photo`)
+    and `didFinishCapture`, in this order, without those that were not reached; the last has the `error`, if there was one."""
+
+    uniqueID: str = ""
+    event: str = ""
+    photo: Photo | None = field(default=None, metadata={"read": lambda value: read(Photo, value)})
+    error: CaptureError | None = _error()
+    raw: Mapping[str, Any] = _raw()
+
+    @property
+    def is_last(self) -> bool:
+        """Nothing comes after it."""
+        return self.event == "didFinishCapture"
+
+
+OnStage: TypeAlias = Callable[[PhotoStage], object]
+
+
+def settings(
+    *,
+    format: str | None,
+    quality: int | None,
+    flash: str | None,
+    red_eye_reduction: bool,
+    stabilization: bool,
+    high_resolution: bool,
+    orientation: str | None,
+    mirrored: bool | None,
+    turned: bool,
+    thumbnail: ThumbnailWish | None,
+    bracket: Sequence[float] | None,
+    bracket_durations: Sequence[float | str | Fraction] | None,
+    burst: int | None,
+    interval: float | None,
+    unique_id: str | None,
+) -> dict[str, Any]:
+    """The `settings` of `photo.capture`."""
+    if bracket is not None and bracket_durations is not None:
+        raise ValueError("A bracket is either of exposure values or of durations.")
+    steps: dict[str, Any] | None = None
+    if bracket is not None:
+        steps = {"exposureBias": list(bracket)}
+    elif bracket_durations is not None:
+        steps = {"exposureDuration": [str(step) if isinstance(step, Fraction) else step for step in bracket_durations]}
+    small = {"maxSize": thumbnail} if isinstance(thumbnail, int) and not isinstance(thumbnail, bool) else thumbnail
+    return {
+        **given(
+            uniqueID=unique_id, format=format, quality=quality, flash=flash, redEyeReduction=red_eye_reduction,
+            stabilization=stabilization, highResolution=high_resolution, orientation=orientation, turned=turned,
+            thumbnail=dict(small) if isinstance(small, Mapping) else small, bracket=steps, burst=burst,
+            interval=None if interval is None else interval * 1000,
+        ),  # fmt: skip
+        **({} if mirrored is None else {"mirrored": mirrored}),
+    }
+
+
+def _params(
+    core: Core,
+    devices: Sequence[str],
+    rig: str | None,
+    session: str | None,
+    wishes: Mapping[str, Any],
+    deliver: Sequence[str],
+    name: str | None,
+    lock: LockBase | str | None,
+) -> dict[str, Any]:
+    if rig is not None and (devices or session is not None) or session is not None and len(devices) > 1:
+        raise ValueError("Photos are of devices, of a rig, or of a session and at most one of its cameras.")
+    if not devices and rig is None and session is None:
+        raise ValueError("Name a camera, or several, a rig or a session.")
+    subject = given(rig=rig, session=session)
+    if len(devices) == 1:
+        subject["device"] = devices[0]
+    elif devices:
+        subject["devices"] = list(devices)
+    # Other photos change nothing of a camera, and have no use for its lock.
+    changes = wishes.get("flash", "off") != "off" or wishes.get("highResolution") or "bracket" in wishes
+    token = token_for(core, devices, lock) if changes or lock is not None else None
+    return {**subject, "settings": dict(wishes), "deliver": list(deliver), **given(name=name, lock=token)}
+
+
+def _captured(reply: Reply) -> PhotoCapture:
+    result = _object(reply.result)
+    if not isinstance(result.get("uniqueID"), str) or not isinstance(result.get("photos"), list):
+        raise ProtocolError("The bus answered without photos.")
+    capture = read(PhotoCapture, result)
+    return replace(capture, photos=tuple(_with_data(photo, reply) for photo in capture.photos))
+
+
+def _with_data(photo: Photo, reply: Reply) -> Photo:
+    index = photo.raw.get("attachment")
+    if index is None:
+        return photo
+    if not isinstance(index, int) or not 0 <= index < len(reply.attachments):
+        raise ProtocolError("The bus answered with a photo that did not come.")
+    return replace(photo, data=bytes(reply.attachments[index].data))
+
+
+def _request(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps[PhotoCapture]:
+    """Not repeated by itself when the bus ends meanwhile, as the moment would be another one."""
+    key = str(uuid.uuid4())
+    burst = params["settings"].get("burst", 1) * params["settings"].get("interval", 100) / 1000
+    patience = max(core.timeout, PATIENCE) + burst if timeout is None else timeout
+    try:
+        reply = yield from core.request("photo.capture", params, patience, key)
+    except GeneratorExit:
+        raise
+    except BaseException as error:
+        if isinstance(error, BusTimeout) or not isinstance(error, CaptureError):
+            # What has not begun by now is for nobody.
+            try:
+                yield from core.ask(Call("bus.cancel", {"key": key}, dict), 1)
+            except CaptureError:
+                pass
+        raise
+    return _captured(reply)
+
+
+def _capture(core: Core, params: dict[str, Any], timeout: float | None, on_stage: OnStage | None) -> Steps[PhotoCapture]:
+    if on_stage is None:
+        return (yield from _request(core, params, timeout))
+    id = str(params["settings"].setdefault("uniqueID", uuid.uuid4().hex))
+    stages = _Stages(core, id, on_stage)
+    yield from stages.open()
+    try:
+        try:
+            capture = yield from stages.beside(_request(core, params, timeout))
+        except CaptureError:
+            if stages.have_begun:
+                yield from stages.end()
+            raise
+        yield from stages.end()
+        return capture
+    finally:
+        stages.close()
+
+
+class _Stages:
+    """Tells the stages of a request while it is waited for."""
+
+    def __init__(self, core: Core, id: str, tell: OnStage) -> None:
+        self._topic = f"event/photo/{id}/"
+        self._feed = EventFeed(core, [self._topic])
+        self._id = id
+        self._tell = tell
+        self.have_begun = False
+        self._is_over = False
+
+    def open(self) -> Steps[None]:
+        yield from self._feed.open()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    def beside(self, request: Steps[PhotoCapture]) -> Steps[PhotoCapture]:
+        """Carries out the request, telling meanwhile what comes."""
+        try:
+            wait = next(request)
+            while True:
+                try:
+                    subscription = self._feed.subscription
+                    assert subscription is not None
+                    yield Wait((*wait.sockets, subscription.socket), wait.until, wait.writable)
+                    self._take()
+                except BaseException as error:  # also of whoever is told
+                    wait = request.throw(error)
+                else:
+                    wait = next(request)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+
+    def end(self) -> Steps[None]:
+        """Waits for the last stage, for a moment."""
+        until = deadline(STAGE_DELAY)
+        self._feed.rest()
+        try:
+            self._take()
+            while not self._is_over and not is_over(until):
+                yield self._feed.wait(until)
+                self._take()
+        except ClientError:
+            pass  # the bus has ended, or is silent: the answer is what counts
+
+    def _take(self) -> None:
+        # To the end: what is left would end every further wait at once.
+        while (message := self._feed.take()) is not None:
+            topic, body = message
+            if self._is_over or topic != self._topic or "event" not in body:
+                continue
+            stage = read(PhotoStage, {**body, "uniqueID": self._id})
+            self.have_begun, self._is_over = True, stage.is_last
+            self._tell(stage)
+
+
+class PhotoCalls(Opened):
+    """What `Client` has of photos."""
+
+    def capture_photo(
+        self,
+        *devices: str,
+        rig: str | None = None,
+        session: str | None = None,
+        format: str | None = None,
+        quality: int | None = None,
+        flash: str | None = None,
+        red_eye_reduction: bool = False,
+        stabilization: bool = False,
+        high_resolution: bool = False,
+        orientation: str | None = None,
+        mirrored: bool | None = None,
+        turned: bool = False,
+        thumbnail: ThumbnailWish | None = None,
+        bracket: Sequence[float] | None = None,
+        bracket_durations: Sequence[float | str | Fraction] | None = None,
+        burst: int | None = None,
+        interval: float | None = None,
+        unique_id: str | None = None,
+        deliver: Sequence[str] = ("reply",),
+        name: str | None = None,
+        lock: LockBase | str | None = None,
+        on_stage: OnStage | None = None,
+        timeout: float | None = None,
+    ) -> PhotoCapture:
+        """Takes a photo of a camera; of several, or of those of a `rig`, one each at the same moment. A `session` has to be running, with a photo output.
+
+        The photo's file is `data` of each of the `photos`; `deliver=["library"]` puts it into the bus's capture library in its place, both names do both.
+
+        `format` is `jpeg` or `dng`, the camera's raw picture; None: its first. `quality` is a JPEG's, 1 to 100. `flash` is `on`, `off` or `auto`.
+        With `high_resolution` the photo has the camera's largest size, whatever size it streams in. `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`,
+        `landscapeLeft`) and `mirrored` are told in the file, or, `turned`, its pixels are turned without loss. `thumbnail` puts a small picture into it.
+
+        A `bracket` has an exposure for each photo, in EV (`[-2, 0, 2]`), `bracket_durations` in seconds (`["1/125", 0.5]`); a `burst` is so many photos one after the
+        other, `interval` seconds apart or else frame by frame. What is set for them is put back, whatever happens; a locked camera is set only under its `lock`, which is
+        that of the `with` block around unless given.
+
+        `on_stage` is called with each `PhotoStage` as it comes, the last one before this returns. A `unique_id` is good for one call.
+
+        Raises `PhotoSettingsReused`, `PhotoFormatUnavailable` (it has what is `available`), `ControlUnsupported`, `DeviceBusy`, `SessionNotRunning`, `LimitExceeded`,
+        `DiskFull`, `RecordingInProgress`, `Unauthorized`, `Interrupted`, `WorkerCrashed` or `DeviceDisconnected`. A call that is given up tells the bus, which then takes
+        no photo that it has not begun.
+        """
+        wishes = settings(
+            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
+            high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
+            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, unique_id=unique_id,
+        )  # fmt: skip
+        params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
+        return run(_capture(self._open, params, timeout, on_stage))
+
+
+class AsyncPhotoCalls(AsyncOpened):
+    """What `AsyncClient` has of photos. See `Client` for what the calls do."""
+
+    async def capture_photo(
+        self,
+        *devices: str,
+        rig: str | None = None,
+        session: str | None = None,
+        format: str | None = None,
+        quality: int | None = None,
+        flash: str | None = None,
+        red_eye_reduction: bool = False,
+        stabilization: bool = False,
+        high_resolution: bool = False,
+        orientation: str | None = None,
+        mirrored: bool | None = None,
+        turned: bool = False,
+        thumbnail: ThumbnailWish | None = None,
+        bracket: Sequence[float] | None = None,
+        bracket_durations: Sequence[float | str | Fraction] | None = None,
+        burst: int | None = None,
+        interval: float | None = None,
+        unique_id: str | None = None,
+        deliver: Sequence[str] = ("reply",),
+        name: str | None = None,
+        lock: LockBase | str | None = None,
+        on_stage: OnStage | None = None,
+        timeout: float | None = None,
+    ) -> PhotoCapture:
+        wishes = settings(
+            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
+            high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
+            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, unique_id=unique_id,
+        )  # fmt: skip
+        params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
+        return await self._run(_capture(self._open, params, timeout, on_stage))

@@ -1,0 +1,76 @@
+public import JSON
+import LinuxIO
+import Synchronization
+
+extension Client {
+    /// How long photos may take: their cameras may have to begin to stream, and to settle.
+    public static let photoTimeout = Duration.seconds(30)
+
+    // How long the last stage may come after the answer: they come by different sockets.
+    private static let stageDelay = Duration.seconds(2)
+
+    /// Takes photos: one of a camera, or one of each of several at the same moment, or a bracket or burst of each.
+    ///
+    /// A call that is given up, because its time is over or its task was cancelled, tells the bus, which then takes no photo that it has not begun. It is not
+    /// repeated by itself when the bus ends meanwhile, as the moment would be another one.
+    ///
+    /// - Parameters:
+    ///   - wishes: the params of `photo.capture`: device, devices, session or rig; settings {uniqueID, format, quality, flash, redEyeReduction,
+    ///     stabilization, highResolution, orientation, mirrored, turned, thumbnail, bracket, burst, interval}, each set of which is for one call; deliver
+    ///     (`reply`, `library`; absent: into the library where the bus has one); name; lock.
+    ///   - onStage: gets each stage as it comes, the last one before this returns; called from one task.
+    /// - Throws: ``ClientError/refused(_:)`` with `photoSettingsReused`, `photoFormatUnavailable`, `controlUnsupported`, `deviceBusy`,
+    ///   `sessionNotRunning`, `limitExceeded`, `diskFull`, `recordingInProgress`, `unauthorized`, `interrupted`, `workerCrashed` or
+    ///   `deviceDisconnected`.
+    public func capturePhoto(
+        _ wishes: [String: JSONValue], timeout: Duration = photoTimeout,
+        onStage: (@Sendable (PhotoStage) -> Void)? = nil
+    ) async throws(ClientError) -> PhotoCapture {
+        guard let onStage else { return try await capture(wishes, timeout) }
+        var (wishes, settings) = (wishes, wishes["settings"]?.object ?? [:])
+        let uniqueID = settings["uniqueID"]?.string ?? hexadecimal(randomBytes(16))
+        settings["uniqueID"] = .string(uniqueID)
+        wishes["settings"] = .object(settings)
+        let stages = try await photoStages(uniqueID, timeout: timeout)
+        let hasBegun = Mutex(false)
+        let telling = Task {
+            while let stage = try await stages.next() {
+                hasBegun.withLock { $0 = true }
+                onStage(stage)
+            }
+        }
+        do throws(ClientError) {
+            let taken = try await capture(wishes, timeout)
+            await Self.end(telling, within: Self.stageDelay)
+            return taken
+        } catch {
+            // What was refused before it began has no stages.
+            await Self.end(telling, within: hasBegun.withLock { $0 } ? Self.stageDelay : .zero)
+            throw error
+        }
+    }
+
+    private func capture(
+        _ wishes: [String: JSONValue], _ timeout: Duration
+    ) async throws(ClientError) -> PhotoCapture {
+        try PhotoCapture(try await cancellableRequest("photo.capture", .object(wishes), timeout: timeout))
+    }
+
+    private static func end(_ telling: Task<Void, any Error>, within delay: Duration) async {
+        let limit = Task {
+            if delay > .zero { try? await Task.sleep(for: delay) }
+            telling.cancel()
+        }
+        _ = await telling.result
+        limit.cancel()
+    }
+
+    /// Follows photos that are to be taken, by this program or another one; on return the subscription is in force.
+    ///
+    /// - Parameter uniqueID: of their settings.
+    public func photoStages(
+        _ uniqueID: String, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> PhotoStages {
+        PhotoStages(uniqueID, try await watch([PhotoStages.topic(uniqueID)], timeout: timeout))
+    }
+}

@@ -1,0 +1,77 @@
+public import BusProtocol
+public import JSON
+
+/// What the bus answered when photos were taken together: of one camera, or of several at the same moment.
+public struct PhotoCapture: Sendable {
+    /// Theirs: the request's, or the one that the bus gave it. It is used up.
+    public let uniqueID: String
+    /// In the order of the cameras, and of each camera's in the order in which they were taken.
+    public let photos: [ClientPhoto]
+    /// How far apart the cameras' first frames are; nil: there is one camera.
+    public let spread: Duration?
+    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, spread, attachments}.
+    public let json: JSONValue
+
+    /// What the settings came to on each camera: {device, format, width, height, pixelFormat, flash, highResolution, …}.
+    public var resolved: [JSONValue] { json["resolved"]?["devices"]?.array ?? [] }
+    /// How many photos the settings ask for.
+    public var expectedPhotoCount: Int { json["expectedPhotoCount"]?.integer.flatMap { Int(exactly: $0) } ?? 0 }
+
+    init(_ answer: Answer) throws(ClientError) {
+        guard let id = answer.result["uniqueID"]?.string, let listed = answer.result["photos"]?.array else {
+            throw .unreadable("The bus answered without photos.")
+        }
+        uniqueID = id
+        json = answer.result
+        spread = answer.result["spread"]?.integer.map { .nanoseconds($0) }
+        var photos: [ClientPhoto] = []
+        for photo in listed { photos.append(try ClientPhoto(photo, answer.attachments)) }
+        self.photos = photos
+    }
+}
+
+/// A photo: a file's bytes, or where the bus has put it, or both.
+public struct ClientPhoto: Sendable {
+    /// The file, whole with its metadata; nil: it was not asked for in the reply.
+    public let data: Payload?
+    /// What was answered of it: {device, index, fileType, width, height, bytes, timestamp, sequence, exposure, …}.
+    public let json: JSONValue
+
+    /// The camera's id.
+    public var device: String { json["device"]?.string ?? "" }
+    /// Which it is of this camera's, from 0.
+    public var index: Int { number("index") }
+    /// `jpeg` or `dng`.
+    public var fileType: String { json["fileType"]?.string ?? "" }
+    /// Pixels, as they are stored: the file says how they are to be turned.
+    public var width: Int { number("width") }
+    public var height: Int { number("height") }
+    /// The file's size.
+    public var bytes: Int64 { json["bytes"]?.integer ?? 0 }
+    /// When it was taken, CLOCK_MONOTONIC in nanoseconds.
+    public var monotonic: Int64 { json["timestamp"]?["monotonic"]?.integer ?? 0 }
+    /// The same in nanoseconds since 1970.
+    public var realtime: Int64 { json["timestamp"]?["realtime"]?.integer ?? 0 }
+    /// False: the camera's exposure had not come to rest within the time that there is for that.
+    public var isSettled: Bool { json["settled"]?.bool ?? true }
+    /// Where it is in the capture library, as the bus sees it; nil: it is not there.
+    public var path: String? { json["path"]?.string }
+    /// Its entry in the capture library.
+    public var id: String? { json["id"]?.string }
+    /// Why it is not in the library, where it was to be: ``data`` has it all the same.
+    public var error: BusError? { json["error"].flatMap { $0.isNull ? nil : BusError(wire: $0) } }
+
+    init(_ json: JSONValue, _ attachments: [Payload]) throws(ClientError) {
+        self.json = json
+        guard let number = json["attachment"]?.integer else {
+            data = nil
+            return
+        }
+        guard let index = Int(exactly: number), attachments.indices.contains(index) else {
+            throw .unreadable("The bus answered with a photo that did not come.")
+        }
+        data = attachments[index]
+    }
+
+    private func number(_ name: String) -> Int { json[name]?.integer.flatMap { Int(exactly: $0) } ?? 0 }
+}

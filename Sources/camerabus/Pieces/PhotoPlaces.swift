@@ -1,0 +1,135 @@
+import ArgumentParser
+import Glibc
+
+/// Where photos go, by what `-o` says: a file, a pattern with `%s` for the camera's id and `%d` for the photo's number, a folder, or
+/// standard output.
+struct PhotoPlaces {
+    /// What one photo is, as far as its name tells.
+    struct Photo {
+        /// Its camera's id.
+        var device: String
+        /// Which it is of this camera's, from 1, over all that are taken.
+        var number: Int
+        /// When it was taken; nanoseconds since 1970.
+        var realtime: Int64
+        /// `jpeg` or `dng`.
+        var fileType: String
+    }
+
+    /// How many photos there may be of one name.
+    struct Extent: Equatable {
+        /// There is more than one camera.
+        var hasSeveralDevices = false
+        /// Of each camera; nil: nobody knows.
+        var count: Int? = 1
+    }
+
+    private enum Naming: Equatable {
+        case standardOutput
+        /// A folder, with its '/' at the end or empty, for names of their own.
+        case folder(String)
+        case pattern(FileNamePattern)
+        /// Gets `-DEVICE` and `-NUMBER` before its ending where there are several.
+        case name(String)
+    }
+
+    private let naming: Naming
+
+    /// - Parameters:
+    ///   - output: what `-o` says; nil: the folder that one is in.
+    ///   - isFolder: whether there is a folder of that name.
+    /// - Throws: `ValidationError` for a pattern that can't be one.
+    init(_ output: String?, isFolder: (String) -> Bool = MoviePlaces.isFolder) throws {
+        guard let output else {
+            naming = .folder("")
+            return
+        }
+        if output == "-" {
+            naming = .standardOutput
+        } else if output.hasSuffix("/") || isFolder(output) {
+            naming = .folder(output.hasSuffix("/") ? output : output + "/")
+        } else {
+            let pattern = try FileNamePattern(reading: output)
+            let isPattern = pattern.isSeries || pattern.namesDevice
+            naming = isPattern ? .pattern(pattern) : .name(pattern.name(0))
+        }
+    }
+
+    var isStandardOutput: Bool { naming == .standardOutput }
+
+    /// `jpeg` or `dng`, if the name's ending says so.
+    var fileType: String? {
+        let name: String
+        switch naming {
+        case .standardOutput, .folder: return nil
+        case .name(let text): name = text
+        case .pattern(let pattern): name = pattern.name(1, device: "x")
+        }
+        let lower = name.lowercased()
+        if lower.hasSuffix(".dng") { return "dng" }
+        return lower.hasSuffix(".jpg") || lower.hasSuffix(".jpeg") ? "jpeg" : nil
+    }
+
+    /// What is wrong with it for so many photos; nil: each gets a name of its own.
+    func flaw(_ extent: Extent) -> String? {
+        switch naming {
+        case .folder, .name: return nil
+        case .standardOutput:
+            return extent.hasSeveralDevices || extent.count != 1
+                ? "'-o -' takes one photo; name a file for several." : nil
+        case .pattern(let pattern):
+            if extent.hasSeveralDevices, !pattern.namesDevice {
+                return "Several cameras need %s in -o's name, which becomes the camera's id."
+            }
+            return extent.count != 1 && !pattern.isSeries
+                ? "Several photos need %d in -o's name, which becomes their number." : nil
+        }
+    }
+
+    /// The file of a photo. Not for standard output.
+    func path(of photo: Photo, _ extent: Extent) -> String {
+        switch naming {
+        case .standardOutput: return "-"
+        case .folder(let folder):
+            let ending = photo.fileType == "jpeg" ? "jpg" : photo.fileType
+            return "\(folder)\(photo.device)-\(Self.time(photo.realtime)).\(ending)"
+        case .pattern(let pattern): return pattern.name(photo.number, device: photo.device)
+        case .name(let name):
+            var marks = extent.hasSeveralDevices ? "-\(photo.device)" : ""
+            if extent.count != 1 {
+                let digits = String(photo.number)
+                let width = extent.count.map { String($0).count } ?? 5
+                marks += "-" + String(repeating: "0", count: max(0, width - digits.count)) + digits
+            }
+            return MoviePlaces.marked(name, marks)
+        }
+    }
+
+    /// Whether names tell before the photo is taken.
+    var areKnown: Bool {
+        switch naming {
+        case .standardOutput, .folder: false
+        case .pattern, .name: true
+        }
+    }
+
+    /// Refuses a folder that isn't there, or is not for this user, before a photo is taken that could not be kept.
+    ///
+    /// - Parameter path: of a file in it.
+    static func checkFolder(of path: String) throws {
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        if WholeFile.isSpecial(path), !MoviePlaces.isFolder(path) { return }
+        guard access(folder, W_OK | X_OK) != 0 else { return }
+        throw Failure(status: ExitStatus.refused, description: "\(folder): \(String(cString: strerror(errno)))")
+    }
+
+    /// `20260314-091500-123`, as the clocks here go.
+    static func time(_ realtime: Int64) -> String {
+        var (seconds, parts) = (time_t(realtime / 1_000_000_000), tm())
+        localtime_r(&seconds, &parts)
+        var text = [CChar](repeating: 0, count: 32)
+        let length = strftime(&text, text.count, "%Y%m%d-%H%M%S", &parts)
+        let thousandths = String(1000 + realtime / 1_000_000 % 1000).dropFirst()
+        return String(decoding: text.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self) + "-\(thousandths)"
+    }
+}

@@ -1,0 +1,191 @@
+import ArgumentParser
+import BusClient
+import BusProtocol
+import Glibc
+import JSON
+import LinuxIO
+
+/// The photos of one `camerabus photo`, from the first to the last.
+struct PhotoTaking {
+    private let command: PhotoCommand
+    private let client: Client
+    private let places: PhotoPlaces
+    /// Cameras that are known before the first photo is taken; empty: those of a session.
+    private let devices: [String]
+    /// A rig of which the photos are, in the place of its cameras.
+    private let rig: String?
+
+    /// Reads the command, and asks the bus for a rig of that name.
+    ///
+    /// - Throws: ``Failure`` when a file is there already, or its folder is not.
+    init(_ command: PhotoCommand, _ client: Client) async throws {
+        self.command = command
+        self.client = client
+        places = try PhotoPlaces(command.output)
+        let name = command.rig ?? (command.devices.count == 1 && command.session == nil ? command.devices[0] : nil)
+        let hasRigs = client.greeting.features.contains(Feature.rigs.rawValue)
+        let rigs = name == nil || !hasRigs ? [] : try await client.rigs(timeout: command.timeout)
+        let known = rigs.first { $0["name"]?.string == name }
+        if let rig = command.rig, known == nil {
+            let names = rigs.compactMap { $0["name"]?.string }.joined(separator: ", ")
+            let there = names.isEmpty ? "there are none" : "there are \(names)"
+            throw Failure(status: ExitStatus.refused, description: "rigNotFound: There is no rig '\(rig)'; \(there).")
+        }
+        rig = known == nil ? nil : name
+        devices = known.map { $0["devices"]?.array?.compactMap { $0["id"]?.string } ?? [] } ?? command.devices
+        let extent = command.extent(ofDevices: devices.count)
+        if let flaw = places.flaw(extent) { throw Failure(status: ExitStatus.usage, description: "Error: \(flaw)") }
+        if keepsFiles { try checkNames(extent) }
+    }
+
+    /// The photos come to us, and not only into the library.
+    private var keepsFiles: Bool { !command.library || command.output != nil }
+
+    /// Takes all of them.
+    func run() async throws {
+        let clock = ContinuousClock()
+        let start = clock.now
+        var (count, failures, turns) = (0, 0, 0)
+        do {
+            while turns < command.series.total ?? .max {
+                do {
+                    try await take(number: count * command.making.shots + 1)
+                    count += 1
+                } catch let error as ClientError where count > 0 && Self.isPassing(error) {
+                    failures += 1
+                    let text = Wording(command: "photo", device: command.devices.first).text(error)
+                    Output.note(Table.printable("\(text) The next one is tried in its time."))
+                }
+                turns += 1
+                guard let every = command.series.every?.duration, turns < command.series.total ?? .max else { continue }
+                // Times that have gone by meanwhile are left out.
+                let passed = Int(((clock.now - start) / every).rounded(.down))
+                try await clock.sleep(until: start + every * max(turns, passed + 1))
+            }
+        } catch {
+            if Signals.interruption != nil, turns > 0 { Output.note(interruption(count)) }
+            throw error
+        }
+        guard failures > 0 else { return }
+        Output.note("\(failures) of \(turns) could not be taken.")
+        throw ExitCode(ExitStatus.refused)
+    }
+
+    // What the next try may not meet any more.
+    private static func isPassing(_ error: ClientError) -> Bool {
+        switch error {
+        case .refused(let refusal): ![.invalidParams, .unauthorized, .methodNotFound].contains(refusal.reason)
+        case .timedOut, .connectionLost: true
+        default: false
+        }
+    }
+
+    private func interruption(_ count: Int) -> String {
+        let whole = command.series.total.map { "\(count) of \($0)" } ?? "\(count)"
+        return "Interrupted after \(whole) \((command.series.total ?? count) == 1 ? "photo" : "photos")."
+    }
+
+    // MARK: One job
+
+    /// - Parameter number: of its first photo of each camera.
+    private func take(number: Int) async throws {
+        let asJSON = command.options.json
+        let tell: @Sendable (PhotoStage) -> Void = { PhotoWords.tell($0, asJSON: asJSON) }
+        let patience = max(command.timeout, Client.photoTimeout) + command.making.duration
+        let capture = try await client.capturePhoto(
+            wishes, timeout: patience, onStage: command.stages ? tell : nil)
+        let extent = command.extent(ofDevices: Set(capture.photos.map(\.device)).count)
+        if let flaw = places.flaw(extent) { throw Failure(status: ExitStatus.refused, description: flaw) }
+        var files: [String?] = []
+        for photo in capture.photos {
+            let file = keepsFiles ? try keep(photo, number: number + photo.index, extent) : nil
+            files.append(file)
+            guard !asJSON else { continue }
+            if let path = file ?? (keepsFiles ? nil : photo.path) { try Output.line(Table.printable(path)) }
+            Output.note(Table.printable(PhotoWords.summary(photo)))
+        }
+        if asJSON { try Output.json(Self.json(capture, files)) }
+        if let spread = capture.spread, !asJSON { Output.note(PhotoWords.spread(spread)) }
+        // Told last, as the photos are there.
+        if let error = capture.photos.lazy.compactMap(\.error).first {
+            let why = Wording(command: "photo").text(.refused(error))
+            let text = Table.printable("\(why) It is not in the bus's library.")
+            throw Failure(status: ExitStatus.refused, description: text)
+        }
+    }
+
+    /// - Returns: its file's name; nil: it went to standard output.
+    private func keep(_ photo: ClientPhoto, number: Int, _ extent: PhotoPlaces.Extent) throws -> String? {
+        guard let data = photo.data else {
+            throw ClientError.unreadable("The bus answered without the photo's bytes.")
+        }
+        if places.isStandardOutput {
+            try data.withUnsafeBytes { try Output.write($0) }
+            return nil
+        }
+        let path = places.path(
+            of: PhotoPlaces.Photo(
+                device: photo.device, number: number, realtime: photo.realtime, fileType: photo.fileType), extent)
+        do throws(SystemError) {
+            try data.withUnsafeBytes { bytes throws(SystemError) in
+                try WholeFile.store(bytes, to: path, replaces: command.force)
+            }
+        } catch {
+            let why = error.code == EEXIST ? Self.isThere(path) : "\(error)"
+            let also = photo.path.map { " The photo is in the bus's library: \($0)" } ?? ""
+            throw Failure(status: ExitStatus.refused, description: Table.printable(why + also))
+        }
+        return path
+    }
+
+    private var wishes: [String: JSONValue] {
+        var wishes: [String: JSONValue] = [:]
+        if let rig {
+            wishes["rig"] = .string(rig)
+        } else if let session = command.session {
+            wishes["session"] = .string(session)
+            wishes["device"] = command.devices.first.map(JSONValue.string)
+        } else if command.devices.count == 1 {
+            wishes["device"] = .string(command.devices[0])
+        } else {
+            wishes["devices"] = JSONValue(command.devices)
+        }
+        wishes["settings"] = command.making.settings(fileType: places.fileType)
+        wishes["deliver"] = JSONValue((keepsFiles ? ["reply"] : []) + (command.library ? ["library"] : []))
+        if command.making.changesDevice, let lock = command.lock.lock ?? client.defaultLock {
+            wishes["lock"] = .string(lock)
+        }
+        return wishes
+    }
+
+    private static func json(_ capture: PhotoCapture, _ files: [String?]) -> JSONValue {
+        var members = capture.json.object ?? [:]
+        members["photos"] = .array(
+            zip(capture.photos, files).map { photo, file in
+                var members = photo.json.object ?? [:]
+                members["file"] = file.map(JSONValue.string)
+                return .object(members)
+            })
+        return .object(members)
+    }
+
+    // MARK: Names
+
+    // A photo that can't be kept is better not taken.
+    private func checkNames(_ extent: PhotoPlaces.Extent) throws {
+        if places.isStandardOutput { return }
+        let some = PhotoPlaces.Photo(device: devices.first ?? "x", number: 1, realtime: 0, fileType: "jpeg")
+        try PhotoPlaces.checkFolder(of: places.path(of: some, extent))
+        guard places.areKnown, !command.force else { return }
+        for device in devices {
+            for number in 1...min(extent.count ?? 1, 100_000) {
+                let photo = PhotoPlaces.Photo(device: device, number: number, realtime: 0, fileType: "jpeg")
+                let path = places.path(of: photo, extent)
+                guard MoviePlaces.exists(path), !WholeFile.isSpecial(path) else { continue }
+                throw Failure(status: ExitStatus.refused, description: Table.printable(Self.isThere(path)))
+            }
+        }
+    }
+
+    private static func isThere(_ path: String) -> String { "\(path) is there already; --force replaces it." }
+}

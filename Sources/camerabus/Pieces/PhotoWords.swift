@@ -1,0 +1,61 @@
+import BusClient
+import JSON
+
+/// What is said of photos, in people's words.
+enum PhotoWords {
+    /// `1280x720, 184 kB, 2026-11-22 14:32:05.123, 1/125 s, ISO 200, flash, not settled`.
+    static func summary(_ photo: ClientPhoto) -> String {
+        var words = ["\(photo.width)x\(photo.height)", ByteCount.text(photo.bytes), time(photo.realtime)]
+        let exposure = photo.json["exposure"]
+        if let bias = exposure?["bias"]?.double { words.append("\(bias > 0 ? "+" : "")\(Describing.rate(bias)) EV") }
+        if let seconds = exposure?["duration"]?.double { words.append(duration(seconds)) }
+        if let iso = exposure?["iso"]?.double { words.append("ISO \(Describing.rate(iso))") }
+        if photo.json["flashFired"]?.bool == true { words.append("flash") }
+        if !photo.isSettled { words.append("not settled") }
+        return words.joined(separator: ", ")
+    }
+
+    /// `1/125 s`, `0.4 s`.
+    static func duration(_ seconds: Double) -> String {
+        guard seconds > 0, seconds < 0.3 else { return "\(Describing.rate(max(0, seconds))) s" }
+        return "1/\(Int64((1 / max(seconds, 1e-9)).rounded())) s"
+    }
+
+    /// How far apart the photos of several cameras are.
+    static func spread(_ spread: Duration) -> String {
+        "The cameras' pictures are \(Describing.rate(spread / .milliseconds(1))) ms apart."
+    }
+
+    /// A stage, on standard error, or as a line of JSON.
+    static func tell(_ stage: PhotoStage, asJSON: Bool) {
+        guard asJSON else { return Output.note(Table.printable(line(stage))) }
+        var members = stage.json.object ?? [:]
+        for name in ["epoch", "sequence", "previous"] { members[name] = nil }
+        members["uniqueID"] = .string(stage.uniqueID)
+        // Whoever has closed the pipe is found out about by the answer's line.
+        try? Output.json(.object(members))
+    }
+
+    /// `didFinishProcessingPhoto cam0 1`.
+    static func line(_ stage: PhotoStage) -> String {
+        switch stage.name {
+        case "willBeginCapture":
+            let count = stage.json["expectedPhotoCount"]?.integer ?? 1
+            let devices = stage.json["devices"]?.array?.compactMap(\.string) ?? []
+            return ([stage.name] + devices + ["(\(count) \(count == 1 ? "photo" : "photos"))"]).joined(separator: " ")
+        case "didFinishProcessingPhoto":
+            guard let photo = stage.json["photo"], let index = photo["index"]?.integer else { return stage.name }
+            return "\(stage.name) \(Describing.plain(photo["device"])) \(index + 1)"
+        case "didFinishCapture":
+            guard let error = stage.error else { return stage.name }
+            return "\(stage.name): \(Describing.plain(error["data"]?["reason"] ?? error["code"]))"
+        default: return stage.name
+        }
+    }
+
+    /// `2026-11-22 14:32:05.123`, as the clocks here go.
+    static func time(_ realtime: Int64) -> String {
+        let date = LibraryWords.date(.integer(realtime))
+        return date == "-" ? date : "\(date).\(String(1000 + realtime / 1_000_000 % 1000).dropFirst())"
+    }
+}

@@ -1,0 +1,171 @@
+import BusClient
+import BusProtocol
+import CameraBusTesting
+import JSON
+import Synchronization
+import Testing
+
+/// Photos, as the client asks for them and follows them.
+@Suite(.timeLimit(.minutes(5))) struct PhotoTests {
+    private static func photo(_ device: String, attachment: Int? = nil) -> JSONValue {
+        .members([
+            "device": .string(device), "index": 0, "fileType": "jpeg", "width": 4, "height": 2, "bytes": 3,
+            "timestamp": ["monotonic": 7, "realtime": 1_789_000_000_123_456_789, "source": "startOfExposure"],
+            "sequence": 3, "stream": "s1", "settled": false, "attachment": attachment.map { JSONValue($0) },
+        ])
+    }
+
+    private static func result(_ id: String, _ photos: [JSONValue], attachments: Int) -> JSONValue {
+        let announced: JSONValue = ["name": "a.jpg", "contentType": "image/jpeg", "bytes": 3]
+        return [
+            "uniqueID": .string(id), "resolved": ["devices": [["device": "cam0"]]],
+            "expectedPhotoCount": JSONValue(photos.count), "photos": .array(photos), "spread": 1_500_000,
+            "attachments": .array(Array(repeating: announced, count: attachments)),
+        ]
+    }
+
+    @Test func `photos come with their files`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "photo.capture" else { return false }
+            let photos = [Self.photo("cam0", attachment: 1), Self.photo("cam1", attachment: 0)]
+            respond(.result(Self.result("u", photos, attachments: 2), attachments: [[1, 2, 3], [4, 5, 6]]))
+            return true
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let capture = try await client.capturePhoto(["devices": ["cam0", "cam1"], "settings": ["flash": "on"]])
+        #expect(capture.uniqueID == "u" && capture.expectedPhotoCount == 2 && capture.spread == .microseconds(1500))
+        #expect(capture.resolved.map { $0["device"] } == ["cam0"])
+        #expect(capture.photos.map(\.device) == ["cam0", "cam1"])
+        #expect(capture.photos.map { $0.data?.copied() } == [[4, 5, 6], [1, 2, 3]])
+        let photo = try #require(capture.photos.first)
+        #expect(photo.fileType == "jpeg" && photo.width == 4 && photo.height == 2 && photo.bytes == 3)
+        #expect(photo.monotonic == 7 && photo.realtime == 1_789_000_000_123_456_789 && !photo.isSettled)
+        #expect(photo.path == nil && photo.id == nil && photo.error == nil)
+        #expect(bus.requests.last?.params == ["devices": ["cam0", "cam1"], "settings": ["flash": "on"]])
+    }
+
+    @Test func `a photo of the library has no bytes here, and one that did not come is an error`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "photo.capture" else { return false }
+            if request.params["device"] == "cam1" {
+                respond(.result(Self.result("u", [Self.photo("cam1", attachment: 0)], attachments: 0)))
+                return true
+            }
+            var photo = Self.photo("cam0").object ?? [:]
+            photo["path"] = "/v/a.jpg"
+            photo["id"] = "e1"
+            photo["error"] = ["message": "Full.", "data": ["reason": "diskFull"]]
+            respond(.result(Self.result("u", [.object(photo)], attachments: 0)))
+            return true
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let photo = try #require(try await client.capturePhoto(["device": "cam0"]).photos.first)
+        #expect(photo.data == nil && photo.path == "/v/a.jpg" && photo.id == "e1" && photo.error?.reason == .diskFull)
+        await #expect(throws: ClientError.unreadable("The bus answered with a photo that did not come.")) {
+            _ = try await client.capturePhoto(["device": "cam1"])
+        }
+    }
+
+    /// A bus that tells the stages before and after its answer.
+    private func staged(early: Int, refusal: BusError? = nil) throws -> (bus: FakeBus, tell: Tell) {
+        let tell = Tell()
+        let bus = try FakeBus { request, respond in
+            guard request.method == "photo.capture" else { return false }
+            let id = request.params["settings"]?["uniqueID"]?.string ?? ""
+            tell.stages(id, Tell.names.prefix(early))
+            let photos = [Self.photo("cam0", attachment: 0)]
+            let answer = Self.result(id, photos, attachments: 1)
+            respond(refusal.map { .error($0) } ?? .result(answer, attachments: [[1, 2, 3]]))
+            tell.stages(id, Tell.names.dropFirst(early))
+            return true
+        }
+        tell.bus.withLock { $0 = bus }
+        return (bus, tell)
+    }
+
+    /// Tells stages on a bus that is made after it.
+    private final class Tell: Sendable {
+        static let names = [
+            "willBeginCapture", "willCapturePhoto", "didCapturePhoto", "didFinishProcessingPhoto", "didFinishCapture",
+        ]
+
+        let bus = Mutex<FakeBus?>(nil)
+
+        func stages(_ id: String, _ names: some Sequence<String>) {
+            let bus = bus.withLock { $0 }
+            for name in names {
+                let message: JSONValue = ["epoch": "e1", "sequence": 1, "previous": 0, "event": .string(name), "error": .null]
+                bus?.publish("event/photo/\(id)/", message.serialized)
+            }
+        }
+    }
+
+    @Test(arguments: [0, 2, 5])
+    func `stages are told in their order, the last before the return`(early: Int) async throws {
+        let (bus, tell) = try staged(early: early)
+        defer { tell.bus.withLock { $0 = nil } }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let told = Mutex<[PhotoStage]>([])
+        let capture = try await client.capturePhoto(["device": "cam0"]) { stage in
+            told.withLock { $0.append(stage) }
+        }
+        let stages = told.withLock { $0 }
+        #expect(stages.map(\.name) == Tell.names)
+        #expect(stages.allSatisfy { $0.uniqueID == capture.uniqueID } && stages.last?.error == nil)
+        #expect(capture.uniqueID.utf8.count == 32)
+    }
+
+    @Test func `a failure in between is told by the last stage, and thrown`() async throws {
+        let (bus, tell) = try staged(early: 3, refusal: BusError(.workerCrashed, "The worker died."))
+        defer { tell.bus.withLock { $0 = nil } }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let told = Mutex<[String]>([])
+        let error = await #expect(throws: ClientError.self) {
+            _ = try await client.capturePhoto(["device": "cam0", "settings": ["uniqueID": "mine"]]) { stage in
+                told.withLock { $0.append("\(stage.uniqueID) \(stage.name)") }
+            }
+        }
+        #expect(error?.reason == .workerCrashed)
+        #expect(told.withLock { $0 }.last == "mine didFinishCapture")
+    }
+
+    @Test func `who gives up tells the bus`() async throws {
+        let (asked, continuation) = AsyncStream.makeStream(of: Void.self)
+        let cancelled = Mutex<[JSONValue?]>([])
+        let (given, more) = AsyncStream.makeStream(of: Void.self)
+        let bus = try FakeBus { request, _ in
+            if request.method == "bus.cancel" {
+                cancelled.withLock { $0.append(request.params["key"]) }
+                more.yield()
+            }
+            guard request.method == "photo.capture" else { return false }
+            continuation.yield()
+            return true
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let task = Task { try await client.capturePhoto(["device": "cam0"]) { _ in } }
+        _ = await asked.first { true }
+        task.cancel()
+        await #expect(throws: ClientError.cancelled) { _ = try await task.value }
+        _ = await given.first { true }
+        let key = bus.requests.first { $0.method == "photo.capture" }?.key
+        #expect(key != nil && cancelled.withLock { $0 } == [key.map(JSONValue.string)])
+    }
+
+    @Test func `another program's stages can be followed`() async throws {
+        let bus = try FakeBus()
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let stages = try await client.photoStages("theirs")
+        for name in ["willBeginCapture", "didFinishCapture"] {
+            let error: JSONValue = name == "willBeginCapture" ? .null : ["data": ["reason": "cancelled"]]
+            let message: JSONValue = [
+                "epoch": "e1", "sequence": 1, "previous": 0, "event": .string(name), "error": error,
+            ]
+            bus.publish("event/photo/theirs/", message.serialized)
+        }
+        #expect(try await stages.next()?.name == "willBeginCapture")
+        let last = try await stages.next()
+        #expect(last?.isLast == true && last?.error?["data"]?["reason"] == "cancelled")
+        #expect(try await stages.next() == nil)
+    }
+}

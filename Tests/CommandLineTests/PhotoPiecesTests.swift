@@ -1,0 +1,148 @@
+import BusClient
+import BusProtocol
+import CameraBusTesting
+import JSON
+import LinuxIO
+import Testing
+
+@testable import camerabus
+
+/// What the command line makes of photos.
+@Suite struct PhotoPiecesTests {
+    private typealias Extent = PhotoPlaces.Extent
+
+    private func path(
+        _ output: String?, _ extent: PhotoPlaces.Extent = .init(), device: String = "cam0", number: Int = 1,
+        fileType: String = "jpeg", folders: Set<String> = []
+    ) throws -> String {
+        try PhotoPlaces(output, isFolder: { folders.contains($0) }).path(
+            of: .init(device: device, number: number, realtime: 1_000_000_123_456_789, fileType: fileType), extent)
+    }
+
+    @Test func `several photos have marks before the ending of a name`() throws {
+        #expect(try path("a.jpg") == "a.jpg")
+        #expect(try path("v.d/a", Extent(hasSeveralDevices: true)) == "v.d/a-cam0")
+        #expect(try path("a.jpg", Extent(count: 3), number: 2) == "a-2.jpg")
+        #expect(try path("a.jpg", Extent(hasSeveralDevices: true, count: 100), number: 7) == "a-cam0-007.jpg")
+        // Nobody knows how many there will be.
+        #expect(try path("a.jpg", Extent(count: nil), number: 7) == "a-00007.jpg")
+        #expect(try path("100%%.jpg", Extent(count: 2)) == "100%-1.jpg")
+    }
+
+    @Test func `a pattern has the camera and the number where it says`() throws {
+        #expect(try path("%s/%04d.dng", Extent(hasSeveralDevices: true, count: nil), number: 12) == "cam0/0012.dng")
+        let places = try PhotoPlaces("%d.jpg")
+        #expect(places.flaw(Extent(count: nil)) == nil && places.flaw(Extent(hasSeveralDevices: true)) != nil)
+        #expect(try PhotoPlaces("%s.jpg").flaw(Extent(hasSeveralDevices: true, count: 2)) != nil)
+        #expect(throws: (any Error).self) { try PhotoPlaces("50%.jpg") }
+    }
+
+    @Test func `a folder has names made in it, of the camera and the time`() throws {
+        let name = "cam0-\(PhotoPlaces.time(1_000_000_123_456_789))"
+        #expect(name.wholeMatch(of: /cam0-19700\d{3}-\d{6}-123/) != nil, "\(name)")
+        #expect(try path(nil, Extent(hasSeveralDevices: true, count: 9), number: 4) == "\(name).jpg")
+        #expect(try path("v/", fileType: "dng") == "v/\(name).dng")
+        #expect(try path("v", folders: ["v"]) == "v/\(name).jpg")
+    }
+
+    @Test func `standard output takes one photo`() throws {
+        let places = try PhotoPlaces("-")
+        #expect(places.isStandardOutput && places.flaw(Extent()) == nil)
+        #expect(places.flaw(Extent(count: 2)) != nil && places.flaw(Extent(hasSeveralDevices: true)) != nil)
+        #expect(places.flaw(Extent(count: nil)) != nil)
+    }
+
+    @Test func `an ending says the format`() throws {
+        for (name, type) in [("a.JPG", "jpeg"), ("a.jpeg", "jpeg"), ("%d.dng", "dng"), ("a.raw", nil), ("-", nil)] {
+            #expect(try PhotoPlaces(name).fileType == type, "\(name)")
+        }
+    }
+
+    @Test func `exposures are lists of numbers`() {
+        #expect(ExposureBiases(argument: "-2,0,+2")?.values == [-2, 0, 2])
+        #expect(ExposureDurations(argument: "1/125,0.5")?.values == ["1/125", 0.5])
+        for wrong in ["", "1", "1,", "1,x", "1,2,", "1 2", Array(repeating: "1", count: 17).joined(separator: ",")] {
+            #expect(ExposureBiases(argument: wrong) == nil, "\(wrong)")
+            #expect(ExposureDurations(argument: wrong) == nil, "\(wrong)")
+        }
+        #expect(ExposureBiases(argument: "0,21") == nil && ExposureBiases(argument: "0,nan") == nil)
+        for wrong in ["1/0,1", "0,1", "-1,1", "1/2/3,1", "1/-2,1"] {
+            #expect(ExposureDurations(argument: wrong) == nil, "\(wrong)")
+        }
+    }
+
+    private func command(_ arguments: String...) throws -> PhotoCommand {
+        try #require(try Camerabus.command(["photo"] + arguments) as? PhotoCommand)
+    }
+
+    @Test func `options become settings`() throws {
+        let plain = try command("cam0")
+        #expect(plain.making.settings(fileType: nil) == [:] && !plain.making.changesDevice && plain.series.total == 1)
+        let settings = try command(
+            "cam0", "--format", "jpeg", "--quality", "80", "--flash", "auto", "--red-eye-reduction", "--stabilization",
+            "--high-resolution", "--thumbnail", "--orientation", "portrait", "--mirrored", "--turned", "--bracket",
+            "-2,0,2"
+        ).making.settings(fileType: nil)
+        #expect(
+            settings == [
+                "format": "jpeg", "quality": 80, "flash": "auto", "redEyeReduction": true, "stabilization": true,
+                "highResolution": true, "thumbnail": true, "orientation": "portrait", "mirrored": true, "turned": true,
+                "bracket": ["exposureBias": [.number(-2), .number(0), .number(2)]],
+            ])
+        let burst = try command("cam0", "--burst", "5", "--interval", "200", "--thumbnail-size", "320", "-o", "a.dng")
+        #expect(
+            burst.making.settings(fileType: "dng") == [
+                "format": "dng", "burst": 5, "interval": 200, "thumbnail": ["maxSize": 320],
+            ])
+        #expect(burst.extent(ofDevices: 1) == Extent(count: 5))
+        #expect(try command("a", "b", "-n", "3", "--bracket=0,1").extent(ofDevices: 2).count == 6)
+        #expect(try command("a", "--every", "5").series.total == nil)
+        let durations = try command("a", "--bracket-durations=1/125,0.5").making
+        #expect(durations.settings(fileType: nil)["bracket"] == ["exposureDuration": ["1/125", 0.5]])
+        #expect(durations.changesDevice && durations.shots == 2)
+    }
+
+    @Test(arguments: [
+        [], ["a", "a"], ["--rig", "r", "a"], ["--rig", "r", "--session", "s"], ["--session", "s", "a", "b"],
+        ["a", "-o", ""], ["a", "-o", "-", "--json"], ["a", "-o", "-", "--burst", "2"], ["a", "b", "-o", "-"],
+        ["a", "-o", "-", "--every", "1"], ["a", "b", "-o", "%d.jpg"], ["a", "--burst", "2", "-o", "%s.jpg"],
+        ["a", "--format", "dng", "-o", "a.jpg"], ["a", "--force", "--library"], ["a", "--format", "png"],
+        ["a", "--quality", "0"], ["a", "--flash", "yes"], ["a", "--orientation", "up"], ["a", "--burst", "101"],
+        ["a", "--interval", "5"], ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],
+        ["a", "--thumbnail-size", "8"], ["a", "--count", "0"], ["a", "--every", "0"], ["a", "--red-eye-reduction"],
+    ])
+    func `what contradicts itself is refused before anybody is asked`(arguments: [String]) {
+        #expect(throws: (any Error).self) { _ = try Camerabus.command(["photo"] + arguments) }
+    }
+
+    @Test func `a stage stands in a line`() {
+        func line(_ name: String, _ json: JSONValue) -> String {
+            PhotoWords.line(PhotoStage(uniqueID: "u", name: name, json: json))
+        }
+        #expect(
+            line("willBeginCapture", ["devices": ["a", "b"], "expectedPhotoCount": 2])
+                == "willBeginCapture a b (2 photos)")
+        #expect(line("didCapturePhoto", [:]) == "didCapturePhoto")
+        #expect(
+            line("didFinishProcessingPhoto", ["photo": ["device": "a", "index": 2]]) == "didFinishProcessingPhoto a 3")
+        #expect(line("didFinishCapture", ["error": .null]) == "didFinishCapture")
+        let error: JSONValue = ["code": -32000, "message": "", "data": ["reason": "diskFull"]]
+        #expect(line("didFinishCapture", ["error": error]) == "didFinishCapture: diskFull")
+        #expect(PhotoWords.duration(0.008) == "1/125 s" && PhotoWords.duration(0.5) == "0.5 s")
+        #expect(PhotoWords.spread(.microseconds(1500)) == "The cameras' pictures are 1.5 ms apart.")
+    }
+
+    @Test func `a file is stored whole, and takes no other's place unless told to`() throws {
+        let folder = try TemporaryDirectory()
+        let path = "\(folder.path)/a"
+        func store(_ bytes: [UInt8], replaces: Bool) throws {
+            try bytes.withUnsafeBytes { try WholeFile.store($0, to: path, replaces: replaces) }
+        }
+        try store([1, 2, 3], replaces: false)
+        #expect(throws: SystemError.self) { try store([4], replaces: false) }
+        #expect(try File.read(path, limit: 10) == [1, 2, 3])
+        try store([4], replaces: true)
+        #expect(try File.read(path, limit: 10) == [4])
+        #expect(folder.contents() == ["a"])
+    }
+}
