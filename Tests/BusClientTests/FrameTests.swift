@@ -128,7 +128,7 @@ import Testing
         bus.setState("state/device/cam9/", FakeBus.device("cam9"))
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let error = await #expect(throws: ClientError.self) {
-            _ = try await client.frames("cam9", timeout: .seconds(2))
+            _ = try await client.frames("cam9", timeout: .seconds(5))
         }
         #expect(error?.description.contains("cam9") == true)
         guard case .silent? = error else {

@@ -46,7 +46,7 @@ import Testing
 
     /// Plays to the end, or so many frames, all of which find a slot.
     private func play(_ camera: ReplayCamera, most: Int = .max) throws -> (frames: [Frame], end: SourceError?) {
-        let stream = try camera.startStreaming()
+        let stream = try camera.startStreaming(slots: 24)
         defer { try? camera.stopStreaming() }
         var frames: [Frame] = []
         do {

@@ -1,3 +1,4 @@
+import CameraBusTesting
 import CaptureCore
 import CaptureSources
 import Glibc
@@ -21,7 +22,7 @@ struct HeardPeriod {
     var channels: [[Double]]
 }
 
-/// Reads a stream, each period waited for ten seconds at most.
+/// Reads a stream; a period that doesn't come in time is an error.
 final class SoundReader {
     let stream: any SoundStream
     private let memory: UnsafeMutableRawBufferPointer
@@ -34,12 +35,12 @@ final class SoundReader {
     deinit { memory.deallocate() }
 
     func next() throws -> HeardPeriod {
-        let deadline = MonotonicClock.now() + 10_000_000_000
+        let deadline = Deadline.usual
         while true {
             if let period = try stream.read(into: memory) { return heard(period) }
-            let rest = (deadline - MonotonicClock.now()) / 1_000_000
             var wait = pollfd(fd: stream.descriptor, events: Int16(POLLIN), revents: 0)
-            try #require(rest > 0 && poll(&wait, 1, Int32(rest)) >= 0, "no sound within ten seconds")
+            let isInTime = !deadline.hasPassed && poll(&wait, 1, Int32(clamping: deadline.millisecondsLeft)) >= 0
+            try #require(isInTime, "no sound has come")
         }
     }
 

@@ -1,3 +1,4 @@
+import CameraBusTesting
 import CaptureCore
 import CaptureSources
 import Glibc
@@ -17,14 +18,21 @@ func openCamera(
     return camera
 }
 
-/// The next filled slot; an error after ten seconds.
+/// The next filled slot; an error where none comes in time.
 func nextFrame(_ stream: any FrameStream) throws -> FrameSlot {
-    let deadline = MonotonicClock.now() + 10_000_000_000
+    let deadline = Deadline.usual
     while true {
         if let slot = try stream.dequeue() { return slot }
-        let rest = (deadline - MonotonicClock.now()) / 1_000_000
         var wait = pollfd(fd: stream.descriptor, events: Int16(POLLIN), revents: 0)
-        try #require(rest > 0 && poll(&wait, 1, Int32(rest)) >= 0, "no frame within ten seconds")
+        let isInTime = !deadline.hasPassed && poll(&wait, 1, Int32(clamping: deadline.millisecondsLeft)) >= 0
+        try #require(isInTime, "no frame has come")
+    }
+}
+
+extension VideoSource {
+    /// Starts a stream with room for so many frames that no reader is too late for them, whatever else the machine has to do.
+    func startStreaming(slots: Int) throws -> any FrameStream {
+        try startStreaming { _, bytes throws(SourceError) in try PrivateSlots(slots, bytes: bytes) }
     }
 }
 

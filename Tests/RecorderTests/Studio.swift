@@ -1,6 +1,7 @@
 import BusProtocol
 import CameraBusTesting
 import CaptureCore
+import FrameRing
 import Glibc
 import JSON
 import LinuxIO
@@ -79,6 +80,14 @@ final class Studio {
         return try start("camerabus-worker", arguments)
     }
 
+    /// Returns when the camera gives pictures: for recorders that don't wait long for it.
+    func waitForPictures(_ device: String = "cam0") async throws {
+        try await eventually {
+            let camera = try? RingSubscription(directory.ringSocket(device), device: device, rendition: "native")
+            return (try? camera?.next(.next, until: MonotonicClock.now() + 1_000_000_000)) != nil
+        }
+    }
+
     @discardableResult
     func startMicrophone(_ device: String = "mic0") throws -> RunningProgram {
         try start("camerabus-worker", ["--device", device, "--virtual-microphone", "0"])
@@ -141,10 +150,9 @@ final class Studio {
 
     @discardableResult
     func wait(
-        _ what: @autoclosure () -> String, seconds: Int64 = 20, _ condition: (RecorderReport) -> Bool
+        _ what: @autoclosure () -> String, by deadline: Deadline = .usual, _ condition: (RecorderReport) -> Bool
     ) throws -> RecorderReport {
         let socket = try #require(socket)
-        let deadline = MonotonicClock.now() + seconds * 1_000_000_000
         while true {
             while let frames = try socket.receive() {
                 connection = Array(frames[0].bytes)
@@ -159,12 +167,11 @@ final class Studio {
                 }
                 if condition(report) { return report }
             }
-            let left = (deadline - MonotonicClock.now()) / 1_000_000
-            guard left > 0 else {
+            guard !deadline.hasPassed else {
                 let errors = programs.map(\.standardError).joined(separator: "\n")
                 throw TestingError("waited too long for \(what()); \(progress.json) \(errors)")
             }
-            try PollSet([.socket(socket)]).wait(timeout: Int(left))
+            try PollSet([.socket(socket)]).wait(timeout: deadline.millisecondsLeft)
         }
     }
 
