@@ -16,6 +16,8 @@ public struct ClientMovie: Hashable, Sendable {
     public var devices: [String] { json["devices"]?.array?.compactMap(\.string) ?? [] }
     /// `video` is black in it, or `audio` silence, as this user may not have it.
     public var blank: [String] { json["blank"]?.array?.compactMap(\.string) ?? [] }
+    /// Why it has no side-car, in a sentence; nil: nothing is wrong with it.
+    public var sideCarProblem: String? { json["sideCarProblem"]?.string }
     /// The microphone's.
     public var microphone: String? { json["microphone"]?.string }
     /// `mp4`, `mov` or `mkv`; empty: a server gets it.
@@ -70,6 +72,8 @@ public struct MovieState: Hashable, Sendable {
     public var stabilization: String? { json["stabilization"]?.string }
     /// `video` is black in it, or `audio` silence, as its user may not have it.
     public var blank: [String] { json["blank"]?.array?.compactMap(\.string) ?? [] }
+    /// Why it has no side-car, or none any more, in a sentence; nil: nothing is wrong with it.
+    public var sideCarProblem: String? { json["sideCarProblem"]?.string }
 
     /// How it ended; nil: it has not.
     public var ending: MovieEnding? { json["end"].flatMap { try? MovieEnding($0, of: id) } }
@@ -102,6 +106,8 @@ public struct MovieEnding: Hashable, Sendable {
     public let isKept: Bool
     /// The movie that goes on with the take in a file of its own, where a recorder died and that was asked for.
     public let next: String?
+    /// Why it has no side-car, or one that is not whole, in a sentence; nil: nothing is wrong with it.
+    public var sideCarProblem: String? { json["sideCarProblem"]?.string }
     /// As it was told: the answer, or the event.
     public let json: JSONValue
 

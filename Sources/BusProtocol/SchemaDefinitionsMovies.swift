@@ -37,6 +37,7 @@ extension Schema {
                 .required("fileType", fileType), .required("video", video),
                 .required("audio", audio), .optional("smoothAutoFocus", smooth),
                 .optional("stabilization", stabilization), .optional("blank", blank),
+                .optional("sideCarProblem", sideCarProblem),
             ], additional: true
         ).described("A movie that has begun."),
         "MoviesStarted": .object(
@@ -59,6 +60,7 @@ extension Schema {
                 .required("dropped", count.described("Frames that are not in it.")),
                 .required("kept", .boolean.described("The file is there, and plays.")),
                 .optional("next", Schema.string().orNull.described("The movie that goes on in its place.")),
+                .optional("sideCarProblem", sideCarProblem),
             ], additional: true
         ).described("How a movie ended."),
         "Movie": .object(
@@ -91,7 +93,7 @@ extension Schema {
                 .optional("connected", .boolean.described("Of a url: the server is there.")),
                 .optional("reconnects", count.described("Of a url: how often the server was connected to again.")),
                 .optional("smoothAutoFocus", smooth), .optional("stabilization", stabilization),
-                .optional("blank", blank),
+                .optional("blank", blank), .optional("sideCarProblem", sideCarProblem),
                 .optional("end", Schema.reference("MovieEnd").orNull.described("Of one that has ended.")),
             ], additional: true
         ).described("A movie as it is now: state/movie/<id>/."),
@@ -117,6 +119,9 @@ extension Schema {
 
     private static let blank = Schema.array(of: .choice(["video", "audio"]), min: 1).described(
         "What is black, or silence, as its user may not have it.")
+
+    private static let sideCarProblem = Schema.string(minLength: 1).described(
+        "Why it has no side-car, or one that is not whole. Absent: nothing is wrong with it.")
 
     private static let video = Schema.object(
         [

@@ -52,6 +52,8 @@ public struct MovieProgress: Hashable, Sendable {
     public var reconnects: UInt64?
     /// What stands as black, or silence, in the movie now.
     public var blank: Set<AuthorizationMedia> = []
+    /// Why it has no side-car, or none any more, in a sentence; nil: it has one, or is to have none.
+    public var sideCarProblem: String?
 
     public init(_ stage: Stage) { self.stage = stage }
 
@@ -64,6 +66,7 @@ public struct MovieProgress: Hashable, Sendable {
             "encoderLoad": .number(encoderLoad), "startOffset": startOffset.map(JSONValue.number),
             "connected": connected.map(JSONValue.bool), "reconnects": reconnects.map { JSONValue($0) },
             "blank": blank.isEmpty ? nil : JSONValue(blank.map(\.rawValue).sorted()),
+            "sideCarProblem": sideCarProblem.map(JSONValue.string),
         ])
     }
 
@@ -93,6 +96,7 @@ public struct MovieProgress: Hashable, Sendable {
         connected = json["connected"]?.bool
         reconnects = count("reconnects")
         blank = Set(json["blank"]?.array?.compactMap { $0.string.flatMap(AuthorizationMedia.init) } ?? [])
+        sideCarProblem = json["sideCarProblem"]?.string
     }
 }
 
@@ -111,6 +115,8 @@ public struct MovieResult: Hashable, Sendable {
     public var dropped: UInt64
     /// There is a file, and it plays.
     public var isKept: Bool
+    /// Why it has no side-car, or one that is not whole, in a sentence; nil: nothing is wrong with it.
+    public var sideCarProblem: String?
 
     public init(
         _ reason: MovieEndReason, error: BusError? = nil, path: String, duration: Int64 = 0, size: Int64 = 0,
@@ -128,7 +134,7 @@ public struct MovieResult: Hashable, Sendable {
 
     public var isSuccess: Bool { reason.isSuccess && error == nil }
 
-    /// {reason, success, error?, path (null: a server had it), duration, size, frames, dropped, kept}
+    /// {reason, success, error?, path (null: a server had it), duration, size, frames, dropped, kept, sideCarProblem?}
     public var members: [String: JSONValue] {
         var members: [String: JSONValue] = [
             "reason": .string(reason.rawValue), "success": .bool(isSuccess),
@@ -137,6 +143,7 @@ public struct MovieResult: Hashable, Sendable {
             "dropped": JSONValue(dropped), "kept": .bool(isKept),
         ]
         if let error { members["error"] = error.json }
+        if let sideCarProblem { members["sideCarProblem"] = .string(sideCarProblem) }
         return members
     }
 
@@ -150,6 +157,7 @@ public struct MovieResult: Hashable, Sendable {
         self.init(
             reason, error: json["error"].map { BusError(wire: $0) }, path: json["path"]?.string ?? "",
             duration: duration, size: size, frames: frames, dropped: dropped, isKept: isKept)
+        sideCarProblem = json["sideCarProblem"]?.string
     }
 }
 

@@ -156,7 +156,7 @@ public struct RunningMovie: Hashable, Sendable {
 
     /// How it has ended when its recorder has died: with what was on the disk last.
     public var crash: MovieResult {
-        MovieResult(
+        var result = MovieResult(
             .recorderCrashed,
             error: BusError(
                 .workerCrashed,
@@ -166,6 +166,8 @@ public struct RunningMovie: Hashable, Sendable {
             path: request.path, duration: request.url == nil ? progress.syncedDuration : progress.recordedDuration,
             size: request.url == nil ? progress.syncedFileSize : progress.recordedFileSize,
             frames: progress.frames, dropped: progress.dropped, isKept: progress.fragments > 0)
+        result.sideCarProblem = progress.sideCarProblem
+        return result
     }
 
     /// The movie that goes on in its place, when its recorder has died; nil: none does.
@@ -261,6 +263,7 @@ public struct RunningMovie: Hashable, Sendable {
             "devices": JSONValue(devices.map(\.id)),
             "microphone": request.microphone.map { .string($0.id) } ?? .null,
             "fileType": fileType, "video": progress.video, "audio": progress.audio,
+            "sideCarProblem": progress.sideCarProblem.map(JSONValue.string),
         ]
         return .object(members.compactMapValues(\.self).merging(care) { $1 })
     }

@@ -32,6 +32,8 @@ final class Exchange: Sendable {
         /// Nanoseconds; nil: nothing is in it.
         var startOffset: Int64?
         var hasStarted = false
+        /// Why there is no side-car, or none any more; nil: there is one, or is to be none.
+        var sideCarProblem: String?
     }
 
     /// A camera that the movie goes on with.

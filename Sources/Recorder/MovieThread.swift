@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureLibrary
+import Glibc
 import Imaging
 import JSON
 import LinuxIO
@@ -291,6 +292,8 @@ final class MovieThread: @unchecked Sendable {
     private func giveUpLog(_ error: SystemError) {
         logger.error("the side-car can't be written", metadata: ["error": "\(error)"])
         log = nil
+        figures.sideCarProblem = Self.sideCarProblem(error, request)
+        exchange.tell(figures)
     }
 
     private func syncLog() {
@@ -401,12 +404,23 @@ final class MovieThread: @unchecked Sendable {
     private func openLog(_ time: Int64) {
         guard pictures != nil, request.url == nil else { return }
         do throws(SystemError) {
-            let log = try FrameLog(
-                path + Self.sideCarEnding, as: (entry?.path ?? request.path) + Self.sideCarEnding)
+            let log = try makeLog()
             try log.append(line: SideCar.head(request, firstFrame: time).description)
             self.log = log
         } catch {
             giveUpLog(error)
+        }
+    }
+
+    // The movie's file has just been made, so that a side-car which lies there already is of one that is there no more.
+    private func makeLog() throws(SystemError) -> FrameLog {
+        let (place, name) = (path + Self.sideCarEnding, (entry?.path ?? request.path) + Self.sideCarEnding)
+        do throws(SystemError) {
+            return try FrameLog(place, as: name)
+        } catch {
+            guard error.code == EEXIST, SideCar.isOne(place) else { throw error }
+            File.remove(place)
+            return try FrameLog(place, as: name)
         }
     }
 
@@ -439,10 +453,11 @@ final class MovieThread: @unchecked Sendable {
         syncLog()
         let statistics = writer.statistics
         (figures.statistics, figures.connection) = (statistics, writer.connection)
-        let result = MovieResult(
+        var result = MovieResult(
             end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,
             size: statistics.recordedFileSize, frames: statistics.frames, dropped: statistics.dropped,
             isKept: statistics.fragments > 0)
+        result.sideCarProblem = figures.sideCarProblem
         if result.isKept {
             entry?.end(result)
         } else if request.url == nil {

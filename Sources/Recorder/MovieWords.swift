@@ -37,6 +37,14 @@ extension MovieThread {
         SystemError(code: error.code, operation: error.operation, subject: request.path).description
     }
 
+    /// Why the movie has no side-car, or one that ends before it does, in a sentence.
+    static func sideCarProblem(_ error: SystemError, _ request: MovieRequest) -> String {
+        let path = request.path + sideCarEnding
+        guard error.code != EEXIST else { return "There is a file already that is no side-car: \(path)." }
+        let told = SystemError(code: error.code, operation: error.operation, subject: path)
+        return "The side-car can't be written: \(told)."
+    }
+
     /// What kept the movie from being written.
     static func failure(_ error: MovieError, _ request: MovieRequest) -> BusError {
         switch error {

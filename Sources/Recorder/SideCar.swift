@@ -1,5 +1,7 @@
 import CaptureCore
+import Glibc
 import JSON
+import LinuxIO
 
 /// The file beside a movie that has a line for each frame: what its first line says.
 enum SideCar {
@@ -15,6 +17,24 @@ enum SideCar {
             "startOffset": request.notBefore.map { .integer(firstFrame - $0) } ?? .null,
         ]
     }
+
+    /// Whether a file is one, by its first line; an empty one is what a recorder has left that was killed before it wrote any. Nothing else is
+    /// ever one: no link, no pipe, no folder.
+    static func isOne(_ path: String) -> Bool {
+        // What lies there may not hold us up.
+        guard let file = try? FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) else { return false }
+        var status = stat()
+        guard fstat(file.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return false }
+        var bytes = [UInt8](repeating: 0, count: longestHead)
+        let count = pread(file.rawValue, &bytes, bytes.count, 0)
+        guard count > 0 else { return count == 0 }
+        let line = bytes[..<count].prefix { $0 != UInt8(ascii: "\n") }
+        guard line.count < count, let head = try? JSONValue(parsing: Array(line)) else { return false }
+        return head["movie"]?.string != nil && head["firstFrame"]?.integer != nil && head["camera"] != nil
+    }
+
+    /// Bytes.
+    private static let longestHead = 1 << 16
 
     /// The line in front of the first frame of another camera, which counts by itself: {camera}.
     static func change(_ camera: MovieRequest.Device) -> JSONValue { ["camera": camera.json] }

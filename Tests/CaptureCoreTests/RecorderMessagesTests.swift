@@ -44,6 +44,7 @@ struct RecorderMessagesTests {
         progress.encoderLoad = 0.25
         progress.startOffset = 3.5
         progress.blank = [.audio]
+        progress.sideCarProblem = "There is none."
         return progress
     }
 

@@ -69,6 +69,30 @@ import Testing
         #expect(MovieWords.progress(late) == "0:00.0  0 B  0 frames  3 dropped  load 100 %  paused")
     }
 
+    @Test func `what is in the way is set aside with its side-car, and comes back where there is nothing new`() throws {
+        let folder = try TemporaryDirectory()
+        let (one, other) = ("\(folder.path)/a.mp4", "\(folder.path)/b.mp4")
+        for path in [one, MoviePlaces.sideCar(of: one), other] { try File.replace(path, with: Array(path.utf8), mode: 0o600) }
+        var aside = SetAside()
+        for path in [one, other, "\(folder.path)/c.mp4"] {
+            try aside.move(path, with: [MoviePlaces.sideCar(of: path)])
+        }
+        let pid = CurrentProcess.pid
+        #expect(folder.contents() == ["a.mp4.\(pid).old", "a.mp4.frames.jsonl.\(pid).old", "b.mp4.\(pid).old"])
+        try File.replace(one, with: [1], mode: 0o600)
+        aside.settle(replaced: [one])
+        #expect(folder.contents() == ["a.mp4", "b.mp4"])
+        #expect(try File.read(one, limit: 100) == [1] && File.read(other, limit: 1000) == Array(other.utf8))
+        // Another file of its name that is there by now is not written over.
+        try aside.move(one, with: [])
+        try File.replace(one, with: [2], mode: 0o600)
+        aside.settle(replaced: [])
+        #expect(try File.read(one, limit: 100) == [2] && folder.contents().contains("a.mp4.\(pid).old"))
+        #expect(throws: Failure.self) { try aside.move(one, with: []) }
+        aside.settle(replaced: [])
+        #expect(try File.read(one, limit: 100) == [2])
+    }
+
     @Test func `a copy is whole, and takes no other file's place unless told to`() throws {
         let folder = try TemporaryDirectory()
         let (from, to) = ("\(folder.path)/from", "\(folder.path)/to")

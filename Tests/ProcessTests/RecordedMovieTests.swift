@@ -108,12 +108,24 @@ extension ProcessTests {
                 #expect("\(error)".contains("invalidParams"), "\(error)")
             }
             #expect(try File.read(path, limit: 64 << 20) == before)
+            let sideCar = try File.read(path + ".frames.jsonl", limit: 1 << 20)
             let forced = try await bus.run("camerabus", ["record", "cam0", "-o", path, "--duration", "0.2", "--force"])
             #expect(forced.status == 0, "\(forced)")
+            #expect(try File.read(path + ".frames.jsonl", limit: 1 << 20) != sideCar)
             #expect(try File.read(path, limit: 64 << 20) != before)
             // The old one had another name until the new one was whole.
             let old = try #require(forced.standardError.split(separator: " ").first { $0.hasSuffix(".old") })
             #expect(throws: SystemError.self) { try File.read(String(old), limit: 64 << 20) }
+            #expect(access(String(old).replacing(".mp4.", with: ".mp4.frames.jsonl."), F_OK) != 0)
+            // A side-car without its movie makes room, another file does not.
+            File.remove(path)
+            for isOurs in [true, false] {
+                if !isOurs { try bus.write("mine", to: "a.mp4.frames.jsonl") }
+                let third = try await bus.run("camerabus", ["record", "cam0", "-o", path, "--duration", "0.2"])
+                #expect(third.status == 0 && third.standardError.contains("no side-car") != isOurs, "\(third)")
+                File.remove(path)
+            }
+            #expect(try File.read(path + ".frames.jsonl", limit: 100) == Array("mine".utf8))
             try await bus.stop()
         }
 

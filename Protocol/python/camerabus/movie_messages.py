@@ -45,6 +45,8 @@ class MovieEnding:
     dropped: int = 0
     kept: bool = True
     next: str | None = None
+    #: Why it has no side-car, or one that is not whole, in a sentence.
+    sideCarProblem: str | None = None
     raw: Mapping[str, Any] = _raw()
 
 
@@ -92,6 +94,8 @@ class MovieState:
     stabilization: str | None = None
     #: `video` is black in it, or `audio` silence, as its user may not have it.
     blank: tuple[str, ...] = _tuple()
+    #: Why it has no side-car, or none any more, in a sentence.
+    sideCarProblem: str | None = None
     #: Of one that has ended.
     end: MovieEnding | None = _of(MovieEnding)
     raw: Mapping[str, Any] = _raw()
@@ -114,6 +118,7 @@ class MovieStart:
     smoothAutoFocus: bool = False
     stabilization: str | None = None
     blank: tuple[str, ...] = _tuple()
+    sideCarProblem: str | None = None
     raw: Mapping[str, Any] = _raw()
 
 

@@ -134,5 +134,6 @@ extension MoviesCommand {
         Output.note(
             Table.printable(
                 ending.isSuccess ? MovieWords.summary(ending) + "." + remark : MovieWords.failure(ending)))
+        if let problem = ending.sideCarProblem { Output.note(Table.printable(problem)) }
     }
 }

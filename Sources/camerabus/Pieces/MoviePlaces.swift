@@ -72,6 +72,9 @@ struct MoviePlaces {
         return "\(name[..<dot])\(mark)\(name[dot...])"
     }
 
+    /// What the side-car of a movie is called.
+    static func sideCar(of path: String) -> String { path + ".frames.jsonl" }
+
     /// Absolute, without links and '..' on the way to it.
     ///
     /// - Throws: ``Failure`` when there is no such folder.

@@ -16,8 +16,7 @@ struct Recording {
     private(set) var movies: [ClientMovie] = []
     /// Where a movie is copied to, by its id.
     private var copies: [String: String] = [:]
-    /// Files that are in the way of new ones, as they are called until those are whole.
-    private var aside: [(path: String, name: String)] = []
+    private var aside = SetAside()
 
     private enum Subject {
         case devices([String])
@@ -67,7 +66,9 @@ struct Recording {
     mutating func start() async throws {
         do {
             do {
-                try moveAside()
+                if command.force {
+                    for path in try targets() { try aside.move(path, with: [MoviePlaces.sideCar(of: path)]) }
+                }
                 try await startAll(intoLibrary: false)
             } catch ClientError.refused(let refusal) where refusal.reason == .pathNotAllowed && places != nil {
                 guard !command.limits.detach else { throw ClientError.refused(refusal) }
@@ -85,9 +86,8 @@ struct Recording {
                 "You may not have the \(media == "audio" ? "microphone" : "camera"): there is "
                     + "\(media == "audio" ? "silence" : "black") in its place. 'camerabus ask \(media)' asks for it.")
         }
-        for (path, name) in aside {
-            Output.note(Table.printable("\(path) is called \(name) until the new one is whole."))
-        }
+        for movie in movies { if let problem = movie.sideCarProblem { Output.note(Table.printable(problem)) } }
+        aside.note()
     }
 
     private mutating func startAll(intoLibrary: Bool) async throws {
@@ -170,20 +170,6 @@ struct Recording {
         return ["mp4", "mov", "mkv"].first { path.lowercased().hasSuffix(".\($0)") }
     }
 
-    // The bus overwrites nothing: what is there has another name until the new one is whole.
-    private mutating func moveAside() throws {
-        for path in try targets() where MoviePlaces.exists(path) {
-            let name = "\(path).\(CurrentProcess.pid).old"
-            guard !MoviePlaces.exists(name) else {
-                throw Failure(status: ExitStatus.refused, description: "\(name) is there already.")
-            }
-            guard rename(path, name) == 0 else {
-                throw Failure(status: ExitStatus.refused, description: "\(path): \(String(cString: strerror(errno)))")
-            }
-            aside.append((path, name))
-        }
-    }
-
     // As it was before: what has begun is deleted, what was there has its name again.
     private mutating func giveUp() async {
         let (client, begun, timeout) = (client, movies, command.timeout)
@@ -191,8 +177,7 @@ struct Recording {
         await Task { for movie in begun { await Self.discard(movie, client, timeout) } }.value
         movies = []
         copies = [:]
-        settleAside(replaced: [])
-        aside = []
+        aside.settle(replaced: [])
     }
 
     private static func discard(_ movie: ClientMovie, _ client: Client, _ timeout: Duration) async {
@@ -201,19 +186,24 @@ struct Recording {
         let isDeleted = (try? await client.deleteFromLibrary(movie.id, timeout: timeout)) != nil
         guard !isDeleted, let ending, ending.isKept else { return }
         File.remove(ending.path)
+        if ending.sideCarProblem == nil { File.remove(MoviePlaces.sideCar(of: ending.path)) }
         if MoviePlaces.exists(ending.path) {
             Output.note(Table.printable("\(ending.path) had begun, and can't be deleted."))
         }
     }
 
-    /// Removes the old files that have new ones in their place, and gives the others their names again where those are free.
-    private func settleAside(replaced: Set<String>) {
-        for (path, name) in aside {
-            if replaced.contains(path) {
-                File.remove(name)
-            } else if MoviePlaces.exists(path) || rename(name, path) != 0 {
-                Output.note(Table.printable("What \(path) was before is \(name)."))
-            }
+    // The movie is there whatever becomes of it.
+    private static func copySideCar(of movie: String, to path: String, replaces: Bool) {
+        let (own, copy) = (MoviePlaces.sideCar(of: movie), MoviePlaces.sideCar(of: path))
+        guard MoviePlaces.exists(own) else {
+            // Of what the movie has replaced.
+            if replaces { File.remove(copy) }
+            return
+        }
+        do throws(SystemError) {
+            try WholeFile.copy(own, to: copy, replaces: replaces)
+        } catch {
+            Output.note(Table.printable("The side-car is not copied: \(error)"))
         }
     }
 
@@ -227,6 +217,7 @@ struct Recording {
     /// - Throws: `ExitCode` when one did not end as wanted.
     func followToItsEnd() async throws {
         let (client, copies) = (client, copies)
+        var aside = aside
         let board = RecordingBoard(movies, asJSON: command.options.json, copied: Set(copies.keys))
         let timeout = command.timeout
         let isInterrupted = OneWaySwitch()
@@ -235,7 +226,7 @@ struct Recording {
         let whole = Mutex<Set<String>>([])
         defer {
             board.clear()
-            settleAside(replaced: whole.withLock(\.self))
+            aside.settle(replaced: whole.withLock(\.self))
         }
         let endings = try await Signals.handled { signal, _ in
             guard !isInterrupted.isSet else { WholeFile.abandon(exiting: 128 + signal) }
@@ -253,6 +244,7 @@ struct Recording {
                     if let path = copies[ending.id], ending.isKept {
                         do {
                             try WholeFile.copy(ending.path, to: path, replaces: command.force)
+                            Self.copySideCar(of: ending.path, to: path, replaces: command.force)
                         } catch {
                             Output.note(Table.printable("The movie is whole in the bus's library: \(ending.path)"))
                             throw error
@@ -307,10 +299,13 @@ final class RecordingBoard: Sendable {
     private let asJSON: Bool
     /// Movies of which it is not their own file that is told.
     private let copied: Set<String>
+    /// Movies that had no side-car when they began, which was told.
+    private let unaccompanied: Set<String>
     private let isTerminal = isatty(STDERR_FILENO) == 1
 
     init(_ movies: [ClientMovie], asJSON: Bool, copied: Set<String>) {
         (self.asJSON, self.copied) = (asJSON, copied)
+        unaccompanied = Set(movies.filter { $0.sideCarProblem != nil }.map(\.id))
         state = Mutex(State(lines: movies.map { ($0.id, $0.devices.first ?? "", "") }))
     }
 
@@ -338,6 +333,7 @@ final class RecordingBoard: Sendable {
             if let url = ending.url { try Output.line(Table.printable(url)) }
             let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
             Output.note(Table.printable(MovieWords.summary(ending) + "." + remark))
+            if let problem = ending.sideCarProblem, !unaccompanied.contains(id) { Output.note(Table.printable(problem)) }
         }
     }
 
