@@ -18,7 +18,9 @@ import Testing
     }
 
     /// A bus with a take of one segment, which may not write where this user would have its movie.
-    private func bus() throws -> FakeBus {
+    ///
+    /// - Parameter least: milliseconds that it is to be long.
+    private func bus(least: JSONValue = .null) throws -> FakeBus {
         let library = "\(scratch.path)/library"
         try PrivateDirectory.make(library, mode: 0o700)
         for name in ["a-1.mp4", "a.mp4", "a.jpg"] {
@@ -26,7 +28,7 @@ import Testing
         }
         let take: JSONValue = [
             "id": "t1", "name": "a", "state": "paused", "segment": .null, "duration": 0, "total": 2000,
-            "remaining": .null,
+            "remaining": .null, "minDuration": least,
             "segments": [["id": "m1", "path": .string("\(library)/a-1.mp4"), "duration": 2000]],
         ]
         return try FakeBus { request, respond in
@@ -73,6 +75,15 @@ import Testing
         let result = try await run(try bus(), "pause", "t1")
         #expect(result.status == 1)
         #expect(result.standardError == "deviceLost: cam0 is gone. 0:02.0, 0:02.0 in all.\n")
+    }
+
+    @Test func `a take that is shorter than it is to be is told, and joined all the same`() async throws {
+        let bus = try bus(least: 3000)
+        let short = "The take is 0:02.0 long, and is to be 0:03.0 at least.\n"
+        #expect(try await run(bus, "pause", "t1").standardError.hasSuffix(short))
+        let finished = try await run(bus, "finish", "t1")
+        #expect(finished.status == 0 && finished.standardError.hasPrefix(short), "\(finished)")
+        #expect(try await run(try self.bus(least: 2000), "finish", "t1").standardError.hasPrefix("0:02.0, 5 B"))
     }
 
     @Test func `where the bus may not write, the movie is copied from its library`() async throws {

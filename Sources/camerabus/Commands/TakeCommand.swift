@@ -27,6 +27,16 @@ struct TakeCommand: AsyncParsableCommand {
 
     static let completion = CompletionKind.shellCommand("camerabus take list --ids 2>/dev/null")
     static let idHelp: ArgumentHelp = "The take's id, as 'camerabus take list' lists it."
+
+    /// Says when a take is shorter than it is to be; one that is over by now is not.
+    static func tellShortness(of id: String, _ client: Client, timeout: Duration) async throws {
+        do throws(ClientError) {
+            let take = try await client.take(id, timeout: timeout)
+            if let shortness = TakeWords.shortness(take) { Output.note(Table.printable(shortness)) }
+        } catch {
+            guard error.reason == .takeNotFound else { throw error }
+        }
+    }
 }
 
 extension TakeCommand {
@@ -187,7 +197,7 @@ extension TakeCommand {
         static let configuration = CommandConfiguration(
             abstract: "Ends the segment that is recorded; its file is on the disk then.",
             discussion: """
-                Exit status 0 also when it had ended by itself as wanted, and 1 with 'reason: message' when it had by something else.
+                It also tells when the take is shorter than its --min still. Exit status 0 also when it had ended by itself as wanted, and 1 with 'reason: message' when it had by something else.
 
                 With --json: the answer of take.pause.
                 """)
@@ -201,6 +211,7 @@ extension TakeCommand {
                 try Output.json(ending.json)
             } else {
                 Output.note(Table.printable(TakeWords.ended(ending)))
+                try await TakeCommand.tellShortness(of: take, client, timeout: timeout)
             }
             if !ending.isSuccess { throw ExitCode(ExitStatus.refused) }
         }
@@ -289,7 +300,7 @@ extension TakeCommand {
             abstract: "Joins the segments into one movie, and prints its name.",
             discussion: """
                 Without -o it is in the bus's library; so it is with -o where the bus may not write there, and is copied from there. The take is over then; where it \
-                fails, it is as it was.
+                fails, it is as it was. One that is shorter than its --min is joined all the same, and told.
 
                 With --json: the answer of take.finish.
                 """)
@@ -306,6 +317,7 @@ extension TakeCommand {
 
         func run(_ client: Client) async throws {
             let target = try place.path("take")
+            if !options.json { try await TakeCommand.tellShortness(of: take, client, timeout: timeout) }
             let finishing = TakeFinishing(client: client, patience: max(timeout, Client.finishingTimeout))
             let finished = try await finishing.finish(take, to: target, name: name)
             try TakeWords.tell(finished, asJSON: options.json)

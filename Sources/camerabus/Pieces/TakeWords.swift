@@ -43,6 +43,12 @@ enum TakeWords {
         }
     }
 
+    /// What to say of a take that is shorter than it is to be; nil: it isn't, or may be as short as you like.
+    static func shortness(_ take: TakeState) -> String? {
+        guard let least = take.minDuration, take.total < least else { return nil }
+        return "The take is \(MovieWords.time(take.total)) long, and is to be \(MovieWords.time(least)) at least."
+    }
+
     /// How much is joined: `joining 42 %`.
     static func joining(_ progress: Double) -> String {
         "joining \(Int((min(max(progress, 0), 1) * 100).rounded(.down))) %"
