@@ -74,6 +74,8 @@ public struct MovieState: Hashable, Sendable {
     public var blank: [String] { json["blank"]?.array?.compactMap(\.string) ?? [] }
     /// Why it has no side-car, or none any more, in a sentence; nil: nothing is wrong with it.
     public var sideCarProblem: String? { json["sideCarProblem"]?.string }
+    /// Ids of its devices that have given something and give nothing now: the movie waits for them, and ends when they stay away.
+    public var waitingFor: [String] { json["waitingFor"]?.array?.compactMap(\.string) ?? [] }
 
     /// How it ended; nil: it has not.
     public var ending: MovieEnding? { json["end"].flatMap { try? MovieEnding($0, of: id) } }

@@ -94,6 +94,10 @@ extension Schema {
                 .optional("reconnects", count.described("Of a url: how often the server was connected to again.")),
                 .optional("smoothAutoFocus", smooth), .optional("stabilization", stabilization),
                 .optional("blank", blank), .optional("sideCarProblem", sideCarProblem),
+                .optional(
+                    "waitingFor",
+                    Schema.array(of: .string(minLength: 1), min: 1).described(
+                        "Its devices that have given something and give nothing now. Absent: there are none.")),
                 .optional("end", Schema.reference("MovieEnd").orNull.described("Of one that has ended.")),
             ], additional: true
         ).described("A movie as it is now: state/movie/<id>/."),

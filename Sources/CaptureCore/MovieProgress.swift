@@ -54,6 +54,8 @@ public struct MovieProgress: Hashable, Sendable {
     public var blank: Set<AuthorizationMedia> = []
     /// Why it has no side-car, or none any more, in a sentence; nil: it has one, or is to have none.
     public var sideCarProblem: String?
+    /// Ids of devices that have given something, and give nothing now.
+    public var waitingFor: [String] = []
 
     public init(_ stage: Stage) { self.stage = stage }
 
@@ -67,6 +69,7 @@ public struct MovieProgress: Hashable, Sendable {
             "connected": connected.map(JSONValue.bool), "reconnects": reconnects.map { JSONValue($0) },
             "blank": blank.isEmpty ? nil : JSONValue(blank.map(\.rawValue).sorted()),
             "sideCarProblem": sideCarProblem.map(JSONValue.string),
+            "waitingFor": waitingFor.isEmpty ? nil : JSONValue(waitingFor),
         ])
     }
 
@@ -97,6 +100,7 @@ public struct MovieProgress: Hashable, Sendable {
         reconnects = count("reconnects")
         blank = Set(json["blank"]?.array?.compactMap { $0.string.flatMap(AuthorizationMedia.init) } ?? [])
         sideCarProblem = json["sideCarProblem"]?.string
+        waitingFor = json["waitingFor"]?.array?.compactMap(\.string) ?? []
     }
 }
 

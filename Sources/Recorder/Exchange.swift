@@ -68,6 +68,8 @@ final class Exchange: Sendable {
         var end: End?
         var figures = Figures()
         var news = News()
+        /// Ids of devices that have given something, and give nothing now.
+        var waiting: Set<String> = []
     }
 
     /// Commands that may wait for the thread that writes, which may wait for the disk.
@@ -104,6 +106,14 @@ final class Exchange: Sendable {
     func tell(_ answer: InputAnswer) {
         state.withLock { $0.news.input = answer }
         news.signal()
+    }
+
+    /// A device that was there is waited for, or not any more.
+    func setWaiting(for device: String, _ isWaiting: Bool) {
+        let isNew = state.withLock { state in
+            isWaiting ? state.waiting.insert(device).inserted : state.waiting.remove(device) != nil
+        }
+        if isNew { news.signal() }
     }
 
     /// What was taken from that time on the thread that writes is told of at once, and of what was taken before in batches (``WakePacer``).
@@ -210,6 +220,8 @@ final class Exchange: Sendable {
     }
 
     var figures: Figures { state.withLock { $0.figures } }
+    /// Ids of devices that are waited for.
+    var waiting: [String] { state.withLock { $0.waiting.sorted() } }
     var stored: (video: JSONValue, audio: JSONValue) { state.withLock { ($0.video, $0.audio) } }
     /// Frames that found no room so far.
     var overflows: UInt64 { overflow.load(ordering: .relaxed) }

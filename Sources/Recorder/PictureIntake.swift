@@ -56,10 +56,12 @@ final class PictureIntake: @unchecked Sendable {
         self.exchange = exchange
         self.number = number
         self.logger = logger
+        wait.onChange = { [exchange] in exchange.setWaiting(for: camera.id, $0) }
     }
 
     /// Returns when the movie ends, or goes on with another camera, or the pictures may not be had any more.
     func run() {
+        defer { exchange.setWaiting(for: camera.id, false) }
         while isWanted {
             do throws(RingSubscriptionError) {
                 let subscription = try RingSubscription(path, device: camera.id, rendition: rendition.description)
@@ -212,7 +214,8 @@ final class PictureIntake: @unchecked Sendable {
         let isKeyFrame = record.isKeyframe ?? true
         let sample = Sample(
             time: record.monotonic, sequence: record.captureSequence,
-            dropped: counter.missing(before: record.captureSequence, stream), isKeyFrame: isKeyFrame, input: number)
+            dropped: counter.missing(before: record.captureSequence, at: record.monotonic, stream),
+            isKeyFrame: isKeyFrame, input: number)
         let tells = pacer.put(sample.time, urgent: exchange.urgent)
         // nil: another camera has taken over.
         let outcome: SampleQueue.Outcome? =
@@ -225,7 +228,7 @@ final class PictureIntake: @unchecked Sendable {
                 }
             } ?? .withdrawn
         switch outcome {
-        case .taken: counter.took(record.captureSequence, stream)
+        case .taken: counter.took(record.captureSequence, at: record.monotonic, stream)
         case .full:
             exchange.countOverflow()
             subscription.interrupt()
@@ -251,18 +254,34 @@ final class PictureIntake: @unchecked Sendable {
 }
 
 /// Counts what is missing between the frames that were taken.
-struct FrameCounter: Hashable, Sendable {
+struct FrameCounter: Sendable {
     private var stream = ""
-    private var last: UInt64 = 0
+    /// The stream's first, and the last: the camera's count, and when it was taken.
+    private var first: (sequence: UInt64, time: Instant) = (0, 0)
+    private var last: (sequence: UInt64, time: Instant) = (0, 0)
+    /// From one frame to the next in a stream that is over, nanoseconds.
+    private var interval: Double?
 
-    /// Frames that the camera has counted since the one that was taken last; 0 for the first of a stream.
-    func missing(before sequence: UInt64, _ stream: String) -> UInt64 {
-        stream == self.stream && sequence > last ? sequence - last - 1 : 0
+    /// Frames that the camera has counted since the one that was taken last. In front of another stream, which a camera begins that was away
+    /// or was set otherwise: as many as would have come meanwhile.
+    func missing(before sequence: UInt64, at time: Instant, _ stream: String) -> UInt64 {
+        if stream == self.stream { return sequence > last.sequence ? sequence - last.sequence - 1 : 0 }
+        guard let interval = intervalSoFar, time > last.time else { return 0 }
+        return UInt64(max(0, min(1e9, (Double(time - last.time) / interval).rounded() - 1)))
     }
 
-    mutating func took(_ sequence: UInt64, _ stream: String) {
-        if stream != self.stream { self.stream = stream }
-        last = sequence
+    mutating func took(_ sequence: UInt64, at time: Instant, _ stream: String) {
+        if stream != self.stream {
+            interval = intervalSoFar
+            self.stream = stream
+            first = (sequence, time)
+        }
+        last = (sequence, time)
+    }
+
+    private var intervalSoFar: Double? {
+        guard last.sequence > first.sequence, last.time > first.time else { return interval }
+        return Double(last.time - first.time) / Double(last.sequence - first.sequence)
     }
 }
 
@@ -275,18 +294,24 @@ struct DeviceWait {
     private var since: Int64? = MonotonicClock.now()
     /// Why it gives nothing, as it said last.
     private(set) var reason: BusError?
+    /// Told when one that was there is waited for, and when one has come.
+    var onChange: ((_ isWaiting: Bool) -> Void)?
 
     /// - Parameter limit: milliseconds, until it is there first, and later.
     init(_ limit: (first: Int64, later: Int64)) { (self.limit, later) = limit }
 
     mutating func begin(_ reason: BusError?) {
-        since = since ?? MonotonicClock.now()
+        if since == nil {
+            since = MonotonicClock.now()
+            onChange?(true)
+        }
         if let reason { self.reason = reason }
     }
 
     mutating func end() {
         guard since != nil else { return }
         (since, reason, limit) = (nil, nil, later)
+        onChange?(false)
     }
 
     var isOver: Bool { since.map { MonotonicClock.now() - $0 > limit * 1_000_000 } ?? false }

@@ -387,6 +387,7 @@ public final class Recorder {
         progress.connected = figures.connection?.isConnected
         progress.reconnects = figures.connection?.reconnects
         progress.blank = blank
+        progress.waitingFor = exchange.waiting
         progress.sideCarProblem = figures.sideCarProblem
         progress.startOffset = figures.startOffset.map { Double($0) / 1_000_000 }
         return progress

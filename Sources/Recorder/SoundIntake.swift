@@ -46,10 +46,12 @@ final class SoundIntake: @unchecked Sendable {
         self.queue = queue
         self.exchange = exchange
         self.logger = logger
+        wait.onChange = { [exchange] in exchange.setWaiting(for: microphone.id, $0) }
     }
 
     /// Returns when the movie ends, or the sound may not be had any more.
     func run() {
+        defer { exchange.setWaiting(for: microphone.id, false) }
         while isWanted {
             do throws(RingSubscriptionError) {
                 let subscription = try RingSubscription(

@@ -45,6 +45,7 @@ struct RecorderMessagesTests {
         progress.startOffset = 3.5
         progress.blank = [.audio]
         progress.sideCarProblem = "There is none."
+        progress.waitingFor = ["front"]
         return progress
     }
 

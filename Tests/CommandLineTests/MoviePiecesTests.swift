@@ -67,6 +67,9 @@ import Testing
         #expect(MovieWords.progress(state) == "1:02.3  24.6 MB  1869 frames  load 12 %")
         let late = MovieState(["state": "paused", "dropped": 3, "encoderLoad": 1])
         #expect(MovieWords.progress(late) == "0:00.0  0 B  0 frames  3 dropped  load 100 %  paused")
+        let waiting = MovieState(["state": "recording", "frames": 3, "waitingFor": ["cam0"]])
+        #expect(MovieWords.progress(waiting) == "0:00.0  0 B  3 frames  waits for cam0  load 0 %")
+        #expect(MoviesCommand.table([waiting]).lines.last?.contains("waits for cam0: ") == true)
     }
 
     @Test func `what is in the way is set aside with its side-car, and comes back where there is nothing new`() throws {

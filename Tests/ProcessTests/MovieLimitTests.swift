@@ -139,11 +139,16 @@ extension ProcessTests {
                 "fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 1500])
             try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == false }
             let away = try await client.movie(movie.id).frames
-            var frames = away
+            var (frames, dropped, hasWaited, waitingFor) = (away, Int64(0), false, [String]())
             while frames < away + 10, let update = try await updates.next() {
-                if case .state(let state) = update { frames = state.frames }
+                if case .state(let state) = update {
+                    (frames, dropped, waitingFor) = (state.frames, state.dropped, state.waitingFor)
+                    hasWaited = hasWaited || waitingFor == ["cam0"]
+                }
                 if case .ended(let ending) = update { throw TestingError("\(ending)") }
             }
+            // 1.5 s at 30 frames a second.
+            #expect(hasWaited && waitingFor == [] && dropped >= 40, "\(dropped) dropped")
             _ = try await client.call("fault.inject", ["device": "cam0", "fault": "unplug"])
             var ending: MovieEnding?
             while let update = try await updates.next() { if case .ended(let last) = update { ending = last } }

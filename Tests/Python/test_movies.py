@@ -100,6 +100,14 @@ class Movies(BusTestCase):
         asked = [params for _, params in self.asked]
         self.assertEqual(asked, [{"device": "cam0", "orientation": "portrait", "mirrored": False}, {"rig": "r", "mirrored": True}])
 
+    def test_what_it_lacks(self) -> None:
+        self.bus.methods["movie.start"] = lambda _: {**self.answer_start({}), "sideCarProblem": "There is a file already."}
+        self.bus.methods["movie.status"] = lambda _: {"movie": self.movie(waitingFor=["cam0"])}
+        with self.client.record("cam0") as movie:
+            self.assertEqual(movie.start.sideCarProblem, "There is a file already.")
+            self.assertEqual((movie.status().waitingFor, movie.status().sideCarProblem), (("cam0",), None))
+        self.assertIsNone(movie.ending.sideCarProblem)
+
     def test_what_its_camera_is_set_to_and_what_is_blank(self) -> None:
         wishes = {"smoothAutoFocus": False, "stabilization": "auto", "whenDenied": "blank"}
         done = {"smoothAutoFocus": False, "stabilization": "standard", "blank": ["audio"]}

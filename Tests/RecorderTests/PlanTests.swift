@@ -170,18 +170,38 @@ struct PlanTests {
 
     // MARK: Counting
 
-    @Test("what is missing is counted within a stream")
+    @Test("what is missing is counted as the camera counts, and by time where it was away")
     func missing() {
         var counter = FrameCounter()
-        #expect(counter.missing(before: 100, "a") == 0)
-        counter.took(100, "a")
-        #expect(counter.missing(before: 101, "a") == 0)
-        #expect(counter.missing(before: 105, "a") == 4)
-        #expect(counter.missing(before: 106, "a") == 5, "one that was not taken is missing, too")
-        #expect(counter.missing(before: 3, "b") == 0)
-        counter.took(3, "b")
-        #expect(counter.missing(before: 5, "b") == 1)
-        #expect(counter.missing(before: 2, "b") == 0)
+        #expect(counter.missing(before: 100, at: 5000, "a") == 0)
+        counter.took(100, at: 5000, "a")
+        #expect(counter.missing(before: 101, at: 5100, "a") == 0)
+        #expect(counter.missing(before: 105, at: 5500, "a") == 4)
+        #expect(counter.missing(before: 106, at: 5600, "a") == 5, "one that was not taken is missing, too")
+        #expect(counter.missing(before: 3, at: 9000, "b") == 0, "its rate is not known")
+        counter.took(110, at: 6000, "a")
+        #expect(counter.missing(before: 3, at: 6100, "b") == 0)
+        #expect(counter.missing(before: 3, at: 7030, "b") == 9)
+        #expect(counter.missing(before: 3, at: 5000, "b") == 0 && counter.missing(before: 3, at: .max, "b") > 0)
+        counter.took(3, at: 7000, "b")
+        #expect(counter.missing(before: 5, at: 7200, "b") == 1)
+        #expect(counter.missing(before: 2, at: 7300, "b") == 0)
+        #expect(counter.missing(before: 0, at: 7500, "c") == 4, "at the rate of the last stream that had one")
+    }
+
+    @Test("a device that was there is told when it is waited for")
+    func waiting() {
+        var told: [Bool] = []
+        var wait = DeviceWait((first: 0, later: 60_000))
+        wait.onChange = { told.append($0) }
+        wait.begin(nil)
+        #expect(told.isEmpty, "it has not come yet")
+        wait.end()
+        wait.end()
+        wait.begin(nil)
+        wait.begin(BusError(.deviceDisconnected, ""))
+        wait.end()
+        #expect(told == [false, true, false])
     }
 
     @Test("the load is a part of the time")

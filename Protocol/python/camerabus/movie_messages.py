@@ -96,6 +96,8 @@ class MovieState:
     blank: tuple[str, ...] = _tuple()
     #: Why it has no side-car, or none any more, in a sentence.
     sideCarProblem: str | None = None
+    #: Its devices that have given something and give nothing now: it waits for them, and ends when they stay away.
+    waitingFor: tuple[str, ...] = _tuple()
     #: Of one that has ended.
     end: MovieEnding | None = _of(MovieEnding)
     raw: Mapping[str, Any] = _raw()

@@ -60,7 +60,8 @@ extension MoviesCommand {
                 ByteCount.text(movie.recordedFileSize), "\(movie.frames)", "\(movie.dropped)",
                 "\(Int((min(max(movie.encoderLoad, 0), 1) * 100).rounded())) %",
                 movie.json["detached"] == true ? "detached" : Describing.holder(movie.json["owner"]))
-            table.note(movie.url ?? movie.path)
+            let waiting = movie.waitingFor.isEmpty ? "" : "waits for \(movie.waitingFor.joined(separator: ", ")): "
+            table.note(waiting + (movie.url ?? movie.path))
         }
         return table
     }

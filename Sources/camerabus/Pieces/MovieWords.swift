@@ -8,6 +8,7 @@ enum MovieWords {
         var words = [time(state.recordedDuration), ByteCount.text(state.recordedFileSize), "\(state.frames) frames"]
         if state.dropped > 0 { words.append("\(state.dropped) dropped") }
         if state.reconnects > 0 { words.append("\(state.reconnects) reconnects") }
+        if !state.waitingFor.isEmpty { words.append("waits for \(state.waitingFor.joined(separator: ", "))") }
         if state.isConnected == false { words.append("the server is away") }
         words.append("load \(Int((min(max(state.encoderLoad, 0), 1) * 100).rounded())) %")
         if state.state != "recording" { words.append(state.state) }
