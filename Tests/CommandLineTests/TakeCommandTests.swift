@@ -100,6 +100,21 @@ import Testing
         #expect(!bus.requests.dropFirst(count).contains { $0.method == "take.finish" })
     }
 
+    @Test func `what is refused of one take keeps no other from being thrown away`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "take.discard" else { return false }
+            let isThere = request.params["take"] != "t1"
+            respond(
+                isThere
+                    ? .result(["take": "t2", "deleted": ["/v/a.mp4"]])
+                    : .error(BusError(.takeNotFound, "No t1; take.list answers.", ["take": "t1"])))
+            return true
+        }
+        let result = try await run(bus, "discard", "t1", "t2")
+        #expect(result.status == 1 && result.standardOutput == "deleted /v/a.mp4\n", "\(result)")
+        #expect(result.standardError == "takeNotFound: No t1; 'camerabus take list' lists those that there are.\n")
+    }
+
     @Test func `without a terminal there is nobody to press Enter`() async throws {
         let bus = try bus()
         let result = try await run(bus, "cam0")

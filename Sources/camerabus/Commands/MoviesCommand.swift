@@ -15,11 +15,13 @@ struct MoviesCommand: AsyncParsableCommand {
               camerabus movies pause $id
               camerabus movies resume $id
               camerabus movies stop $id
+              camerabus movies stop $(camerabus movies list --ids)
             """,
         subcommands: [List.self, Show.self, Stop.self, Pause.self, Resume.self], defaultSubcommand: List.self)
 
     static let completion = CompletionKind.shellCommand("camerabus movies list --ids 2>/dev/null")
     static let idHelp: ArgumentHelp = "The movie's id, as 'camerabus movies' lists it."
+    static let idsHelp: ArgumentHelp = "The movies' ids, as 'camerabus movies' lists them."
 }
 
 extension MoviesCommand {
@@ -84,47 +86,56 @@ extension MoviesCommand {
 
     struct Stop: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Ends a movie; its file is on the disk then, and its name is printed.",
+            abstract: "Ends movies; their files are on the disk then, and their names are printed.",
             discussion: """
-                Exit status 0 also when it had ended by itself as wanted, and 1 with 'reason: message' when it had by something else.
+                Exit status 0 also when one had ended by itself as wanted, and 1 with 'reason: message' when one had by something else.
 
-                With --json: the answer of movie.stop.
+                With --json: the answers of movie.stop, a line each.
                 """)
 
         @OptionGroup var options: GlobalOptions
-        @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
+        @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
-            let ending = try await client.stopMovie(movie, timeout: max(timeout, Client.movieTimeout))
-            if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending) }
-            if !ending.isSuccess { throw ExitCode(ExitStatus.refused) }
+            try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+                let ending = try await client.stopMovie(movie, timeout: max(timeout, Client.movieTimeout))
+                if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending) }
+                return ending.isSuccess
+            }
         }
     }
 
     struct Pause: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Leaves out of a movie what comes from now on.",
-            discussion: "With --json: the answer of movie.pause.")
+            abstract: "Leaves out of movies what comes from now on.",
+            discussion: "With --json: the answers of movie.pause, a line each.")
 
         @OptionGroup var options: GlobalOptions
-        @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
+        @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
-            let state = try await client.pauseMovie(movie, timeout: timeout)
-            if options.json { try Output.json(["movie": state.json]) }
+            try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+                let state = try await client.pauseMovie(movie, timeout: timeout)
+                if options.json { try Output.json(["movie": state.json]) }
+                return true
+            }
         }
     }
 
     struct Resume: BusCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Goes on with a movie, in the same file.", discussion: "With --json: the answer of movie.resume.")
+            abstract: "Goes on with movies, in the same files.",
+            discussion: "With --json: the answers of movie.resume, a line each.")
 
         @OptionGroup var options: GlobalOptions
-        @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
+        @Argument(help: idsHelp, completion: MoviesCommand.completion) var movie: [String]
 
         func run(_ client: Client) async throws {
-            let state = try await client.resumeMovie(movie, timeout: timeout)
-            if options.json { try Output.json(["movie": state.json]) }
+            try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+                let state = try await client.resumeMovie(movie, timeout: timeout)
+                if options.json { try Output.json(["movie": state.json]) }
+                return true
+            }
         }
     }
 

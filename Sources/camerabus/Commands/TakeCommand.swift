@@ -333,13 +333,14 @@ extension TakeCommand {
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: [String]
 
         func run(_ client: Client) async throws {
-            for take in take {
+            try await Each.run(take, of: "take", asJSON: options.json) { take in
                 let deleted = try await client.discardTake(take, timeout: max(timeout, Client.movieTimeout))
                 if options.json {
                     try Output.json(["take": .string(take), "deleted": JSONValue(deleted)])
                 } else {
                     for path in deleted { try Output.line("deleted \(Table.printable(path))") }
                 }
+                return true
             }
         }
     }
