@@ -79,11 +79,11 @@ public struct MoviePlace: Hashable, Sendable {
                 throw .invalidParams(
                     "path", "is needed: this bus has no library ([library] in camerabus.toml, or --state-dir)")
             }
-            let (file, type) = try Self.withEnding(name ?? newName, fileType)
+            let (file, type) = try Self.withEnding(name ?? newName, "name", fileType)
             return Target(path: "\(library)/\(day)/\(file)", fileType: type, root: library)
         }
         guard name == nil else { throw .invalidParams("name", "and path are two ways to say the same") }
-        let (whole, type) = try Self.withEnding(Self.normal(path), fileType)
+        let (whole, type) = try Self.withEnding(Self.normal(path), "path", fileType)
         let root = folders.first { Self.contains($0, whole) }
         guard isOwn || root != nil else { throw refusal(path) }
         return Target(path: whole, fileType: type, root: isOwn ? nil : root)
@@ -160,10 +160,22 @@ public struct MoviePlace: Hashable, Sendable {
         return "/" + parts.joined(separator: "/")
     }
 
+    /// Endings of media that are no movie of the bus's: who writes one wants such a file, and not `belt.avi.mp4`.
+    private static let foreignEndings: Set = [
+        "3gp", "aac", "ac3", "aif", "aiff", "asf", "au", "avi", "bmp", "caf", "divx", "dng", "dv", "flac", "flv", "gif",
+        "h264", "heic", "hevc", "jpeg", "jpg", "m2ts", "m3u8", "m4a", "m4v", "mjpeg", "mjpg", "mka", "mks", "mp2",
+        "mp3", "mpeg", "mpg", "mts", "mxf", "nut", "oga", "ogg", "ogv", "opus", "png", "qt", "ts", "vob", "wav", "webm",
+        "webp", "wma", "wmv", "y4m", "yuv",
+    ]
+
     private static func withEnding(
-        _ path: String, _ fileType: MovieFileType?
+        _ path: String, _ member: String, _ fileType: MovieFileType?
     ) throws(BusError) -> (String, MovieFileType) {
-        guard let ending = MovieFileType(rawValue: split(path).ending.dropFirst().lowercased()) else {
+        let ending = split(path).ending.dropFirst().lowercased()
+        guard !foreignEndings.contains(ending) else {
+            throw .invalidParams(member, "ends in .\(ending), which no movie is: they are .mp4, .mov or .mkv")
+        }
+        guard let ending = MovieFileType(rawValue: ending) else {
             let type = fileType ?? .mp4
             return ("\(path).\(type.rawValue)", type)
         }

@@ -42,6 +42,18 @@ import Testing
         #expect(try refusal(name: "belt.mov", .mp4).data["path"] == "fileType")
     }
 
+    @Test("a name that another kind of media has is refused", arguments: ["x.wav", "belt.AVI", "a.b.jpg"])
+    func foreign(_ name: String) throws {
+        for type in [nil, MovieFileType.mkv] {
+            let error = try refusal(name: name, type)
+            #expect(error.data["path"] == "name" && error.message.contains(".mp4, .mov or .mkv"))
+        }
+        #expect(try refusal(path: "/srv/movies/\(name)").data["path"] == "path")
+        #expect(
+            try refusal(path: "/etc/\(name)").reason == .invalidParams, "before it is said that it may not be there")
+        #expect(try target(name: "belt-3.wave").path.hasSuffix("/belt-3.wave.mp4"))
+    }
+
     @Test(
         "what leads out of the folder, or hides, is no name",
         arguments: [

@@ -13,7 +13,7 @@ struct RecordCommand: BusCommand {
             a crash or a power cut, too, but for the last --fragment seconds. Frames keep the times at which they were taken, unless --fps is given.
 
             Pictures that the camera gives as JPEG or H.264 are stored as they come, others encoded with H.264; --codec says otherwise. The file's ending \
-            decides between MP4, MOV and Matroska (.mkv). Nothing is overwritten without --force; with it, what is there \
+            decides between MP4, MOV and Matroska (.mkv); other media's (.avi, .wav) are refused. Nothing is overwritten without --force; with it, what is there \
             is called FILE.PID.old until the new file has ended as wanted, and has its name again when there is none. Without -o the movie goes into the bus's capture library under a name of its own; so it \
             does with -o where the bus may not write there, and is copied from there at the end.
 
