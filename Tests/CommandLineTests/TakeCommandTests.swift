@@ -1,5 +1,6 @@
 import BusProtocol
 import CameraBusTesting
+import Glibc
 import JSON
 import LinuxIO
 import Testing
@@ -98,6 +99,21 @@ import Testing
         let again = try await run(bus, "finish", "t1", "-o", place)
         #expect(again.status == 1 && again.standardError.contains("is there already"))
         #expect(!bus.requests.dropFirst(count).contains { $0.method == "take.finish" })
+    }
+
+    @Test func `who doesn't wait for the joining is told that it goes on`() async throws {
+        let bus = try FakeBus { request, respond in
+            if request.method == "take.get" { respond(.result(["take": ["id": "t1", "total": 2000]])) }
+            return ["take.get", "take.finish"].contains(request.method)
+        }
+        let finishing = try RunningProgram(
+            "camerabus", ["take", "finish", "t1"],
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
+        try await eventually { bus.requests.contains { $0.method == "take.finish" } }
+        finishing.process.send(SIGINT)
+        let result = try await finishing.end()
+        #expect(result.status == 130 && result.standardError.contains("library list --take t1"), "\(result)")
+        #expect(!bus.requests.contains { $0.method == "bus.cancel" })
     }
 
     @Test func `what is refused of one take keeps no other from being thrown away`() async throws {

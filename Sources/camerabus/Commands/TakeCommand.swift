@@ -300,7 +300,7 @@ extension TakeCommand {
             abstract: "Joins the segments into one movie, and prints its name.",
             discussion: """
                 Without -o it is in the bus's library; so it is with -o where the bus may not write there, and is copied from there. The take is over then; where it \
-                fails, it is as it was. One that is shorter than its --min is joined all the same, and told.
+                fails, it is as it was. One that is shorter than its --min is joined all the same, and told. Ctrl-C ends this command, and not the joining.
 
                 With --json: the answer of take.finish.
                 """)

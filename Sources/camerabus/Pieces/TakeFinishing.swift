@@ -23,13 +23,32 @@ struct TakeFinishing {
     func finish(_ id: String, to target: String?, name: String? = nil) async throws -> Finished {
         let refusal: ClientError
         do throws(ClientError) {
-            let take = try await client.finishTake(id, path: target, name: name, timeout: patience)
+            let take = try await join(id, to: target, name: name)
             return Finished(take: take, path: take.path, cover: take.cover)
         } catch {
             refusal = error
         }
         guard refusal.reason == .pathNotAllowed, let target else { throw refusal }
         return try await finishInLibrary(id, copyingTo: target)
+    }
+
+    /// What becomes of a take that nobody waits for any more while its segments are joined: the bus does not ask who waits.
+    static func goesOn(_ id: String) -> String {
+        "The bus goes on joining: 'camerabus take show \(id)' tells when the take is over, 'camerabus library list --take \(id)' where the movie is."
+    }
+
+    private func join(_ id: String, to target: String? = nil, name: String? = nil) async throws(ClientError)
+        -> FinishedTake
+    {
+        do throws(ClientError) {
+            return try await client.finishTake(id, path: target, name: name, timeout: patience)
+        } catch {
+            switch error {
+            case .cancelled, .timedOut: Output.note(Table.printable(Self.goesOn(id)))
+            default: break
+            }
+            throw error
+        }
     }
 
     private func finishInLibrary(_ id: String, copyingTo target: String) async throws -> Finished {
@@ -39,7 +58,7 @@ struct TakeFinishing {
             throw MoviePlaces.inaccessible
         }
         Output.note("The bus may not write there: the movie goes into its library, and is copied from there.")
-        let take = try await client.finishTake(id, timeout: patience)
+        let take = try await join(id)
         do {
             try WholeFile.copy(take.path, to: target, replaces: false)
             guard let cover = take.cover else { return Finished(take: take, path: target, cover: nil) }

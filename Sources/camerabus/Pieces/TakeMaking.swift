@@ -85,11 +85,15 @@ struct TakeMaking {
         if command.options.json { try Output.json(["take": take.json]) } else { Output.note(Self.help) }
         // Who types faster than segments begin and end has the rest left out.
         let keys = AsyncStream.makeStream(of: TakeKey.self, bufferingPolicy: .bufferingOldest(16))
-        let (isInterrupted, isOver) = (OneWaySwitch(), OneWaySwitch())
+        let (isInterrupted, isOver, isJoining) = (OneWaySwitch(), OneWaySwitch(), OneWaySwitch())
+        let board = board
         // It waits for what is typed until the program ends.
         _ = try NamedThread(name: "keys") { Self.read(keys.continuation) }
         try await Signals.handled { signal, _ in
-            guard !isInterrupted.isSet else { WholeFile.abandon(exiting: 128 + signal) }
+            guard !isInterrupted.isSet else {
+                if isJoining.isSet { board.note(TakeFinishing.goesOn(take.id)) }
+                WholeFile.abandon(exiting: 128 + signal)
+            }
             isInterrupted.set()
             keys.continuation.finish()
         } _: {
@@ -101,7 +105,7 @@ struct TakeMaking {
                     return false
                 }
                 group.addTask {
-                    try await serve(keys.stream, take.id, isInterrupted, isOver)
+                    try await serve(keys.stream, take.id, isInterrupted, isOver, isJoining)
                     return true
                 }
                 while let isServed = try await group.next(), !isServed {}
@@ -133,14 +137,15 @@ struct TakeMaking {
 
     /// Does what is typed, until the take is over.
     private func serve(
-        _ keys: AsyncStream<TakeKey>, _ id: String, _ isInterrupted: OneWaySwitch, _ isOver: OneWaySwitch
+        _ keys: AsyncStream<TakeKey>, _ id: String, _ isInterrupted: OneWaySwitch, _ isOver: OneWaySwitch,
+        _ isJoining: OneWaySwitch
     ) async throws {
         for await key in keys where !isInterrupted.isSet {
             do {
                 switch key {
                 case .toggle: try await toggle(id)
                 case .deleteLast: try await deleteLast(id)
-                case .finish: if try await finish(id) { return }
+                case .finish: if try await finish(id, isJoining) { return }
                 case .discard: return try await discard(id)
                 case .unknown: board.note(Self.help)
                 }
@@ -150,7 +155,7 @@ struct TakeMaking {
         }
         if isOver.isSet { return board.note("The take is over: somebody has finished or discarded it.") }
         // Nothing more can be typed.
-        if try await !finish(id) { try await discard(id) }
+        if try await !finish(id, isJoining) { try await discard(id) }
     }
 
     private func toggle(_ id: String) async throws {
@@ -173,13 +178,14 @@ struct TakeMaking {
     }
 
     /// - Returns: false: there is nothing to be joined.
-    private func finish(_ id: String) async throws -> Bool {
+    private func finish(_ id: String, _ isJoining: OneWaySwitch) async throws -> Bool {
         if board.isRecording { try await toggle(id) }
         guard try await !client.take(id, timeout: command.timeout).segments.isEmpty else {
             board.note("There is no segment.")
             return false
         }
         let finishing = TakeFinishing(client: client, patience: max(command.timeout, Client.finishingTimeout))
+        isJoining.set()
         let finished = try await finishing.finish(id, to: target)
         board.clear()
         try TakeWords.tell(finished, asJSON: command.options.json)
