@@ -126,7 +126,23 @@ extension ProcessTests {
                 File.remove(path)
             }
             #expect(try File.read(path + ".frames.jsonl", limit: 100) == Array("mine".utf8))
-            try await bus.stop()
+            // What somebody else has ended is whole, and not what was asked for.
+            for (reason, end) in [
+                ("stopped", { _ = try list.call("movie.stop", ["movie": $0]) }), ("shuttingDown", { _ in }),
+            ] as [(String, (JSONValue) throws -> Void)] {
+                let cut = try bus.start("camerabus", ["record", "cam0", "-o", path, "--force"])
+                var movie: JSONValue?
+                try await eventually {
+                    let movies = try list.call("movie.list")["movies"]
+                    movie = movies?[0]?["id"]
+                    return (movies?[0]?["frames"]?.integer ?? 0) > 10
+                }
+                try end(try #require(movie))
+                if reason == "shuttingDown" { try await bus.stop() }
+                let ended = try await cut.end()
+                #expect(ended.status == 1 && ended.standardError.contains("\(reason): "), "\(ended)")
+                #expect(try await RecordedMovie(path).complaints() == "")
+            }
         }
 
         @Test func `a detached one goes on, is paused and resumed, and has no hole`() async throws {

@@ -23,8 +23,8 @@ struct RecordCommand: BusCommand {
             Of several cameras, or of those of a rig, each has a movie of its own, begun together: -o take.mp4 makes take-left.mp4 and take-right.mp4 then, \
             and -o '%s.mp4' left.mp4 and right.mp4. A microphone alone is recorded as sound.
 
-            Exit status 0: it ended as wanted, by Ctrl-C or a limit. 1: by something else, printed as 'reason: message'; what was recorded until then \
-            is kept.
+            Exit status 0: it ended as wanted, by Ctrl-C or a limit. 1: by something else, also by another program ('camerabus movies stop') or with the bus, printed as \
+            'reason: message'; what was recorded until then is kept.
 
             With --json: a line for the answer of movie.start, then for each state {"movie", "state"} and for each event {"movie", "event", …}, the last of which is didFinishRecording.
 

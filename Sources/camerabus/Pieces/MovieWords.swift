@@ -22,7 +22,17 @@ enum MovieWords {
             "\(time(ending.duration)), \(ByteCount.text(ending.size)), \(ending.frames) frames\(dropped)"
     }
 
-    /// What to say of an end that is none that was asked for; `isOurs`: by this program, so that nothing needs to be said.
+    /// Whether one that this program records ended as it was asked to: at a limit, or when it was interrupted. A whole file that somebody else
+    /// has ended is shorter than it was to be.
+    static func isWanted(_ ending: MovieEnding, isInterrupted: Bool) -> Bool {
+        ending.isSuccess && (isInterrupted || limits.contains(ending.reason))
+    }
+
+    private static let limits: Set = [
+        "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached",
+    ]
+
+    /// What to say of an end that is none that was asked for.
     static func failure(_ ending: MovieEnding) -> String {
         let why = ending.message ?? sentences[ending.reason] ?? "The movie has ended."
         return "\(ending.reason): \(why)"
@@ -40,6 +50,8 @@ enum MovieWords {
     ]
 
     private static let sentences = [
+        "stopped": "Another program has ended the movie.",
+        "shuttingDown": "It ended with the bus.",
         "diskFull": "The disk is full.",
         "deviceLost": "A camera or a microphone of the movie has not come back in time.",
         "formatChanged": "The camera was set to another format.",

@@ -240,7 +240,7 @@ struct Recording {
                 }
                 var endings: [MovieEnding] = []
                 for try await ending in group {
-                    if ending.isKept, ending.isSuccess { whole.withLock { _ = $0.insert(ending.path) } }
+                    if ending.isKept, MovieWords.isWanted(ending, isInterrupted: isInterrupted.isSet) { whole.withLock { _ = $0.insert(ending.path) } }
                     if let path = copies[ending.id], ending.isKept {
                         do {
                             try WholeFile.copy(ending.path, to: path, replaces: command.force)
@@ -258,7 +258,7 @@ struct Recording {
             }
         }
         board.clear()
-        let failures = endings.filter { !$0.isSuccess }
+        let failures = endings.filter { !MovieWords.isWanted($0, isInterrupted: isInterrupted.isSet) }
         for failure in failures { Output.note(Table.printable(MovieWords.failure(failure))) }
         if !failures.isEmpty { throw ExitCode(ExitStatus.refused) }
     }
