@@ -17,6 +17,9 @@ struct RecordCommand: BusCommand {
             is called FILE.PID.old until the new file has ended as wanted, and has its name again when there is none. Without -o the movie goes into the bus's capture library under a name of its own; so it \
             does with -o where the bus may not write there, and is copied from there at the end.
 
+            Beside a movie with pictures lies its side-car, FILE.frames.jsonl: a line of JSON for each frame, with its time, its number, and how many are missing in front of it; before them one that says what \
+            the movie is of. It goes with its movie: --force replaces both, 'camerabus library delete' removes both.
+
             With --to a media server gets the movie in the place of a file, by RTSP, SRT or RTMP, if the bus's configuration allows that server ('destinations' below [library]). \
             A server that goes away is looked for until the movie ends.
 
