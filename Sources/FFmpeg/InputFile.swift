@@ -4,6 +4,18 @@ import CFFmpeg
 final class InputFile {
     let format: UnsafeMutablePointer<AVFormatContext>
 
+    /// Containers, elementary streams and pictures that have all of their contents in themselves, by FFmpeg's names. A playlist (`concat`, `hls`,
+    /// `dash`, `imf`) is none: it would have other files opened that its reader may read, and whoever wrote it may not.
+    private static let formats = [
+        "apng", "asf", "av1", "avi", "dv", "flv", "gif", "h264", "hevc", "ivf", "m4v", "matroska", "mjpeg",
+        "mjpeg_2000", "mov",
+        "mpeg", "mpegts", "mpegvideo", "mxf", "nut", "obu", "ogg", "smjpeg", "vc1", "yuv4mpegpipe",
+        "aac", "aiff", "caf", "flac", "mp3", "w64", "wav",
+        "image2", "bmp_pipe", "gif_pipe", "j2k_pipe", "jpeg_pipe", "pam_pipe", "pbm_pipe", "pgm_pipe", "png_pipe",
+        "ppm_pipe",
+        "tiff_pipe", "webp_pipe",
+    ].joined(separator: ",")
+
     /// So much of a file is looked at to learn what is in it, bytes.
     private static let probe = "8000000"
 
@@ -12,8 +24,9 @@ final class InputFile {
         FFmpegLog.silence()
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
-        // No playlist leads anywhere else, and a picture's name is no pattern. What a format doesn't know of these is left over.
+        // Nothing leads anywhere else, and a picture's name is no pattern. What a format doesn't know of these is left over.
         av_dict_set(&options, "protocol_whitelist", "file", 0)
+        av_dict_set(&options, "format_whitelist", Self.formats, 0)
         av_dict_set(&options, "probesize", Self.probe, 0)
         av_dict_set(&options, "pattern_type", "none", 0)
         if let frameRate { av_dict_set(&options, "framerate", frameRate, 0) }

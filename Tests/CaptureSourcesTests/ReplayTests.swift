@@ -240,11 +240,21 @@ import Testing
         let sound = "\(folder.path)/sound.wav"
         _ = try await ffmpeg(["-f", "lavfi", "-i", "sine=duration=1", sound])
         #expect(try failure(sound).kind == .disconnected)
-        // A playlist that leads elsewhere.
-        let list = "\(folder.path)/list.m3u8"
-        try File.replace(
-            list, with: Array("#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n".utf8), mode: 0o600)
-        #expect(try failure(list).kind == .disconnected)
+    }
+
+    @Test(
+        "a playlist leads nowhere, neither to a server nor to another file",
+        arguments: [
+            ("list.m3u8", "#EXTM3U\n#EXTINF:1,\nhttp://127.0.0.1:1/a.ts\n"),
+            ("list.m3u8", "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\nother.ts\n#EXT-X-ENDLIST\n"),
+            ("list.ffconcat", "ffconcat version 1.0\nfile other.ts\n"),
+            ("list.mp4", "ffconcat version 1.0\nfile other.ts\n"),
+        ])
+    func playlist(_ name: String, _ text: String) async throws {
+        let other = try await movie("other.ts", ["-c:v", "mpeg2video"])
+        #expect(throws: Never.self) { try camera(other).open() }
+        try File.replace("\(folder.path)/\(name)", with: Array(text.utf8), mode: 0o600)
+        #expect(try failure("\(folder.path)/\(name)").kind == .disconnected)
     }
 
     @Test("a file that is cut off or overwritten in the middle plays what is whole")
