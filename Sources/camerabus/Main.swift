@@ -69,7 +69,9 @@ enum Main {
         case is OutputClosed: break
         case ClientError.refused(let refusal) where asJSON: Output.note(refusal.json.description)
         case let error as ClientError:
-            let name = type(of: command).configuration.commandName ?? ""
+            let name =
+                (type(of: command) as? any BusCommand.Type)?.typedName
+                ?? type(of: command).configuration.commandName ?? ""
             let device = (command as? any DeviceCommand)?.device
             Output.note(Table.printable(Wording(command: name, device: device).text(error)))
         default: Output.note("\(error)")

@@ -55,6 +55,33 @@ import Testing
         #expect(Wording(command: command).text(error) == "invalidParams: \(subject)must be a number.")
     }
 
+    @Test(arguments: [
+        ("record", "maxFileSize", "--max-size: must be more"), ("record", "path", "-o: must be more"),
+        ("take", "exportPreset", "--preset: must be more"), ("take", "maxDuration", "--max: must be more"),
+        ("format", "path", "path: must be more"),
+    ])
+    func `a refusal names the option that was typed`(command: String, path: String, told: String) {
+        let error = ClientError.refused(.invalidParams(path, "must be more"))
+        #expect(Wording(command: command).text(error) == "invalidParams: \(told).")
+    }
+
+    @Test func `a movie in the way is told with the command that ends it`() {
+        #expect(
+            text(
+                .recordingInProgress, "You make a movie of cam0 already, m1; movie.stop ends it.", ["movie": "m1"],
+                "record")
+                == "recordingInProgress: You make a movie of cam0 already, m1; 'camerabus movies stop m1' ends it.")
+        #expect(
+            text(.recordingInProgress, "The take t1 is being recorded; pause it first.", ["take": "t1"], "take")
+                .hasSuffix("; 'camerabus take pause t1' ends the segment."))
+        #expect(
+            text(.notRecording, "There is no movie 'x' (any more); movie.list answers those.", ["movie": "x"], "movies")
+                .hasSuffix("; 'camerabus movies' lists those that are being recorded."))
+        #expect(
+            text(.recordingInProgress, "The take t1 is being finished.", [:], "take").hasSuffix("is being finished."))
+        #expect(TakeCommand.Finish.typedName == "take" && RecordCommand.typedName == "record")
+    }
+
     @Test func `what asks for permission can be typed as it is told`() throws {
         let told = Permitting.meaning("notDetermined", uid: 1000, "audio")
         let words = try #require(told.split(separator: "'").dropFirst().first).split(separator: " ").map(String.init)

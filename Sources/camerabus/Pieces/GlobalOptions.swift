@@ -48,6 +48,8 @@ struct Seconds: ExpressibleByArgument, ExpressibleByIntegerLiteral, Hashable {
 /// A command that talks to the bus.
 protocol BusCommand: AsyncParsableCommand {
     var options: GlobalOptions { get }
+    /// The command as ``Wording`` knows it: the first word that was typed.
+    static var typedName: String { get }
     func run(_ client: Client) async throws
 }
 
@@ -58,6 +60,7 @@ extension BusCommand {
     }
 
     var timeout: Duration { options.timeout.duration }
+    static var typedName: String { configuration.commandName ?? "" }
 }
 
 /// A command about a device.

@@ -53,6 +53,9 @@ struct Wording {
             return Self.beforeSemicolon(error.message) + "; 'camerabus sessions' lists those that there are."
         case .takeNotFound:
             return Self.beforeSemicolon(error.message) + "; 'camerabus take list' lists those that there are."
+        case .recordingInProgress, .notRecording, .sessionNotRunning: return aboutMovies(error)
+        case .diskFull where command == "record":
+            return error.message + " --min-free says how much of the disk has to stay free."
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) With --nearest the nearest is taken."
@@ -69,6 +72,20 @@ struct Wording {
         }
     }
 
+    /// What the protocol has methods for there are commands for.
+    private func aboutMovies(_ error: BusError) -> String {
+        let message = error.message
+        func word(_ name: String) -> String { error.data[name]?.string ?? "ID" }
+        for (words, advice) in [
+            ("movie.list ", "'camerabus movies' lists those that are being recorded."),
+            ("movie.stop ", "'camerabus movies stop \(word("movie"))' ends it."),
+            ("stop it first", "'camerabus movies stop \(word("movie"))' ends it."),
+            ("pause it first", "'camerabus take pause \(word("take"))' ends the segment."),
+            ("session.start ", "'camerabus session start \(word("session"))' starts it."),
+        ] where message.contains(words) { return "\(Self.beforeSemicolon(message)); \(advice)" }
+        return message
+    }
+
     private func waiting(_ device: String?) -> String {
         let wait =
             ["lock", "format"].contains(command)
@@ -82,6 +99,10 @@ struct Wording {
     /// What is wrong, and with what: `changes[0].controls.gain` is gain, and what an option says is that option.
     private func invalid(_ error: BusError) -> String {
         guard let why = error.data["why"]?.string, let path = error.data["path"]?.string else { return error.message }
+        if let option = Self.options[command]?[path] {
+            let typed = #"camerabus session configure ID '{"addOutput": "movie"}' adds one"#
+            return "\(option): \(why.replacing(#"session.configure {addOutput: "movie"} adds one"#, with: typed))."
+        }
         let members = path.split(separator: ".").map { $0.prefix { $0 != "[" } }
         if let index = members.firstIndex(of: "controls"), index + 1 < members.count {
             return "\(members[(index + 1)...].joined(separator: ".")) \(why)."
@@ -103,6 +124,20 @@ struct Wording {
     private static func option(_ member: String) -> String {
         "--" + member.map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
     }
+
+    /// What is typed for a member of the params, by command.
+    private static let options: [String: [String: String]] = [
+        "record": [
+            "path": "-o", "url": "--to", "microphone": "--mic", "fileType": "--type", "codec": "--codec",
+            "frameRate": "--fps", "fragmentInterval": "--fragment", "maxDuration": "--duration",
+            "maxFileSize": "--max-size", "minFreeDiskSpace": "--min-free", "stabilization": "--stabilization",
+            "detached": "--detach",
+        ],
+        "take": [
+            "path": "-o", "name": "--name", "session": "--session", "microphone": "--mic", "minDuration": "--min",
+            "maxDuration": "--max", "exportPreset": "--preset",
+        ],
+    ]
 
     private func subject(_ path: String) -> String {
         guard !path.isEmpty else { return "" }
