@@ -4,14 +4,25 @@ import JSON
 
 extension BusError {
     /// Nothing more can be written there; {free, needed} in bytes.
-    public static func diskFull(_ path: String) -> BusError {
+    ///
+    /// - Parameter reserved: bytes that are to stay free, if that is what it lacks.
+    public static func diskFull(_ path: String, reserved: Int64? = nil) -> BusError {
         let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "/"
         var status = statvfs()
         let isKnown = statvfs(folder.isEmpty ? "/" : folder, &status) == 0
         let (bytes, isHuge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        let (free, needed) = (isKnown && !isHuge ? bytes : 0, UInt64(max(1 << 20, reserved ?? 0)))
+        let lack =
+            reserved == nil
+            ? "is full, with \(words(free)) free" : "has \(words(free)) free, and \(words(needed)) are to stay free"
         return BusError(
-            .diskFull, "The disk of \(path) is full: make room, then record again.",
-            ["free": JSONValue(isKnown && !isHuge ? bytes : 0), "needed": .integer(1 << 20)])
+            .diskFull, "The disk of \(path) \(lack): make room, then record again.",
+            ["free": JSONValue(free), "needed": JSONValue(needed)])
+    }
+
+    /// `0 kB`, `740 kB`, `24 MB`, `1320 MB`.
+    private static func words(_ bytes: UInt64) -> String {
+        bytes < 1_000_000 ? "\(bytes / 1000) kB" : "\(bytes / 1_000_000) MB"
     }
 }
 

@@ -452,6 +452,10 @@ final class MovieThread: @unchecked Sendable {
         }
         syncLog()
         let statistics = writer.statistics
+        if end.reason == .minimumFreeDiskSpaceReached, statistics.fragments == 0 {
+            // There never was room for it.
+            end.error = .diskFull(request.path, reserved: request.limits.minFreeDiskSpace)
+        }
         (figures.statistics, figures.connection) = (statistics, writer.connection)
         var result = MovieResult(
             end.reason, error: end.error, path: request.path, duration: statistics.recordedDuration / 1_000_000,

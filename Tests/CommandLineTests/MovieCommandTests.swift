@@ -42,4 +42,26 @@ import Testing
         let resumed = try await run(bus, "movies", "resume", "none")
         #expect(resumed.status == 1 && resumed.standardError.hasPrefix("notRecording: "), "\(resumed)")
     }
+
+    @Test func `what can't be recorded is told before anything is begun`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "rig.list" else { return false }
+            respond(.result(["rigs": [["name": "stereo", "devices": [["id": "cam0"], ["id": "cam1"]]]]]))
+            return true
+        }
+        let refusals: [([String], Int32, String)] = [
+            (["--mic", "mic0"], 2, "Name a camera; 'camerabus record mic0' records its sound alone."),
+            ([], 2, "Name a camera, or a rig."), (["stero"], 1, "Did you mean 'stereo'?"),
+            (["cam7"], 1, "No device and no rig is called 'cam7'. There are: cam0, cam1, stereo."),
+            (["cam0", "stereo"], 1, "'stereo' is a rig, and is recorded by itself"),
+        ]
+        for (arguments, status, text) in refusals {
+            let result = try await RunningProgram(
+                "camerabus", ["record"] + arguments,
+                environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch
+            ).end()
+            #expect(result.status == status && result.standardError.contains(text), "\(arguments): \(result)")
+        }
+        #expect(!bus.requests.contains { $0.method == "movie.start" })
+    }
 }

@@ -54,6 +54,8 @@ import Testing
         for wrong in ["", "G", "-1", "0", "1X", "1e30T", "nan"] {
             #expect(ByteCount(argument: wrong) == nil, "\(wrong)")
         }
+        #expect(FreeBytes(argument: "0")?.value == 0 && FreeBytes(argument: "2M")?.value == 2_000_000)
+        #expect(FreeBytes(argument: "-1") == nil && FreeBytes(argument: "none") == nil)
         #expect(ByteCount.text(999) == "999 B" && ByteCount.text(740_200) == "740 kB")
         #expect(ByteCount.text(24_650_000) == "24.6 MB" && ByteCount.text(1_320_000_000) == "1.32 GB")
     }
@@ -72,10 +74,22 @@ import Testing
         #expect(MoviesCommand.table([waiting]).lines.last?.contains("waits for cam0: ") == true)
     }
 
+    @Test func `an end that nobody asked for is no success`() throws {
+        func isWanted(_ reason: String, _ isSuccess: Bool, isInterrupted: Bool = false) -> Bool {
+            let json: JSONValue = ["id": "m", "end": ["reason": .string(reason), "success": .bool(isSuccess)]]
+            return MovieState(json).ending.map { MovieWords.isWanted($0, isInterrupted: isInterrupted) } ?? false
+        }
+        #expect(isWanted("maximumDurationReached", true) && isWanted("stopped", true, isInterrupted: true))
+        for reason in ["stopped", "shuttingDown", "ownerGone", "somethingNew"] { #expect(!isWanted(reason, true)) }
+        #expect(!isWanted("deviceLost", false, isInterrupted: true))
+    }
+
     @Test func `what is in the way is set aside with its side-car, and comes back where there is nothing new`() throws {
         let folder = try TemporaryDirectory()
         let (one, other) = ("\(folder.path)/a.mp4", "\(folder.path)/b.mp4")
-        for path in [one, MoviePlaces.sideCar(of: one), other] { try File.replace(path, with: Array(path.utf8), mode: 0o600) }
+        for path in [one, MoviePlaces.sideCar(of: one), other] {
+            try File.replace(path, with: Array(path.utf8), mode: 0o600)
+        }
         var aside = SetAside()
         for path in [one, other, "\(folder.path)/c.mp4"] {
             try aside.move(path, with: [MoviePlaces.sideCar(of: path)])

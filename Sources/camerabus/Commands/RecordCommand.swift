@@ -43,7 +43,7 @@ struct RecordCommand: BusCommand {
     @OptionGroup var options: GlobalOptions
 
     @Argument(help: "A camera's id, several ones, or a rig's name.", completion: rigCompletion)
-    var devices: [String]
+    var devices: [String] = []
 
     @Option(
         name: .customLong("mic"), help: ArgumentHelp("A microphone for the sound.", valueName: "microphone"),
@@ -65,6 +65,10 @@ struct RecordCommand: BusCommand {
     @OptionGroup(title: "WHEN IT ENDS") var limits: MovieLimits
 
     func validate() throws {
+        guard !devices.isEmpty else {
+            let alone = microphone.map { "; 'camerabus record \($0)' records its sound alone" } ?? ", or a rig"
+            throw ValidationError("Name a camera\(alone). 'camerabus devices' lists what there is.")
+        }
         if Set(devices).count < devices.count { throw ValidationError("A camera is named twice.") }
         if to != nil {
             guard output == nil else { throw ValidationError("-o and --to are two places for one movie.") }
@@ -171,8 +175,9 @@ struct MovieLimits: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "End before less than so many bytes of the disk are free (default: the bus's).", valueName: "bytes"))
-    var minFree: ByteCount?
+            "End before less than so many bytes of the disk are free; 0: never (default: the bus's).",
+            valueName: "bytes"))
+    var minFree: FreeBytes?
 
     @Flag(help: "Go on in a further file when the process that writes it dies.")
     var resilient = false

@@ -1,5 +1,15 @@
 import ArgumentParser
 
+/// A number of bytes that are to stay free, which may be none: `0`, `256M`.
+struct FreeBytes: ExpressibleByArgument, Hashable {
+    var value: Int64
+
+    init?(argument: String) {
+        guard let value = argument == "0" ? 0 : ByteCount(argument: argument)?.value else { return nil }
+        self.value = value
+    }
+}
+
 /// A number of bytes, or of bits, as an argument: `1500000`, `700M`, `2.5G`; the letters are powers of 1000, as disks are sold.
 struct ByteCount: ExpressibleByArgument, Hashable {
     var value: Int64

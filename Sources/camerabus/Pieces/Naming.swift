@@ -11,6 +11,42 @@ enum Naming {
         throw Failure(status: ExitStatus.refused, description: Table.printable(refusal(device, ids)))
     }
 
+    /// A rig, by its name, with the ids of those of its devices that are there.
+    struct Rig {
+        var name: String
+        var devices: [String]
+    }
+
+    static func rigs(_ client: Client, timeout: Duration) async throws -> [Rig] {
+        do throws(ClientError) {
+            return try await client.rigs(timeout: timeout).map { rig in
+                Rig(
+                    name: rig["name"]?.string ?? "",
+                    devices: rig["devices"]?.array?.compactMap { $0["id"]?.string } ?? [])
+            }
+        } catch {
+            // An older bus.
+            guard error.reason == .methodNotFound else { throw error }
+            return []
+        }
+    }
+
+    /// Why none of these is to be recorded, which are no rig's name; nil: all of them are devices.
+    static func refusal(ofRecording names: [String], _ ids: [String], _ rigs: [Rig]) -> BusError? {
+        for name in names where !ids.contains(name) {
+            if rigs.contains(where: { $0.name == name }) {
+                return BusError(
+                    .invalidParams, "'\(name)' is a rig, and is recorded by itself: name nothing beside it.")
+            }
+            let all = ids + rigs.map(\.name)
+            let known = all.isEmpty ? "There is neither." : "There are: \(all.joined(separator: ", "))."
+            let hint = Spelling.nearest(name, all).map { " Did you mean '\($0)'?" } ?? ""
+            return BusError(
+                .deviceNotFound, "No device and no rig is called '\(name)'. \(known)\(hint)", ["device": .string(name)])
+        }
+        return nil
+    }
+
     static func refusal(_ device: String, _ ids: [String]) -> String {
         let known = ids.isEmpty ? "there are no devices" : "there are \(ids.joined(separator: ", "))"
         let lower = device.lowercased()

@@ -35,13 +35,15 @@ struct Recording {
     init(_ command: RecordCommand, _ client: Client) async throws {
         self.command = command
         self.client = client
-        let rig =
-            command.devices.count == 1
-            ? try await client.rigs(timeout: command.timeout).first { $0["name"]?.string == command.devices[0] } : nil
+        let rigs = try await Naming.rigs(client, timeout: command.timeout)
+        let rig = command.devices.count == 1 ? rigs.first { $0.name == command.devices[0] } : nil
         if let rig {
-            let devices = rig["devices"]?.array?.compactMap { $0["id"]?.string } ?? []
-            subject = .rig(command.devices[0], devices: devices)
+            subject = .rig(rig.name, devices: rig.devices)
         } else {
+            let ids = try await client.devices(timeout: command.timeout).compactMap { $0["id"]?.string }
+            if let refusal = Naming.refusal(ofRecording: command.devices, ids, rigs) {
+                throw ClientError.refused(refusal)
+            }
             subject = .devices(command.devices)
         }
         let (count, type) = (subject.devices.count, command.making.fileType)
@@ -240,7 +242,9 @@ struct Recording {
                 }
                 var endings: [MovieEnding] = []
                 for try await ending in group {
-                    if ending.isKept, MovieWords.isWanted(ending, isInterrupted: isInterrupted.isSet) { whole.withLock { _ = $0.insert(ending.path) } }
+                    if ending.isKept, MovieWords.isWanted(ending, isInterrupted: isInterrupted.isSet) {
+                        whole.withLock { _ = $0.insert(ending.path) }
+                    }
                     if let path = copies[ending.id], ending.isKept {
                         do {
                             try WholeFile.copy(ending.path, to: path, replaces: command.force)
@@ -333,7 +337,9 @@ final class RecordingBoard: Sendable {
             if let url = ending.url { try Output.line(Table.printable(url)) }
             let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
             Output.note(Table.printable(MovieWords.summary(ending) + "." + remark))
-            if let problem = ending.sideCarProblem, !unaccompanied.contains(id) { Output.note(Table.printable(problem)) }
+            if let problem = ending.sideCarProblem, !unaccompanied.contains(id) {
+                Output.note(Table.printable(problem))
+            }
         }
     }
 
