@@ -34,6 +34,9 @@ import Testing
         ]
         return try FakeBus { request, respond in
             switch request.method {
+            case "rig.list":
+                let rig: JSONValue = ["name": "stereo", "devices": [["id": "cam0"], ["id": "cam1"]]]
+                respond(.result(["rigs": [rig]]))
             case "take.create", "take.get": respond(.result(["take": take]))
             case "take.delete": respond(.result(["take": take, "deleted": ["/v/a-1.mp4"]]))
             case "take.finish" where request.params["path"] != nil:
@@ -97,8 +100,35 @@ import Testing
         // What is there stays, and the take as it was.
         let count = bus.requests.count
         let again = try await run(bus, "finish", "t1", "-o", place)
-        #expect(again.status == 1 && again.standardError.contains("is there already"))
+        #expect(again.status == 1 && again.standardError.contains("is there already; --force"))
         #expect(!bus.requests.dropFirst(count).contains { $0.method == "take.finish" })
+        // Unless it is told otherwise; then there is nothing left of what was there.
+        for path in [place, place + ".frames.jsonl", "\(scratch.path)/mine.jpg"] {
+            try File.replace(path, with: [1], mode: 0o600)
+        }
+        let forced = try await run(bus, "finish", "t1", "-o", place, "--force")
+        #expect(forced.status == 0 && forced.standardOutput == "\(place)\n", "\(forced)")
+        #expect(try File.read(place, limit: 100) == Array("a.mp4".utf8))
+        #expect(scratch.contents().filter { $0.hasPrefix("mine") } == ["mine.jpg", "mine.mp4"])
+    }
+
+    @Test func `what is there comes back when the take can't be finished`() async throws {
+        let bus = try FakeBus { request, respond in
+            if request.method == "take.get" { respond(.result(["take": ["id": "t1"]])) }
+            if request.method == "take.finish" { respond(.error(BusError(.notRecording, "No segments.", [:]))) }
+            return request.method.hasPrefix("take.")
+        }
+        let place = "\(scratch.path)/mine.mp4"
+        try File.replace(place, with: [1], mode: 0o600)
+        #expect(try await run(bus, "finish", "t1", "-o", place, "--force").status == 1)
+        #expect(
+            try File.read(place, limit: 100) == [1] && scratch.contents().filter { $0.hasPrefix("mine") }.count == 1)
+    }
+
+    @Test func `a rig is no camera, which is said with what to do`() async throws {
+        let result = try await run(try bus(), "create", "stereo")
+        #expect(result.status == 1 && result.standardError.contains("name cam0 or cam1"), "\(result)")
+        #expect(result.standardError.contains("camerabus record stereo"))
     }
 
     @Test func `who doesn't wait for the joining is told that it goes on`() async throws {

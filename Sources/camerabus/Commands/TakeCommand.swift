@@ -1,12 +1,21 @@
 import ArgumentParser
 import BusClient
+import BusProtocol
 import JSON
 
 struct TakeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "take", abstract: "Records a movie in segments, of which any can be thrown away, and joins them.",
         discussion: """
-            'camerabus take CAMERA' makes a whole take at the terminal: Enter begins a segment and ends it. The other commands do the same step by step, \
+            'camerabus take CAMERA' makes a whole take at the terminal, where each of these is typed with Enter behind it:
+
+              (nothing)  begins a segment, and ends it
+              d          throws the last one away
+              f          joins them, as Ctrl-D and Ctrl-C do, and prints the movie's name
+              x          throws all of them away
+
+            It takes --mic MICROPHONE, or --session ID in the place of the camera; --min and --max SECONDS for all segments together; --preset SIZE for the largest picture of the movie; -o FILE, --force and \
+            --name NAME for where it goes: 'camerabus take make --help' says more. The other commands do the same step by step, \
             in scripts: a take is its user's, and stays until it is finished or discarded, also when the bus or the machine is started again. Its segments are in the bus's \
             library until then.
 
@@ -37,6 +46,13 @@ struct TakeCommand: AsyncParsableCommand {
             guard error.reason == .takeNotFound else { throw error }
         }
     }
+}
+
+/// A command of `camerabus take`.
+protocol TakeStep: BusCommand {}
+
+extension TakeStep {
+    static var typedName: String { TakeCommand.configuration.commandName ?? "" }
 }
 
 extension TakeCommand {
@@ -99,10 +115,18 @@ extension TakeCommand {
             for device in [device, microphone].compactMap(\.self) {
                 try await Naming.check(device, client, timeout: timeout)
             }
+            guard let device else { return }
+            let rigs = try await Naming.rigs(client, timeout: timeout)
+            guard let rig = rigs.first(where: { $0.name == device }) else { return }
+            throw Failure(
+                status: ExitStatus.refused,
+                description: Table.printable(
+                    "invalidParams: '\(device)' is a rig, and a take is of one camera: name \(rig.devices.joined(separator: " or ")). "
+                        + "'camerabus record \(device)' records all of them."))
         }
     }
 
-    struct Make: BusCommand {
+    struct Make: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Makes a whole take at the terminal.",
             discussion: """
@@ -139,7 +163,11 @@ extension TakeCommand {
             completion: .file())
         var output: String?
 
+        @Flag(help: "Replace a file that is there already, with its cover and its side-car, once the new one is whole.")
+        var force = false
+
         func validate() throws {
+            if force, output == nil { throw ValidationError("--force is about the file of -o.") }
             if output == "" { throw ValidationError("-o takes the name of a file or a folder.") }
         }
 
@@ -154,14 +182,16 @@ extension TakeCommand {
             guard path.lowercased().hasSuffix(".mp4") else {
                 throw ValidationError("A take becomes an MP4 file: NAME.mp4.")
             }
-            guard !MoviePlaces.exists(path) else {
-                throw Failure(status: ExitStatus.refused, description: Table.printable("\(path) is there already."))
+            guard force || !MoviePlaces.exists(path) else {
+                throw Failure(
+                    status: ExitStatus.refused,
+                    description: Table.printable("\(path) is there already; --force replaces it."))
             }
             return path
         }
     }
 
-    struct Create: BusCommand {
+    struct Create: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Makes a take, of which nothing is recorded yet, and prints its id.",
             discussion: "With --json: the answer of take.create.")
@@ -179,7 +209,7 @@ extension TakeCommand {
         }
     }
 
-    struct Record: BusCommand {
+    struct Record: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Begins a segment, and prints its id; its first frame is in the file then.",
             discussion: "With --json: the answer of take.record.")
@@ -193,7 +223,7 @@ extension TakeCommand {
         }
     }
 
-    struct Pause: BusCommand {
+    struct Pause: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Ends the segment that is recorded; its file is on the disk then.",
             discussion: """
@@ -217,7 +247,7 @@ extension TakeCommand {
         }
     }
 
-    struct List: BusCommand {
+    struct List: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Lists the takes that are neither finished nor discarded.",
             discussion: """
@@ -245,7 +275,7 @@ extension TakeCommand {
         }
     }
 
-    struct Show: BusCommand {
+    struct Show: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Shows one take with its segments.", discussion: "With --json: the answer of take.get.")
 
@@ -260,7 +290,7 @@ extension TakeCommand {
         }
     }
 
-    struct Delete: BusCommand {
+    struct Delete: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Throws a segment away.", discussion: "With --json: the answer of take.delete.")
 
@@ -295,7 +325,7 @@ extension TakeCommand {
         }
     }
 
-    struct Finish: BusCommand {
+    struct Finish: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Joins the segments into one movie, and prints its name.",
             discussion: """
@@ -319,12 +349,12 @@ extension TakeCommand {
             let target = try place.path("take")
             if !options.json { try await TakeCommand.tellShortness(of: take, client, timeout: timeout) }
             let finishing = TakeFinishing(client: client, patience: max(timeout, Client.finishingTimeout))
-            let finished = try await finishing.finish(take, to: target, name: name)
+            let finished = try await finishing.finish(take, to: target, name: name, replaces: place.force)
             try TakeWords.tell(finished, asJSON: options.json)
         }
     }
 
-    struct Discard: BusCommand {
+    struct Discard: TakeStep {
         static let configuration = CommandConfiguration(
             abstract: "Throws takes away, with all of their segments.",
             discussion: "With --json: the files that were there, {\"take\", \"deleted\"}, a line for each take.")

@@ -37,6 +37,13 @@ struct SetAside {
         }
     }
 
+    /// Tells what the files are called that stay as they are.
+    func noteKept() {
+        for (path, name) in groups.flatMap(\.names) {
+            Output.note(Table.printable("What \(path) was before is \(name)."))
+        }
+    }
+
     /// Removes those that have new ones in their place, and gives the others their names again where these are free.
     mutating func settle(replaced: Set<String>) {
         for group in groups {

@@ -19,8 +19,32 @@ struct TakeFinishing {
     /// - Parameters:
     ///   - target: absolute; nil: in the library.
     ///   - name: what it is called there.
+    ///   - replaces: a file that is there already makes room, and comes back where there is no new one.
     /// - Throws: ``Failure`` when neither can be.
-    func finish(_ id: String, to target: String?, name: String? = nil) async throws -> Finished {
+    func finish(
+        _ id: String, to target: String?, name: String? = nil, replaces: Bool = false
+    ) async throws -> Finished {
+        guard replaces, let target else { return try await finish(id, target, name) }
+        var aside = SetAside()
+        do {
+            try aside.move(target, with: [MoviePlaces.sideCar(of: target), Self.cover(of: target)])
+            let finished = try await finish(id, target, name)
+            aside.settle(replaced: [target])
+            return finished
+        } catch {
+            switch error as? ClientError {
+            // The new one is still to come.
+            case .cancelled, .timedOut: aside.noteKept()
+            default: aside.settle(replaced: [])
+            }
+            throw error
+        }
+    }
+
+    /// What the bus calls the cover of a take's movie.
+    private static func cover(of path: String) -> String { "\(path.dropLast(4)).jpg" }
+
+    private func finish(_ id: String, _ target: String?, _ name: String?) async throws -> Finished {
         let refusal: ClientError
         do throws(ClientError) {
             let take = try await join(id, to: target, name: name)
@@ -62,7 +86,7 @@ struct TakeFinishing {
         do {
             try WholeFile.copy(take.path, to: target, replaces: false)
             guard let cover = take.cover else { return Finished(take: take, path: target, cover: nil) }
-            let picture = "\(target.dropLast(4)).jpg"
+            let picture = Self.cover(of: target)
             try WholeFile.copy(cover, to: picture, replaces: false)
             return Finished(take: take, path: target, cover: picture)
         } catch {

@@ -186,7 +186,7 @@ struct TakeMaking {
         }
         let finishing = TakeFinishing(client: client, patience: max(command.timeout, Client.finishingTimeout))
         isJoining.set()
-        let finished = try await finishing.finish(id, to: target)
+        let finished = try await finishing.finish(id, to: target, replaces: command.place.force)
         board.clear()
         try TakeWords.tell(finished, asJSON: command.options.json)
         return true
