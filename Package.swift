@@ -53,6 +53,7 @@ let package = Package(
         library("CFFmpeg", apt: "libavformat-dev"),
         library("CJansson", apt: "libjansson-dev"),
         .target(name: "CLinux"),
+        library("CSQLite", apt: "libsqlite3-dev"),
         library("CSodium", apt: "libsodium-dev"),
         library("CTIFF", apt: "libtiff-dev"),
         library("CTurboJPEG", apt: "libturbojpeg0-dev"),
@@ -68,6 +69,7 @@ let package = Package(
         swift("FFmpeg", ["CFFmpeg"]),
         swift("JSON", ["CJansson"]),
         swift("LinuxIO", ["CLinux"]),
+        swift("SQLite", ["CSQLite"]),
         swift("Sodium", ["CSodium"]),
         swift("TIFF", ["CTIFF"]),
         swift("TurboJPEG", ["CTurboJPEG"]),
@@ -98,7 +100,8 @@ let package = Package(
                 "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ", logging,
                 .product(name: "TOMLKit", package: "TOMLKit"),
             ]),
-        swift("Librarian", ["BusProtocol", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO", "MovieFile"]),
+        swift(
+            "Librarian", ["BusProtocol", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO", "MovieFile", "SQLite"]),
         swift(
             "Recorder",
             [
@@ -161,7 +164,7 @@ let package = Package(
             "LibrarianTests",
             [
                 "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureLibrary", "JSON", "Librarian", "LinuxIO",
-                "MovieFile", "camerabus-librarian",
+                "MovieFile", "SQLite", "camerabus-librarian",
             ]),
         tests("MovieFileTests", ["CameraBusTesting", "CaptureCore", "FFmpeg", "Imaging", "LinuxIO", "MovieFile"]),
         tests(
@@ -187,6 +190,6 @@ let package = Package(
                 "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker",
                 logging,
             ]),
-        tests("WrapperTests", ["ALSA", "FFmpeg", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ"]),
+        tests("WrapperTests", ["ALSA", "FFmpeg", "JSON", "LinuxIO", "SQLite", "Sodium", "Udev", "ZeroMQ"]),
     ]
 )

@@ -16,12 +16,14 @@ extension Client {
         public var take: String?
         /// Photos of one request: its `uniqueID`.
         public var photo: String?
+        /// What their ids begin with.
+        public var prefix: String?
         /// How many at most, 1 to 1000; nil: 100.
         public var limit: Int?
 
         public init(
             since: Int64? = nil, kind: String? = nil, device: String? = nil, state: String? = nil,
-            take: String? = nil, photo: String? = nil, limit: Int? = nil
+            take: String? = nil, photo: String? = nil, prefix: String? = nil, limit: Int? = nil
         ) {
             self.since = since
             self.kind = kind
@@ -29,6 +31,7 @@ extension Client {
             self.state = state
             self.take = take
             self.photo = photo
+            self.prefix = prefix
             self.limit = limit
         }
     }
@@ -43,7 +46,7 @@ extension Client {
             "since": filter.since.map(JSONValue.integer), "kind": filter.kind.map(JSONValue.string),
             "device": filter.device.map(JSONValue.string), "state": filter.state.map(JSONValue.string),
             "take": filter.take.map(JSONValue.string), "photo": filter.photo.map(JSONValue.string),
-            "limit": filter.limit.map { JSONValue($0) },
+            "prefix": filter.prefix.map(JSONValue.string), "limit": filter.limit.map { JSONValue($0) },
         ])
         return try await call("library.list", params, timeout: timeout)
     }

@@ -18,6 +18,8 @@ extension MethodTable {
                 .optional(
                     "photo",
                     .string(minLength: 1, maxLength: 64).described("The uniqueID of a request: the photos of that.")),
+                .optional(
+                    "prefix", .string(minLength: 1, maxLength: 64).described("What the ids of the entries begin with.")),
                 .optional("limit", .integer(min: 1, max: 1000).described("How many at most; 100.")),
             ]),
             result: .object(

@@ -89,12 +89,14 @@ public struct LibrarianRequest: Hashable, Sendable {
         public var take: String?
         /// Photos of one request: its `uniqueID`.
         public var photo: String?
+        /// What the ids begin with.
+        public var prefix: String?
         /// How many at most.
         public var limit: Int
 
         public init(
             since: Int64? = nil, kind: String? = nil, device: String? = nil, state: String? = nil,
-            take: String? = nil, photo: String? = nil, limit: Int = usualLimit
+            take: String? = nil, photo: String? = nil, prefix: String? = nil, limit: Int = usualLimit
         ) {
             self.since = since
             self.kind = kind
@@ -102,6 +104,7 @@ public struct LibrarianRequest: Hashable, Sendable {
             self.state = state
             self.take = take
             self.photo = photo
+            self.prefix = prefix
             self.limit = limit
         }
 
@@ -131,6 +134,7 @@ public struct LibrarianRequest: Hashable, Sendable {
             members["state"] = filter.state.map(JSONValue.string)
             members["take"] = filter.take.map(JSONValue.string)
             members["photo"] = filter.photo.map(JSONValue.string)
+            members["prefix"] = filter.prefix.map(JSONValue.string)
             members["limit"] = JSONValue(filter.limit)
         case .get(let id): (members["do"], members["id"]) = ("get", .string(id))
         case .delete(let id): (members["do"], members["id"]) = ("delete", .string(id))
@@ -155,7 +159,7 @@ public struct LibrarianRequest: Hashable, Sendable {
                 Filter(
                     since: json["since"]?.integer, kind: json["kind"]?.string, device: json["device"]?.string,
                     state: json["state"]?.string, take: json["take"]?.string, photo: json["photo"]?.string,
-                    limit: Int(limit)))
+                    prefix: json["prefix"]?.string, limit: Int(limit)))
         case ("get", let id?): action = .get(id)
         case ("delete", let id?): action = .delete(id)
         case ("recover", _): action = .recover(id)

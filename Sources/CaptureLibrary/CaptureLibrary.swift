@@ -181,59 +181,84 @@ public struct CaptureLibrary: Hashable, Sendable {
         }
     }
 
-    /// What the library has.
-    public struct Contents: Hashable, Sendable {
-        /// The newest first.
-        public var entries: [LibraryEntry] = []
-        /// The ids of entries that this version can't read, in the order of the alphabet, and why.
-        public var unreadable: [Unreadable] = []
+    // MARK: What has changed
 
-        public struct Unreadable: Hashable, Sendable {
-            public var id: String
-            public var why: String
+    /// Which contents of an entry, or of the folder of all, was there at a time: each change makes it another one. Clocks of files stand
+    /// still for a moment, so that what has changed in the last seconds may change again with the same stamp.
+    public struct Stamp: Hashable, Sendable {
+        /// The number of its file system.
+        public var device: Int64
+        public var inode: Int64
+        /// When it changed, nanoseconds since 1970.
+        public var changed: Int64
+        /// Bytes.
+        public var size: Int64
+
+        public init(device: Int64, inode: Int64, changed: Int64, size: Int64) {
+            self.device = device
+            self.inode = inode
+            self.changed = changed
+            self.size = size
+        }
+
+        fileprivate init(_ status: stat) {
+            device = Int64(truncatingIfNeeded: status.st_dev)
+            inode = Int64(truncatingIfNeeded: status.st_ino)
+            changed = Int64(status.st_ctim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_ctim.tv_nsec)
+            size = Int64(status.st_size)
         }
     }
 
-    /// All entries that there are.
+    /// Of the folder of the entries: another one after an entry came, went, or was replaced. nil: there is none.
+    public func stamp() throws(LibraryError) -> Stamp? {
+        var status = stat()
+        guard stat(entriesDirectory, &status) == 0 else {
+            let code = errno
+            if code == ENOENT || code == ENOTDIR { return nil }
+            throw .file(SystemError(code: code, operation: "stat", subject: entriesDirectory))
+        }
+        return Stamp(status)
+    }
+
+    /// Calls the body with each id for which there is an entry, in no order, also of one that can't be read.
     ///
-    /// - Throws: when the folder can't be read.
-    public func contents() throws(LibraryError) -> Contents {
-        var contents = Contents()
-        for id in try ids() {
-            do {
-                // Gone since the folder was read: nothing to be told.
-                if let entry = try entry(id) { contents.entries.append(entry) }
-            } catch {
-                contents.unreadable.append(Contents.Unreadable(id: id, why: error.why))
-            }
-        }
-        contents.entries.sort { ($0.started, $0.id) > ($1.started, $1.id) }
-        contents.unreadable.sort { $0.id < $1.id }
-        return contents
-    }
-
-    private func ids() throws(LibraryError) -> [String] {
+    /// - Throws: when the folder can't be read to its end: then these are not all.
+    public func forEachStamp(_ body: (String, Stamp) -> Void) throws(LibraryError) {
         guard let folder = opendir(entriesDirectory) else {
             let code = errno
-            if code == ENOENT { return [] }
+            if code == ENOENT { return }
             throw .file(SystemError(code: code, operation: "opendir", subject: entriesDirectory))
         }
         defer { closedir(folder) }
-        var ids: [String] = []
+        let descriptor = dirfd(folder)
+        var status = stat()
         errno = 0
         while let entry = readdir(folder) {
             defer { errno = 0 }
-            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            let found = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: MemoryLayout.size(ofValue: $0.pointee)) {
+                    name -> String? in
+                    guard let id = Self.id(UnsafeBufferPointer(start: name, count: strlen(name))),
+                        // Gone since the folder was read: nothing to be told.
+                        fstatat(descriptor, name, &status, 0) == 0
+                    else { return nil }
+                    return id
+                }
             }
-            guard name.hasSuffix(Self.ending), case let id = name.dropLast(Self.ending.count), DeviceID.isValid(id)
-            else { continue }
-            ids.append(String(id))
+            if let found { body(found, Stamp(status)) }
         }
         // What can't be read to its end is not all that there is.
         let code = errno
         guard code == 0 else { throw .file(SystemError(code: code, operation: "readdir", subject: entriesDirectory)) }
-        return ids
+    }
+
+    // Of the file of an entry; nil: it is none.
+    private static func id(_ name: UnsafeBufferPointer<CChar>) -> String? {
+        let bytes = UnsafeRawBufferPointer(name)
+        guard bytes.count > ending.utf8.count, bytes.suffix(ending.utf8.count).elementsEqual(ending.utf8),
+            case let id = bytes.dropLast(ending.utf8.count), DeviceID.isValid(utf8: id)
+        else { return nil }
+        return String(decoding: id, as: UTF8.self)
     }
 
     // MARK: Paths
@@ -272,13 +297,5 @@ public struct CaptureLibrary: Hashable, Sendable {
     private func found(_ path: String) throws(LibraryError) -> String {
         guard !Self.parts(path).contains("..") else { throw .invalidPath(path) }
         return path.utf8.first == UInt8(ascii: "/") ? path : "\(directory)/\(path)"
-    }
-}
-
-extension LibraryError {
-    // Of an entry whose id is told beside it.
-    fileprivate var why: String {
-        guard case .unreadable(_, let why) = self else { return description }
-        return why
     }
 }

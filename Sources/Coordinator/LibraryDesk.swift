@@ -53,7 +53,7 @@ final class LibraryDesk {
     private static let maximum = 64
     /// From the question to its answer, milliseconds: clients wait for ten seconds unless told otherwise.
     private static let limit: Int64 = 9000
-    /// The same where movies are mended, of which there may be many.
+    /// The same where movies are mended, of which there may be many, or looked for, when the library's index may have to be made.
     private static let recoveryLimit: Int64 = 600_000
     /// How long the joining of a take may say nothing, milliseconds: it tells how far it is ten times a second, but waits for the disk in the end.
     private static let joiningLimit: Int64 = 120_000
@@ -104,7 +104,7 @@ final class LibraryDesk {
             request: request, uid: uid, timer: nil, progress: progress, completion: completion)
         switch request.action {
         case .join: break
-        case .recover: limit(number, Self.recoveryLimit)
+        case .recover, .left: limit(number, Self.recoveryLimit)
         default: limit(number, Self.limit)
         }
         queue.append(number)

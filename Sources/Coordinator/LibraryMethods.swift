@@ -26,6 +26,7 @@ extension Coordinator {
                 LibrarianRequest.Filter(
                     since: call.params["since"]?.integer, kind: call.string("kind"), device: call.string("device"),
                     state: call.string("state"), take: call.string("take"), photo: call.string("photo"),
+                    prefix: call.string("prefix"),
                     limit: call.params["limit"]?.integer.flatMap { Int(exactly: $0) }
                         ?? LibrarianRequest.Filter.usualLimit)), call, respond)
     }

@@ -45,12 +45,49 @@ public struct Librarian {
 
     // MARK: What there is
 
-    func contents() throws(BusError) -> CaptureLibrary.Contents {
+    /// Calls the body with each entry that may be meant, the newest first, and with its id alone where it can't be read, until it returns false.
+    private func forEach(
+        _ filter: LibrarianRequest.Filter, _ uid: UInt32?, in index: LibraryIndex,
+        _ body: (Result<LibraryEntry, LibraryError>, String) -> Bool
+    ) throws(BusError) {
         do throws(LibraryError) {
-            return try library.contents()
+            // One more, by which it shows that there are more.
+            let count = filter.limit + 1
+            var places = try index.places(filter, user: uid, after: nil, count: count)
+            while let last = places.last {
+                for place in places {
+                    let entry: Result<LibraryEntry, LibraryError>
+                    do throws(LibraryError) {
+                        // Gone since.
+                        guard let found = try library.entry(place.id) else { continue }
+                        entry = .success(found)
+                    } catch {
+                        entry = .failure(error)
+                    }
+                    guard body(entry, place.id) else { return }
+                }
+                if places.count < count { return }
+                places = try index.places(filter, user: uid, after: last, count: count)
+            }
         } catch {
             throw error.busError
         }
+    }
+
+    private func index() throws(BusError) -> LibraryIndex {
+        do throws(LibraryError) { return try LibraryIndex(of: library) } catch { throw error.busError }
+    }
+
+    /// What is not finished, the newest first.
+    func unfinished() throws(BusError) -> [LibraryEntry] {
+        var entries: [LibraryEntry] = []
+        let filter = LibrarianRequest.Filter(
+            state: LibraryEntry.State.recording.rawValue, limit: LibrarianRequest.Filter.maximumLimit)
+        try forEach(filter, nil, in: index()) { entry, _ in
+            if case .success(let entry) = entry, entry.state == .recording { entries.append(entry) }
+            return true
+        }
+        return entries
     }
 
     /// - Throws: `entryNotFound`, also for what is somebody else's.
@@ -82,30 +119,32 @@ public struct Librarian {
     }
 
     private func list(_ filter: LibrarianRequest.Filter, _ uid: UInt32?) throws(BusError) -> JSONValue {
-        let contents = try contents()
-        var entries: [JSONValue] = []
+        let index = try index()
+        var (entries, unreadable): ([JSONValue], [(id: String, why: String)]) = ([], [])
         var hasMore = false
-        for entry in contents.entries {
-            if let uid, entry.owner.uid != uid { continue }
-            if entry.isUnfinishedTake { continue }
-            if let since = filter.since, entry.started < since { break }
-            if let kind = filter.kind, entry.kind.rawValue != kind { continue }
-            if let take = filter.take, entry.take != take { continue }
-            if let photo = filter.photo, entry.photo?.uniqueID != photo { continue }
-            if let device = filter.device, !entry.shows(device) { continue }
-            let shown = shown(entry)
-            if let state = filter.state, shown["state"]?.string != state { continue }
-            guard entries.count < filter.limit else {
-                hasMore = true
-                break
+        try forEach(filter, uid, in: index) { found, id in
+            switch found {
+            case .success(let entry):
+                guard entry.isMeant(filter, uid) else { return true }
+                let shown = shown(entry)
+                if let state = filter.state, shown["state"]?.string != state { return true }
+                hasMore = entries.count >= filter.limit
+                if !hasMore { entries.append(shown) }
+                return !hasMore
+            case .failure(let error):
+                unreadable.append((id, error.why))
+                return true
             }
-            entries.append(shown)
         }
         var members: [String: JSONValue] = ["entries": .array(entries), "more": .bool(hasMore)]
         // They are nobody's whom one could name.
-        if uid == nil, !contents.unreadable.isEmpty {
-            members["unreadable"] = .array(
-                contents.unreadable.prefix(filter.limit).map { ["id": .string($0.id), "why": .string($0.why)] })
+        if uid == nil {
+            do throws(LibraryError) { unreadable += try index.problems() } catch { throw error.busError }
+            unreadable.sort { $0.id < $1.id }
+            if !unreadable.isEmpty {
+                members["unreadable"] = .array(
+                    unreadable.prefix(filter.limit).map { ["id": .string($0.id), "why": .string($0.why)] })
+            }
         }
         return .object(members)
     }
@@ -208,8 +247,21 @@ extension LibraryEntry {
         [(path, file), (sideCar, sideCarFile), (cover, coverFile)]
     }
 
+    /// Whether it is chosen, as far as its file and its maker don't count.
+    fileprivate func isMeant(_ filter: LibrarianRequest.Filter, _ uid: UInt32?) -> Bool {
+        if isUnfinishedTake { return false }
+        if let uid, owner.uid != uid { return false }
+        if let since = filter.since, started < since { return false }
+        if let wanted = filter.kind, kind.rawValue != wanted { return false }
+        if let wanted = filter.take, take != wanted { return false }
+        if let wanted = filter.photo, photo?.uniqueID != wanted { return false }
+        if let prefix = filter.prefix, !id.hasPrefix(prefix) { return false }
+        if let device = filter.device { return shows(device) }
+        return true
+    }
+
     /// Whether a device of that id or `uniqueID` took part in it.
-    fileprivate func shows(_ device: String) -> Bool {
+    private func shows(_ device: String) -> Bool {
         (devices + [microphone].compactMap(\.self)).contains { $0.device == device || $0.uniqueID == device }
     }
 }
@@ -225,6 +277,12 @@ extension BusError {
 }
 
 extension LibraryError {
+    /// Of an entry whose id is told beside it.
+    var why: String {
+        guard case .unreadable(_, let why) = self else { return description }
+        return why
+    }
+
     /// As clients are told it.
     var busError: BusError {
         if case .invalidID(let id) = self { return .entryNotFound(id) }

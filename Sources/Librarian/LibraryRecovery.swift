@@ -19,7 +19,7 @@ extension Librarian {
     }
 
     func recover(_ id: String?) throws(BusError) -> JSONValue {
-        let entries = if let id { [try find(id, nil)] } else { try contents().entries }
+        let entries = if let id { [try find(id, nil)] } else { try unfinished() }
         var (settled, failed, recording): ([JSONValue], [JSONValue], Int) = ([], [], 0)
         // What is finished is answered to who asks for just that.
         for entry in entries where entry.state == .recording || id != nil {
@@ -35,7 +35,7 @@ extension Librarian {
 
     /// What nobody has finished, so that each can be recovered by a process of its own.
     func left() throws(BusError) -> JSONValue {
-        ["ids": JSONValue(try contents().entries.filter { $0.state == .recording }.map(\.id))]
+        ["ids": JSONValue(try unfinished().map(\.id))]
     }
 
     func giveUp(_ id: String) throws(BusError) -> JSONValue {

@@ -14,7 +14,7 @@ struct CameraBusLibrarian: ParsableCommand {
             "Answers one question about the capture library. camerabusd starts it; by hand, 'camerabus library' is what you want.",
         discussion: """
             REQUEST is one of
-              {"do": "list", "since": NANOSECONDS, "kind": …, "device": …, "state": …, "take": …, "photo": …, "limit": COUNT, "uid": UID}
+              {"do": "list", "since": NANOSECONDS, "kind": …, "device": …, "state": …, "take": …, "photo": …, "prefix": …, "limit": COUNT, "uid": UID}
               {"do": "get", "id": ID, "uid": UID}
               {"do": "delete", "id": ID, "uid": UID}
               {"do": "recover", "id": ID}

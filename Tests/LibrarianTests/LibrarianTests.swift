@@ -302,7 +302,10 @@ import Testing
             LibrarianRequest(.recover(nil)), LibrarianRequest(.recover("c")), LibrarianRequest(.left),
             LibrarianRequest(.giveUp("d")),
             LibrarianRequest(
-                .list(.init(since: 1, kind: "movie", device: "d", state: "missing", take: "t", photo: "p", limit: 7)),
+                .list(
+                    .init(
+                        since: 1, kind: "movie", device: "d", state: "missing", take: "t", photo: "p", prefix: "i",
+                        limit: 7)),
                 uid: .max),
             LibrarianRequest(.join(.init(take: "t", segments: ["a", "b"], path: "/l/t.mp4"))),
             LibrarianRequest(

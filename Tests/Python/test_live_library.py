@@ -60,6 +60,13 @@ class Library(LiveTestCase):
         self.assertEqual([found.id for found in self.client.library(since=before).entries], ["py2", "py1"])
         self.assertEqual([found.id for found in self.client.library(device="usb-7").entries], ["py2"])
         self.assertEqual([found.id for found in self.client.library(since=before, state="missing").entries], ["py2"])
+        photo = {"uniqueID": "one", "index": 2, "width": 1280, "height": 720, "flashFired": False}
+        self.enter("py4", kind="photo", photo=photo, devices=[], started=1)
+        found = self.client.library(kind="photo", photo="one").entries[0].photo
+        self.assertEqual((found.uniqueID, found.index, found.width, found.raw["flashFired"]), ("one", 2, 1280, False))
+        self.assertEqual([entry.id for entry in self.client.library(prefix="py", since=before).entries], ["py2", "py1"])
+        self.assertEqual([entry.id for entry in self.client.library(prefix="py4").entries], ["py4"])
+        self.assertIsNone(entry.photo)
         first = self.client.library(since=before, limit=1)
         self.assertEqual(([found.id for found in first.entries], first.more), (["py2"], True))
         self.assertEqual(self.client.delete_from_library("py1"), [str(movie)])

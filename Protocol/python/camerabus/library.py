@@ -96,9 +96,11 @@ def library(
     state: str | None,
     take: str | None,
     photo: str | None,
+    prefix: str | None,
     limit: int | None,
 ) -> Call[Library]:
-    params = given(since=_nanoseconds(since), kind=kind, device=device, state=state, take=take, photo=photo, limit=limit)
+    wanted = {"kind": kind, "device": device, "state": state, "take": take, "photo": photo, "prefix": prefix}
+    params = given(since=_nanoseconds(since), limit=limit, **wanted)
     return Call("library.list", params, lambda result: read(Library, result), True)
 
 
@@ -130,15 +132,16 @@ class LibraryCalls(Opened):
         state: str | None = None,
         take: str | None = None,
         photo: str | None = None,
+        prefix: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Library:
         """What was recorded, the newest first: one's own, for administrators everybody's.
 
         `since` is a time, or seconds since 1970; `device` a camera's or microphone's id at that time, or its uniqueID; `photo` the
-        uniqueID of a request for photos. `limit` is 100 unless given.
+        uniqueID of a request for photos; `prefix` what the ids begin with. `limit` is 100 unless given.
         """
-        return run(self._open.ask(library(since, kind, device, state, take, photo, limit), timeout))
+        return run(self._open.ask(library(since, kind, device, state, take, photo, prefix, limit), timeout))
 
     def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
         return run(self._open.ask(library_entry(entry), timeout))
@@ -160,10 +163,11 @@ class AsyncLibraryCalls(AsyncOpened):
         state: str | None = None,
         take: str | None = None,
         photo: str | None = None,
+        prefix: str | None = None,
         limit: int | None = None,
         timeout: float | None = None,
     ) -> Library:
-        return await self._run(self._open.ask(library(since, kind, device, state, take, photo, limit), timeout))
+        return await self._run(self._open.ask(library(since, kind, device, state, take, photo, prefix, limit), timeout))
 
     async def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
         return await self._run(self._open.ask(library_entry(entry), timeout))
