@@ -38,6 +38,7 @@ import Testing
                 let rig: JSONValue = ["name": "stereo", "devices": [["id": "cam0"], ["id": "cam1"]]]
                 respond(.result(["rigs": [rig]]))
             case "take.create", "take.get": respond(.result(["take": take]))
+            case "take.list": respond(.result(["takes": [take]]))
             case "take.delete": respond(.result(["take": take, "deleted": ["/v/a-1.mp4"]]))
             case "take.finish" where request.params["path"] != nil:
                 respond(.error(BusError(.pathNotAllowed, "Not there.", ["roots": []])))

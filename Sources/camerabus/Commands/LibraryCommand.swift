@@ -5,14 +5,18 @@ import LinuxIO
 
 struct LibraryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "library", abstract: "Lists what was recorded, tells about one of it, and deletes.",
+        commandName: "library",
+        abstract: "Lists movies and photos that the bus keeps, tells about one of them, and deletes.",
         discussion: """
-            Everybody sees what he has recorded himself, administrators everything. What was recorded when its recorder died, or the power \
+            Everybody sees what he has recorded and taken himself, administrators everything. What was recorded when its recorder died, or the power \
             went, is mended when the bus starts: it is 'recovered', and plays up to its last fragment, or 'damaged', and says why.
+
+            Of an id its beginning is enough, as long as only one begins so.
 
             EXAMPLES:
               camerabus library
               camerabus library --device front --limit 10
+              camerabus library --kind photo --hours 24
               camerabus library get 1f0c9a2b
               camerabus library delete 1f0c9a2b
             """,
@@ -20,13 +24,13 @@ struct LibraryCommand: AsyncParsableCommand {
 
     /// Completes the ids of entries by asking the bus.
     static let completion = CompletionKind.shellCommand("camerabus library list --ids 2>/dev/null")
-    static let idHelp: ArgumentHelp = "The entry's id, as 'camerabus library' lists it: the movie's."
+    static let idHelp: ArgumentHelp = "The entry's id, as 'camerabus library' lists it, or its beginning."
 }
 
 extension LibraryCommand {
     struct List: BusCommand {
         static let configuration = CommandConfiguration(
-            commandName: "list", abstract: "Lists what was recorded, the newest first.",
+            commandName: "list", abstract: "Lists what there is, the newest first.",
             discussion: """
                 STATE is recording, finished, recovered, damaged, or missing where somebody has removed the file. With --json: the answer \
                 of library.list.
@@ -47,8 +51,11 @@ extension LibraryCommand {
             completion: .list(["recording", "finished", "recovered", "damaged", "missing"]))
         var state: String?
 
-        @Option(help: ArgumentHelp("Only what belongs to this take.", valueName: "id"))
+        @Option(help: ArgumentHelp("Only what belongs to this take: its whole id.", valueName: "id"))
         var take: String?
+
+        @Option(help: ArgumentHelp("Only the photos of this request: its uniqueID.", valueName: "id"))
+        var photo: String?
 
         @Option(help: ArgumentHelp("Only what began in the last so many hours.", valueName: "hours"))
         var hours: Double?
@@ -64,12 +71,16 @@ extension LibraryCommand {
             if let limit, !(1...1000).contains(limit) { throw ValidationError("--limit takes a number from 1 to 1000") }
         }
 
+        private var choosesAll: Bool {
+            [device, kind, state, take, photo].allSatisfy { $0 == nil } && hours == nil
+        }
+
         func run(_ client: Client) async throws {
             let answer = try await client.library(
                 Client.LibraryFilter(
                     since: hours.map { MonotonicClock.realtime() - Int64($0 * 3_600_000_000_000) }, kind: kind,
                     device: device,
-                    state: state, take: take, limit: limit), timeout: timeout)
+                    state: state, take: take, photo: photo, limit: limit), timeout: timeout)
             let entries = answer["entries"]?.array ?? []
             if ids {
                 for entry in entries { try Output.line(Describing.plain(entry["id"])) }
@@ -80,7 +91,9 @@ extension LibraryCommand {
                 Output.note(
                     "The entry \(Describing.plain(entry["id"])) can't be read: \(Describing.plain(entry["why"])).")
             }
-            guard !entries.isEmpty else { return Output.note("There is nothing in the library.") }
+            guard !entries.isEmpty else {
+                return Output.note(choosesAll ? "There is nothing in the library." : "Nothing in the library matches.")
+            }
             try LibraryWords.table(entries).print()
             if answer["more"]?.bool == true { Output.note("There are more; --limit, --device or --hours chooses.") }
         }
@@ -97,7 +110,8 @@ extension LibraryCommand {
         var id: String
 
         func run(_ client: Client) async throws {
-            let entry = try await client.libraryEntry(id, timeout: timeout)
+            let entry = try await client.libraryEntry(
+                try await ShortID.entry(id, client, timeout), timeout: timeout)
             if options.json { return try Output.json(entry) }
             for line in LibraryWords.lines(entry) { try Output.line(Table.printable(line)) }
         }
@@ -117,7 +131,8 @@ extension LibraryCommand {
 
         func run(_ client: Client) async throws {
             for id in id {
-                let answer = try await client.deleteFromLibrary(id, timeout: timeout)
+                let answer = try await client.deleteFromLibrary(
+                    try await ShortID.entry(id, client, timeout), timeout: timeout)
                 if options.json {
                     try Output.json(answer)
                 } else {

@@ -20,8 +20,10 @@ struct MoviesCommand: AsyncParsableCommand {
         subcommands: [List.self, Show.self, Stop.self, Pause.self, Resume.self], defaultSubcommand: List.self)
 
     static let completion = CompletionKind.shellCommand("camerabus movies list --ids 2>/dev/null")
-    static let idHelp: ArgumentHelp = "The movie's id, as 'camerabus movies' lists it."
-    static let idsHelp: ArgumentHelp = "The movies' ids, as 'camerabus movies' lists them."
+    static let idHelp: ArgumentHelp =
+        "The movie's id, as 'camerabus movies' lists it, or its beginning, as long as only one begins so."
+    static let idsHelp: ArgumentHelp =
+        "The movies' ids, as 'camerabus movies' lists them, or their beginnings, as long as only one begins so."
 }
 
 extension MoviesCommand {
@@ -77,6 +79,7 @@ extension MoviesCommand {
         @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
 
         func run(_ client: Client) async throws {
+            let movie = try await ShortID.movie(movie, client, timeout)
             let state = try await client.movie(movie, timeout: timeout)
             if options.json { return try Output.json(["movie": state.json]) }
             guard let ending = state.ending else { return try MoviesCommand.table([state]).print() }
@@ -98,6 +101,7 @@ extension MoviesCommand {
 
         func run(_ client: Client) async throws {
             try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+                let movie = try await ShortID.movie(movie, client, timeout)
                 let ending = try await client.stopMovie(movie, timeout: max(timeout, Client.movieTimeout))
                 if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending) }
                 return ending.isSuccess
@@ -115,6 +119,7 @@ extension MoviesCommand {
 
         func run(_ client: Client) async throws {
             try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+                let movie = try await ShortID.movie(movie, client, timeout)
                 let state = try await client.pauseMovie(movie, timeout: timeout)
                 if options.json { try Output.json(["movie": state.json]) }
                 return true
@@ -132,6 +137,7 @@ extension MoviesCommand {
 
         func run(_ client: Client) async throws {
             try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
+                let movie = try await ShortID.movie(movie, client, timeout)
                 let state = try await client.resumeMovie(movie, timeout: timeout)
                 if options.json { try Output.json(["movie": state.json]) }
                 return true

@@ -35,7 +35,8 @@ struct TakeCommand: AsyncParsableCommand {
         ], defaultSubcommand: Make.self)
 
     static let completion = CompletionKind.shellCommand("camerabus take list --ids 2>/dev/null")
-    static let idHelp: ArgumentHelp = "The take's id, as 'camerabus take list' lists it."
+    static let idHelp: ArgumentHelp =
+        "The take's id, as 'camerabus take list' lists it, or its beginning, as long as only one begins so."
 
     /// Says when a take is shorter than it is to be; one that is over by now is not.
     static func tellShortness(of id: String, _ client: Client, timeout: Duration) async throws {
@@ -218,6 +219,7 @@ extension TakeCommand {
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
 
         func run(_ client: Client) async throws {
+            let take = try await ShortID.take(take, client, timeout)
             let movie = try await client.recordTake(take, timeout: max(timeout, Client.movieTimeout))
             try options.json ? Output.json(movie.json) : Output.line(movie.id)
         }
@@ -236,6 +238,7 @@ extension TakeCommand {
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
 
         func run(_ client: Client) async throws {
+            let take = try await ShortID.take(take, client, timeout)
             let ending = try await client.pauseTake(take, timeout: max(timeout, Client.movieTimeout))
             if options.json {
                 try Output.json(ending.json)
@@ -283,7 +286,7 @@ extension TakeCommand {
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
 
         func run(_ client: Client) async throws {
-            let take = try await client.take(take, timeout: timeout)
+            let take = try await client.take(try await ShortID.take(take, client, timeout), timeout: timeout)
             if options.json { return try Output.json(["take": take.json]) }
             try TakeWords.table([take]).print()
             if !take.segments.isEmpty { try TakeWords.table(take.segments).print() }
@@ -296,12 +299,15 @@ extension TakeCommand {
 
         @OptionGroup var options: GlobalOptions
         @Argument(help: idHelp, completion: TakeCommand.completion) var take: String
-        @Argument(help: "The segment's id, as 'camerabus take show' has it (default: the last one).")
+        @Argument(help: "The segment's id, as 'camerabus take show' has it, or its beginning (default: the last one).")
         var segment: String?
 
         func run(_ client: Client) async throws {
-            var last: String?
-            if segment == nil {
+            let take = try await ShortID.take(take, client, timeout)
+            var meant: String?
+            if let segment {
+                meant = try await ShortID.segment(segment, of: take, client, timeout)
+            } else {
                 let found = try await client.take(take, timeout: timeout)
                 // Who names none means the one that is recorded.
                 guard found.segment == nil else {
@@ -311,9 +317,9 @@ extension TakeCommand {
                             "recordingInProgress: A segment of the take \(take) is recorded; 'camerabus take pause \(take)' ends it."
                         ))
                 }
-                last = found.segments.last?.id
+                meant = found.segments.last?.id
             }
-            guard let segment = segment ?? last else {
+            guard let segment = meant else {
                 throw Failure(
                     status: ExitStatus.refused, description: Table.printable("The take \(take) has no segments."))
             }
@@ -347,6 +353,7 @@ extension TakeCommand {
 
         func run(_ client: Client) async throws {
             let target = try place.path("take")
+            let take = try await ShortID.take(take, client, timeout)
             if !options.json { try await TakeCommand.tellShortness(of: take, client, timeout: timeout) }
             let finishing = TakeFinishing(client: client, patience: max(timeout, Client.finishingTimeout))
             let finished = try await finishing.finish(take, to: target, name: name, replaces: place.force)
@@ -364,6 +371,7 @@ extension TakeCommand {
 
         func run(_ client: Client) async throws {
             try await Each.run(take, of: "take", asJSON: options.json) { take in
+                let take = try await ShortID.take(take, client, timeout)
                 let deleted = try await client.discardTake(take, timeout: max(timeout, Client.movieTimeout))
                 if options.json {
                     try Output.json(["take": .string(take), "deleted": JSONValue(deleted)])

@@ -4,11 +4,11 @@ import JSON
 /// What is said of the capture library, in people's words.
 enum LibraryWords {
     static func table(_ entries: [JSONValue]) -> Table {
-        var table = Table("ID", "BEGAN", ">LENGTH", ">SIZE", "STATE", "OF", "FILE")
+        var table = Table("ID", "BEGAN", ">LENGTH", ">PICTURE", ">SIZE", "STATE", "OF", "FILE")
         for entry in entries {
             table.add(
-                Describing.plain(entry["id"]), date(entry["started"]), length(entry["duration"]), bytes(entry["size"]),
-                Describing.plain(entry["state"]), devices(entry), Describing.plain(entry["path"]))
+                Describing.plain(entry["id"]), date(entry["started"]), length(entry), pixels(entry),
+                bytes(entry["size"]), Describing.plain(entry["state"]), devices(entry), Describing.plain(entry["path"]))
             if let problem = entry["problem"]?.string { table.note(problem) }
         }
         return table
@@ -28,8 +28,9 @@ enum LibraryWords {
         add("file", entry["path"])
         add("side-car", entry["sideCar"])
         add("cover", entry["cover"])
-        rows.append(("began", date(entry["started"])))
-        rows.append(("length", length(entry["duration"])))
+        let photo = entry["photo"]
+        rows.append((photo == nil ? "began" : "taken", date(entry["started"])))
+        if photo == nil { rows.append(("length", length(entry))) }
         rows.append(("size", bytes(entry["size"])))
         rows.append(("of", devices(entry)))
         if let video = entry["video"], !video.isNull {
@@ -38,6 +39,11 @@ enum LibraryWords {
                     "picture",
                     "\(Describing.plain(video["codec"])) \(Describing.plain(video["width"]))x\(Describing.plain(video["height"]))"
                 ))
+        }
+        if let photo {
+            rows.append(("picture", "\(Describing.plain(entry["fileType"])) \(pixels(entry))"))
+            add("request", photo["uniqueID"])
+            if let index = photo["index"]?.integer, index > 0 { rows.append(("number", "\(index + 1)")) }
         }
         if let audio = entry["audio"], !audio.isNull {
             rows.append(("sound", "\(Describing.plain(audio["codec"])) \(Describing.plain(audio["rate"])) Hz"))
@@ -65,8 +71,16 @@ enum LibraryWords {
             + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec))"
     }
 
-    private static func length(_ milliseconds: JSONValue?) -> String {
-        milliseconds?.double.map { MovieWords.time(.milliseconds($0)) } ?? "-"
+    private static func length(_ entry: JSONValue) -> String {
+        guard entry["photo"] == nil else { return "-" }
+        return entry["duration"]?.double.map { MovieWords.time(.milliseconds($0)) } ?? "-"
+    }
+
+    private static func pixels(_ entry: JSONValue) -> String {
+        guard let picture = entry["photo"] ?? entry["video"], let width = picture["width"]?.integer,
+            let height = picture["height"]?.integer
+        else { return "-" }
+        return "\(width)x\(height)"
     }
 
     private static func bytes(_ count: JSONValue?) -> String { count?.integer.map(ByteCount.text) ?? "-" }
