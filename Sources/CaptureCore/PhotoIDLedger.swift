@@ -1,4 +1,5 @@
 public import BusProtocol
+import JSON
 
 /// The ids that photos had: each is good for one request, whatever becomes of it.
 ///
