@@ -186,8 +186,8 @@ let package = Package(
         tests(
             "WorkerTests",
             [
-                "BusClient", "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureSources",
-                "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker",
+                "BusClient", "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureLibrary",
+                "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker",
                 logging,
             ]),
         tests("WrapperTests", ["ALSA", "FFmpeg", "JSON", "LinuxIO", "SQLite", "Sodium", "Udev", "ZeroMQ"]),

@@ -144,6 +144,18 @@ final class FakeCoordinator {
     private(set) var link: UInt64 = 0
     private(set) var inDoubt: [String] = []
     private(set) var statuses = 0
+    /// What was told of photos.
+    private(set) var progress: [Progress] = []
+
+    struct Progress {
+        var job: String
+        var stage: PhotoProgress
+        var members: JSONValue
+        /// The further frame of its message.
+        var file: [UInt8]?
+
+        var photo: PhotoResult? { members["photo"].flatMap { try? PhotoResult(json: $0) } }
+    }
 
     init(_ directory: RuntimeDirectory) throws {
         path = directory.workersSocket
@@ -205,6 +217,11 @@ final class FakeCoordinator {
                 case .description(let value): description = value
                 case .hello(_, _, _, let link, let inDoubt): (self.link, self.inDoubt) = (link, inDoubt)
                 case .alive(let value): counters = value
+                case .photo(let job, let stage, let members):
+                    progress.append(
+                        Progress(
+                            job: job, stage: stage, members: members,
+                            file: frames.count > 2 ? frames[2].withUnsafeBytes { Array($0) } : nil))
                 default: break
                 }
                 if condition(report) { return report }

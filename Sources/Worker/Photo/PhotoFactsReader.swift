@@ -1,8 +1,10 @@
+import BusProtocol
 import BusServer
 import CaptureCore
 import CaptureSources
 import Glibc
 import JSON
+import LinuxIO
 
 /// What is known of how a frame was taken, for its photo.
 struct PhotoFactsReader {

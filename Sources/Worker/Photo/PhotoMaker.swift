@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureLibrary
+import CaptureSources
 import Glibc
 import JSON
 import LinuxIO

@@ -19,7 +19,7 @@ struct PhotoShots: Hashable {
         self.count = count
         self.interval = interval
         tolerance = frame / 2
-        earliest = time.map { $0.advanced(byNanoseconds: -frame / 2) } ?? now
+        earliest = time.map { $0.subtractingReportingOverflow(frame / 2).partialValue } ?? now
     }
 
     var isOver: Bool { taken >= count }
@@ -28,8 +28,7 @@ struct PhotoShots: Hashable {
     func wants(exposedFrom start: Instant) -> Bool {
         guard !isOver, start >= earliest else { return false }
         guard let first, interval > 0 else { return true }
-        let due = first.advanced(byNanoseconds: Int64(clamping: Int128(interval) * Int128(taken)))
-        return start >= due.advanced(byNanoseconds: -tolerance)
+        return Int128(start) >= Int128(first) + Int128(interval) * Int128(taken) - Int128(tolerance)
     }
 
     /// The next one is a frame whose exposure began then.

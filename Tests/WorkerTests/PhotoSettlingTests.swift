@@ -1,0 +1,72 @@
+import Testing
+
+@testable import Worker
+
+@Suite("Settling for a photo")
+struct PhotoSettlingTests {
+    private let frame: Int64 = 33_333_333
+
+    private func settling(isTold: Bool = false, isAdjusting: Bool = false, isSet: Bool = false) -> PhotoSettling {
+        PhotoSettling(since: 1000, frame: frame, isTold: isTold, isAdjusting: isAdjusting, isSet: isSet)
+    }
+
+    /// The frame in which it came to an end, from 0, and how.
+    private func run(_ settling: PhotoSettling, _ lumas: [Double?]) -> (Int, PhotoSettling.Verdict)? {
+        var settling = settling
+        for (index, luma) in lumas.enumerated() {
+            let measured = settling.measured(luma)
+            if measured != .waiting { return (index, measured) }
+            let verdict = settling.took(exposedFrom: 1000 + Int64(index) * frame)
+            if verdict != .waiting { return (index, verdict) }
+        }
+        return nil
+    }
+
+    @Test("a picture that is as bright three times has its exposure; a dark one is looked at longer")
+    func steady() throws {
+        #expect(try #require(run(settling(), [20, 60, 90, 101, 102, 101, 102])) == (5, .settled))
+        #expect(try #require(run(settling(), [0, 0, 0, 0, 60, 100, 120, 121, 121])) == (8, .settled))
+        #expect(try #require(run(settling(), Array(repeating: 3, count: 20))) == (8, .settled))
+    }
+
+    @Test("what was set shows some frames later")
+    func delay() throws {
+        #expect(try #require(run(settling(isSet: true), [80, 80, 80, 80, 120, 120, 120])) == (6, .settled))
+    }
+
+    @Test("one that finds nothing, and one that can't be measured, has its frames and is late")
+    func late() throws {
+        let restless = (0..<200).map { $0 % 2 == 0 ? 50.0 : 150 }
+        #expect(try #require(run(settling(), restless)) == (89, .late))
+        #expect(try #require(run(settling(), Array(repeating: nil, count: 200))) == (89, .late))
+        let slow = PhotoSettling(
+            since: 1000, frame: 2_000_000_000, isTold: true, isAdjusting: true, isSet: false)
+        #expect(try #require(run(slow, Array(repeating: nil, count: 200))) == (11, .late))
+    }
+
+    @Test("a camera that says so is believed, but for frames that were exposed before")
+    func told() {
+        var settling = settling(isTold: true, isAdjusting: true)
+        #expect(settling.took(exposedFrom: 2000) == .waiting)
+        settling.told(isAdjusting: false, at: 3000)
+        #expect(settling.took(exposedFrom: 2999) == .waiting)
+        #expect(settling.took(exposedFrom: 3000) == .settled)
+        var still = self.settling(isTold: true)
+        #expect(still.took(exposedFrom: 999) == .waiting)
+        #expect(still.took(exposedFrom: 1000) == .settled)
+    }
+
+    @Test("the nearest frame, each after it, and one at each interval")
+    func shots() {
+        var nearest = PhotoShots(1, interval: 0, frame: 100, at: 1000, now: 0)
+        #expect(!nearest.wants(exposedFrom: 949) && nearest.wants(exposedFrom: 950))
+        #expect(nearest.take(exposedFrom: 950) == 0 && nearest.isOver && !nearest.wants(exposedFrom: 1050))
+        var burst = PhotoShots(3, interval: 250, frame: 100, at: nil, now: 500)
+        var taken: [Int64] = []
+        for time in stride(from: Int64(400), to: 2000, by: 100) where burst.wants(exposedFrom: time) {
+            #expect(burst.take(exposedFrom: time) == taken.count)
+            taken.append(time)
+        }
+        #expect(taken == [500, 700, 1000])
+    }
+}

@@ -1,0 +1,408 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import CaptureLibrary
+import CaptureSources
+import Glibc
+import Imaging
+import JSON
+import LinuxIO
+import Testing
+
+@testable import Worker
+
+@Suite("A worker's photos", .serialized, .timeLimit(.minutes(5)))
+struct PhotoTests {
+    private func fixture(
+        _ width: Int = 320, _ height: Int = 240, _ change: @escaping (inout WorkerOptions) -> Void = { _ in }
+    ) throws -> WorkerFixture {
+        try WorkerFixture {
+            $0.configuration = [
+                "generation": 1, "frameDuration": "1/60", "controls": [],
+                "activeFormat": ["pixelFormat": "YUYV", "width": JSONValue(width), "height": JSONValue(height)],
+            ]
+            change(&$0)
+        } _: {
+            VirtualCamera(index: 0)
+        }
+    }
+
+    private func order(
+        _ job: String = "a", _ settings: PhotoSettings = PhotoSettings(), attaches: Bool = true,
+        place: PhotoPlace? = nil
+    ) -> PhotoOrder {
+        PhotoOrder(job: job, settings: settings, attaches: attaches, place: place)
+    }
+
+    private func place(_ folder: String, _ count: Int = 1, minFree: Int64 = 0) -> PhotoPlace {
+        PhotoPlace(
+            library: folder, directory: "\(folder)/2026-11-22", stem: "photo-120000-a",
+            ids: (0..<count).map { "p\($0)" }, owner: LockHolder(uid: 1, gid: 1, pid: 7, name: "test"),
+            session: "s1", device: PhotoPlace.Device(id: "cam0", uniqueID: "virtual-0", name: "Virtual"),
+            minFree: minFree)
+    }
+
+    private func ids(_ library: CaptureLibrary) throws -> [String] {
+        var ids: [String] = []
+        try library.forEachStamp { id, _ in ids.append(id) }
+        return ids
+    }
+
+    private struct Capture {
+        var resolution: PhotoResolution
+        var photos: [PhotoResult]
+        var files: [[UInt8]]
+        var stages: [PhotoProgress]
+    }
+
+    private func capture(_ worker: WorkerFixture, _ order: PhotoOrder, at time: Int64? = nil) throws -> Capture {
+        let coordinator = try worker.coordinator
+        let prepared = try coordinator.order(.preparePhoto(order)).get()
+        let answer = try coordinator.order(.takePhoto(job: order.job, at: time)).get()
+        let told = coordinator.progress.filter { $0.job == order.job }
+        return Capture(
+            resolution: try PhotoResolution(json: try #require(prepared["resolution"])),
+            photos: try #require(answer["photos"]?.array).map { try PhotoResult(json: $0) },
+            files: told.compactMap(\.file), stages: told.map(\.stage))
+    }
+
+    private func counter(_ jpeg: [UInt8]) throws -> PictureCounter {
+        try #require(jpeg.withUnsafeBytes { PictureCounterReader.read(jpeg: $0) })
+    }
+
+    private func light(_ jpeg: [UInt8], _ size: Dimensions) throws -> Double {
+        let layout = try #require(FrameLayout.packed(.jpeg, size))
+        let converter = try PictureConverter(from: layout, to: PictureRequest(encoding: .gray, dimensions: size))
+        let output = PictureBuffer()
+        let count = try jpeg.withUnsafeBytes {
+            try converter.convert([$0], bytesUsed: [jpeg.count], zoom: DigitalZoom.whole, into: output)
+        }
+        return Double(output.bytes.prefix(count).reduce(0) { $0 + Int($1) }) / Double(count)
+    }
+
+    private func bias(_ worker: WorkerFixture) throws -> JSONValue? {
+        try worker.coordinator.status["controls"]?["exposureTargetBias"]
+    }
+
+    private let bracket = PhotoSettings(bracket: .exposureBias([-2, 0, 2]))
+
+    // MARK: One photo
+
+    @Test("of a camera that nobody uses shows a moment after it was asked for, and the camera is closed again")
+    func cold() throws {
+        let worker = try fixture()
+        try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+        let asked = MonotonicClock.now()
+        let capture = try capture(worker, order("cold", PhotoSettings(thumbnail: PhotoThumbnail())))
+        #expect(capture.stages == [.willCapture, .didCapture, .processed])
+        let photo = try #require(capture.photos.first)
+        let file = try #require(capture.files.first)
+        #expect(capture.photos.count == 1 && capture.files.count == 1 && photo.bytes == file.count)
+        let counter = try counter(file)
+        #expect(UInt64(counter.counter) == photo.sequence)
+        #expect(Int64(counter.microseconds) == photo.timestamp.monotonic / 1000)
+        #expect(photo.timestamp.monotonic > asked && photo.isSettled && photo.device == "cam0" && photo.index == 0)
+        #expect(photo.dimensions == Dimensions(width: 320, height: 240) && photo.path == nil)
+        #expect(capture.resolution.dimensions == photo.dimensions && capture.resolution.format == .jpeg)
+        #expect(capture.resolution.thumbnail == photo.thumbnail && photo.thumbnail != nil)
+        #expect(photo.exposure?.duration == 15_600_000 && photo.exposure?.iso == 100 && photo.exposure?.bias == 0)
+        try worker.coordinator.waitForStatus("closed") { $0["isOpen"] == false }
+    }
+
+    @Test("at a moment is the nearest frame; frames to others go on")
+    func moment() throws {
+        let worker = try fixture()
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let before = try subscriber.next()
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(.preparePhoto(order())).get()
+        let wanted = MonotonicClock.now() + 100_000_000
+        let answer = try coordinator.order(.takePhoto(job: "a", at: wanted)).get()
+        let photo = try PhotoResult(json: try #require(answer["photos"]?.array?.first))
+        #expect(abs(photo.timestamp.monotonic - wanted) < 16_666_667)
+        #expect(before.header["stream"]?.string == photo.stream)
+        // That frame went to everybody.
+        _ = try subscriber.next { $0.header["captureSequence"]?.integer == Int64(photo.sequence) }
+        _ = try subscriber.next { $0.header["captureSequence"]?.integer ?? 0 > Int64(photo.sequence) }
+    }
+
+    @Test("a burst takes frame after frame")
+    func burst() throws {
+        let worker = try fixture()
+        let capture = try capture(worker, order("b", PhotoSettings(burst: 5)))
+        #expect(capture.photos.map(\.index) == [0, 1, 2, 3, 4] && capture.files.count == 5)
+        let sequences = capture.photos.map(\.sequence)
+        #expect(sequences == sequences.sorted() && Set(sequences).count == 5)
+        #expect(capture.stages.filter { $0 != .processed } == [.willCapture, .didCapture])
+        #expect(capture.stages.count == 7 && capture.resolution.photos == 5)
+    }
+
+    @Test("two requests at once have the camera one after the other")
+    func overlapping() throws {
+        let worker = try fixture()
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(.preparePhoto(order("a"))).get()
+        let second = try coordinator.send(.preparePhoto(order("b")))
+        #expect(throws: BusError.self) { try coordinator.order(.takePhoto(job: "b")).get() }
+        #expect(throws: BusError.self) { try coordinator.order(.preparePhoto(order("a"))).get() }
+        _ = try coordinator.send(.takePhoto(job: "a"))
+        _ = try coordinator.wait("the second is ready") { $0.answers(second) }
+        let answer = try coordinator.order(.takePhoto(job: "b")).get()
+        let photo = try PhotoResult(json: try #require(answer["photos"]?.array?.first))
+        let first = try #require(coordinator.progress.first { $0.job == "a" && $0.photo != nil }?.photo)
+        #expect(photo.sequence > first.sequence)
+    }
+
+    @Test("a photo that nobody wants any more is over, and the next one goes on")
+    func dropped() throws {
+        let worker = try fixture()
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(.preparePhoto(order("a", bracket))).get()
+        #expect(try bias(worker) == -2)
+        #expect(try coordinator.order(.dropPhoto(job: "a")).get() == [:])
+        #expect(try bias(worker) == 0)
+        #expect(throws: BusError.self) { try coordinator.order(.takePhoto(job: "a")).get() }
+        #expect(try coordinator.order(.dropPhoto(job: "none")).get() == [:])
+        #expect(try capture(worker, order("b")).photos.count == 1)
+    }
+
+    // MARK: Settings
+
+    @Test("a bracket becomes brighter from step to step, and the exposure is as it was afterwards")
+    func bracketed() throws {
+        let worker = try fixture()
+        let capture = try capture(worker, order("a", bracket))
+        #expect(capture.resolution.bracket == .exposureBias([-2, 0, 2]))
+        let lights = try capture.photos.map { try light(capture.files[$0.index], $0.dimensions) }
+        #expect(lights[0] * 1.5 < lights[1] && lights[1] * 1.1 < lights[2], "\(lights)")
+        #expect(capture.photos.map(\.exposure?.bias) == [-2, 0, 2])
+        #expect(capture.photos.map(\.exposure?.duration) == [3_900_000, 15_600_000, 62_400_000])
+        #expect(capture.photos.allSatisfy(\.isSettled))
+        try worker.coordinator.waitForStatus("as it was") {
+            $0["controls"]?["exposureTargetBias"] == 0 && $0["controls"]?["exposureDuration"] == .number(0.0156)
+        }
+        #expect(try worker.coordinator.status["committed"]?["controls"] == [])
+    }
+
+    @Test("where the camera can't be told to be brighter, its exposure time is")
+    func bracketByTime() throws {
+        let bench = TestBench()
+        bench.set {
+            $0.scene = [1]
+            $0.extra = [
+                CaptureControl(
+                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
+                    defaultValue: 100)
+            ]
+            $0.meddled = ["exposure_time_absolute": .integer(100)]
+        }
+        let worker = try WorkerFixture(bench)
+        let capture = try capture(worker, order("a", PhotoSettings(bracket: .exposureBias([-1, 0, 1]))))
+        #expect(capture.photos.map(\.exposure?.duration) == [5_000_000, 10_000_000, 20_000_000])
+        #expect(capture.photos.map(\.exposure?.bias) == [-1, 0, 1])
+        let lights = try capture.photos.map { try light(capture.files[$0.index], $0.dimensions) }
+        #expect(lights[0] + 20 < lights[1] && lights[1] + 20 < lights[2], "\(lights)")
+        #expect(try worker.coordinator.order(.dropPhoto(job: "a")).get() == [:])
+        try worker.coordinator.waitForStatus("as it was") {
+            $0["controls"]?["exposure_time_absolute"] == 100
+        }
+        #expect(bench.now.set["exposure_time_absolute"] == .integer(100))
+    }
+
+    @Test("a flash lights the frame that is the photo")
+    func flash() throws {
+        let worker = try fixture()
+        let plain = try capture(worker, order("plain"))
+        #expect(plain.photos.first?.flashFired != true && !plain.resolution.flash)
+        let lit = try capture(worker, order("lit", PhotoSettings(flash: .on)))
+        let photo = try #require(lit.photos.first)
+        #expect(lit.resolution.flash && photo.flashFired == true)
+        let size = photo.dimensions
+        #expect(try light(lit.files[0], size) > light(plain.files[0], size) * 1.2)
+        #expect(try worker.coordinator.order(.dropPhoto(job: "lit")).get() == [:])
+        #expect(try worker.coordinator.status["controls"]?["flashMode"] == "off")
+        // It is light enough.
+        let automatic = try capture(worker, order("auto", PhotoSettings(flash: .auto)))
+        #expect(!automatic.resolution.flash && automatic.photos.first?.flashFired != true)
+    }
+
+    @Test("at the highest resolution the stream stands still for a moment and comes back as it was")
+    func highResolution() throws {
+        let bench = TestBench()
+        let worker = try WorkerFixture(bench) {
+            $0.configuration = [
+                "generation": 5, "frameDuration": "1/100", "controls": [],
+                "activeFormat": ["pixelFormat": "YUYV", "width": 32, "height": 24],
+            ]
+        }
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        let before = try subscriber.next()
+        #expect(before.header["generation"] == 5 && before.header["width"] == 32)
+        let capture = try capture(worker, order("a", PhotoSettings(highResolution: true)))
+        #expect(capture.photos.first?.dimensions == Dimensions(width: 64, height: 48))
+        #expect(capture.resolution.highResolution && capture.resolution.dimensions == Dimensions(width: 64, height: 48))
+        _ = try subscriber.next { $0.header["generation"] == 6 && $0.header["width"] == 64 }
+        _ = try subscriber.next { $0.header["generation"] == 7 && $0.header["width"] == 32 }
+        #expect(try worker.coordinator.status["committed"]?["activeFormat"]?["width"] == 32)
+        // Where it is the largest already nothing is changed.
+        let large = try WorkerFixture(TestBench())
+        #expect(try self.capture(large, order("b", PhotoSettings(highResolution: true))).photos.count == 1)
+        #expect(try large.coordinator.status["generation"] == 0)
+    }
+
+    @Test("what somebody sets meanwhile finds the camera as it was, and the photo is told")
+    func interrupted() throws {
+        let worker = try fixture()
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(.preparePhoto(order("a", bracket))).get()
+        let taking = try coordinator.send(.takePhoto(job: "a", at: MonotonicClock.now() + 5_000_000_000))
+        let change: JSONValue = ["device": "cam0", "controls": ["brightness": 7]]
+        let setting = try coordinator.send(
+            .prepare(transaction: "t", change: change, path: "", mode: .exact), fence: 1)
+        let failed = try coordinator.wait("the photo's end") { $0.answers(taking) }
+        #expect(failed.error?.reason == .interrupted && failed.error?.data["interruption"] == "reconfiguration")
+        _ = try coordinator.wait("it is prepared") { $0.answers(setting) }
+        #expect(try bias(worker) == 0)
+        _ = try coordinator.order(.apply(transaction: "t"), fence: 1).get()
+        _ = try coordinator.order(.finish(transaction: "t")).get()
+        #expect(try coordinator.status["controls"]?["brightness"] == 7 && bias(worker) == 0)
+    }
+
+    // MARK: Failures
+
+    @Test("a camera that is pulled out ends the photo; the next one works when it is back")
+    func unplugged() throws {
+        let worker = try fixture()
+        let coordinator = try worker.coordinator
+        let burst = order("a", PhotoSettings(burst: 100, interval: 50_000_000))
+        _ = try coordinator.order(.preparePhoto(burst)).get()
+        let taking = try coordinator.send(.takePhoto(job: "a"))
+        _ = try coordinator.wait("a photo") { if case .photo(_, .processed, _) = $0 { true } else { false } }
+        _ = try coordinator.order(.fault(["fault": "unplug"])).get()
+        let failed = try coordinator.wait("the photo's end") { $0.answers(taking) }
+        #expect(failed.error?.reason == .deviceDisconnected, "\(failed)")
+        #expect(throws: BusError.self) { try coordinator.order(.preparePhoto(order("b"))).get() }
+        _ = try coordinator.order(.fault(["fault": "replug"])).get()
+        try coordinator.waitForStatus("it is back") { $0["error"] == .null }
+        #expect(try capture(worker, order("c")).photos.count == 1)
+    }
+
+    @Test("a camera that was pulled out within a bracket has its exposure again when it is back")
+    func bracketUnplugged() throws {
+        let worker = try fixture()
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(.preparePhoto(order("a", bracket))).get()
+        _ = try coordinator.order(.fault(["fault": "unplug"])).get()
+        try coordinator.waitForStatus("it is gone") { $0["error"]?["reason"] == "deviceDisconnected" }
+        #expect(throws: BusError.self) { try coordinator.order(.takePhoto(job: "a")).get() }
+        _ = try coordinator.order(.fault(["fault": "replug"])).get()
+        try coordinator.waitForStatus("it is as it was") {
+            $0["error"] == .null && $0["controls"]?["exposureTargetBias"] == 0
+        }
+    }
+
+    @Test("a coordinator that goes leaves the camera as it was")
+    func abandoned() throws {
+        let worker = try fixture()
+        _ = try worker.coordinator.order(.preparePhoto(order("a", bracket))).get()
+        #expect(try bias(worker) == -2)
+        worker.killCoordinator()
+        try worker.startCoordinator()
+        try worker.coordinator.waitForStatus("as it was") { $0["controls"]?["exposureTargetBias"] == 0 }
+        #expect(try capture(worker, order("a")).photos.count == 1)
+    }
+
+    @Test("a camera that is halted takes none")
+    func halted() throws {
+        let worker = try fixture()
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(.preparePhoto(order("a"))).get()
+        let taking = try coordinator.send(.takePhoto(job: "a", at: MonotonicClock.now() + 5_000_000_000))
+        _ = try coordinator.order(.halt(true)).get()
+        let failed = try coordinator.wait("the photo's end") { $0.answers(taking) }
+        #expect(failed.error?.reason == .interrupted)
+        _ = try coordinator.order(.halt(false)).get()
+        #expect(try capture(worker, order("b")).photos.count == 1)
+    }
+
+    @Test("a format that can't be had is told with those that can")
+    func unavailable() throws {
+        let worker = try fixture()
+        let refused = try worker.coordinator.order(.preparePhoto(order("a", PhotoSettings(format: .dng))))
+        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
+        #expect(error.reason == .photoFormatUnavailable && error.data["available"]?["photo"] == ["jpeg"])
+        #expect(try capture(worker, order("b")).photos.count == 1)
+    }
+
+    @Test("what there is no memory for is refused, and what there is less for comes later")
+    func memory() throws {
+        let small = try fixture { $0.photoBudget = 100_000 }
+        #expect(throws: BusError.self) { _ = try capture(small, order("a")) }
+        // Two frames and their files.
+        let worker = try fixture { $0.photoBudget = 500_000 }
+        #expect(try capture(worker, order("a", PhotoSettings(burst: 6))).photos.count == 6)
+    }
+
+    // MARK: In the library
+
+    @Test("a photo in the library is whole, and entered")
+    func stored() throws {
+        let folder = try TemporaryDirectory()
+        let worker = try fixture()
+        let settings = PhotoSettings(burst: 2)
+        let capture = try capture(worker, order("a", settings, place: place("\(folder.path)/library", 2)))
+        let library = try CaptureLibrary("\(folder.path)/library", isMade: false)
+        #expect(try ids(library).count == 2)
+        for photo in capture.photos {
+            let entry = try #require(try library.entry(try #require(photo.id)))
+            #expect(entry.kind == .photo && entry.state == .finished && entry.path == photo.path)
+            #expect(entry.size == Int64(photo.bytes) && entry.photo?.index == photo.index && entry.session == "s1")
+            #expect(try File.read(entry.path, limit: 1 << 24) == capture.files[photo.index])
+        }
+        #expect(capture.photos.compactMap(\.path).map { $0.split(separator: "/").last ?? "" }
+            == ["photo-120000-a-0.jpg", "photo-120000-a-1.jpg"])
+    }
+
+    @Test("a name that is taken is passed over")
+    func taken() throws {
+        let folder = try TemporaryDirectory()
+        let worker = try fixture()
+        var second = place(folder.path)
+        second.ids = ["q0"]
+        let first = try capture(worker, order("a", attaches: false, place: place(folder.path)))
+        let other = try capture(worker, order("b", attaches: false, place: second))
+        #expect(first.files.isEmpty && other.photos.first?.path?.hasSuffix("/photo-120000-a_2.jpg") == true)
+    }
+
+    @Test(
+        "a full disk leaves nothing of a photo, and says what is missing",
+        .enabled(if: SmallDisk.obstacle == nil, "may not mount a disk"))
+    func diskFull() async throws {
+        let disk = try await SmallDisk(megabytes: 1)
+        let worker = try fixture()
+        let filler = try disk.fill(leaving: 12_000)
+        let coordinator = try worker.coordinator
+        _ = try coordinator.order(.preparePhoto(order("a", place: place(disk.path)))).get()
+        let refused = try coordinator.order(.takePhoto(job: "a"))
+        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
+        #expect(error.reason == .diskFull, "\(error)")
+        #expect((error.data["free"]?.integer ?? .max) < (error.data["needed"]?.integer ?? 0))
+        let library = try CaptureLibrary(disk.path, isMade: false)
+        #expect(try ids(library).isEmpty)
+        File.remove(filler)
+        #expect(try capture(worker, order("b", place: place(disk.path))).photos.first?.path != nil)
+        var spare = place(disk.path, minFree: 1 << 30)
+        spare.ids = ["q0"]
+        _ = try coordinator.order(.preparePhoto(order("c", place: spare))).get()
+        let kept = try coordinator.order(.takePhoto(job: "c"))
+        guard case .failure(let spared) = kept else { return #expect(Bool(false), "\(kept)") }
+        #expect(spared.reason == .diskFull && (spared.data["needed"]?.integer ?? 0) > 1 << 30)
+    }
+}
+
+extension WorkerReport {
+    /// It is the answer to that order.
+    fileprivate func answers(_ number: UInt64) -> Bool { if case .reply(number, _) = self { true } else { false } }
+
+    fileprivate var error: BusError? { if case .reply(_, .failure(let error)) = self { error } else { nil } }
+}
