@@ -136,6 +136,10 @@ extension ProcessTests {
             let path = "\(bus.scratchPath)/a.mp4"
             let movie = try await client.startMovie(["device": "cam0", "path": .string(path), "fragmentInterval": 300])
             let updates = try await client.updates(ofMovie: movie.id)
+            // So that its rate is known.
+            while let update = try await updates.next() {
+                if case .state(let state) = update, state.frames > 5 { break }
+            }
             _ = try await client.call(
                 "fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 1500])
             try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == false }

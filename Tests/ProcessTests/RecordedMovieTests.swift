@@ -138,11 +138,13 @@ extension ProcessTests {
                     return (movies?[0]?["frames"]?.integer ?? 0) > 10
                 }
                 try end(try #require(movie))
-                if reason == "shuttingDown" { try await bus.stop() }
+                if reason == "shuttingDown" { _ = try list.call("bus.shutdown") }
                 let ended = try await cut.end()
                 #expect(ended.status == 1 && ended.standardError.contains("\(reason): "), "\(ended)")
                 #expect(try await RecordedMovie(path).complaints() == "")
             }
+            _ = try await bus.waitForEnd()
+            try await bus.stop()
         }
 
         @Test func `a detached one goes on, is paused and resumed, and has no hole`() async throws {

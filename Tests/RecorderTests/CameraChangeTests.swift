@@ -46,7 +46,7 @@ extension RecordingTests {
         try studio.wait("hello") { if case .hello = $0 { true } else { false } }
         #expect(studio.request?.camera == camera && studio.request?.orientation == 0)
         let result = try studio.stop()
-        #expect(result.isSuccess && result.dropped == 0)
+        #expect(result.isSuccess)
 
         let tracks = try await studio.tracks(request.path)
         #expect(tracks.first?["width"] == 640 && tracks.first?["height"] == 480)
@@ -56,6 +56,9 @@ extension RecordingTests {
         let lines = try studio.sideCar(request.path)
         let change = try #require(lines.dropFirst().firstIndex { $0["camera"] != nil })
         #expect(lines[change]["camera"]?["device"] == "cam1" && lines.count == Int(result.frames) + 2)
+        // A machine that is held up may lose some; the change itself costs none.
+        #expect(lines.compactMap { $0["dropped"]?.integer }.reduce(0, +) == Int64(result.dropped))
+        #expect(lines[change + 1]["dropped"] == 0)
         let times = lines.dropFirst().compactMap { $0["timestamp"]?.integer }
         #expect(zip(times, times.dropFirst()).allSatisfy { $0 < $1 })
         // 16:9 has black above and below it in 4:3.
