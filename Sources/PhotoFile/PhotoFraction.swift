@@ -18,8 +18,8 @@ struct PhotoFraction: Hashable {
         numerator /= common
         denominator /= common
         while numerator > Self.most, denominator > 1 {
-            numerator = (numerator + 1) / 2
-            denominator = (denominator + 1) / 2
+            numerator /= 2
+            denominator /= 2
         }
         numerator = min(numerator, Self.most)
     }

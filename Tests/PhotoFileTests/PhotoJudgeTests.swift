@@ -49,7 +49,7 @@ import Testing
         }
         let bare = try PatchPicture(size: size).frame(.motionJPEG)
         files.append(try write(try encode(bare, PhotoMaking(fileType: .jpeg), usualFacts), "bare"))
-        let result = try await run("exiftool", ["-json", "-n", "-a", "-validate", "-warning"] + ["-all"] + files)
+        let result = try await run("exiftool", ["-q", "-json", "-n", "-a", "-validate", "-warning", "-all"] + files)
         #expect(result.status == 0 && result.standardError.isEmpty, "\(result)")
         let told = try JSONValue(parsing: result.standardOutputBytes)
         let wanted: [String: String] = [
