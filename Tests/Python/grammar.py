@@ -13,11 +13,13 @@ _RENDITION = re.compile(
 _SOUND = re.compile("native|(s16|f32)(?::([1-9][0-9]{0,5})x([1-9][0-9]{0,5}))?")
 _ID = "[a-z0-9-]{1,32}"
 _NONCE = "[A-Za-z0-9_-]{1,64}"
+_PHOTO = "[A-Za-z0-9-]{1,64}"
 _TOPIC = re.compile(
     f"(?P<media>frame|buffer|set|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
     f"|level/(?P<level>{_ID})/"
     f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock|session|movie|take)/(?P<lockid>{_NONCE})|(?P<user>authorization)/(?P<uid>{_ID}))/"
     f"|(?P<rig>state)/rig/(?P<rigname>{_ID})/"
+    f"|(?P<photo>event)/photo/(?P<photoid>{_PHOTO})/"
     f"|(?P<bus>state|event)/bus/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"
 )
 
@@ -87,6 +89,8 @@ def topic(text: bytes) -> dict[str, str] | None:
         return {"kind": part["media"], "device": part["device"], "rendition": part["rendition"]}
     if part["level"]:
         return {"kind": "level", "device": part["level"]}
+    if part["photo"]:
+        return {"kind": "event", "what": "photo", "id": part["photoid"]}
     if part["rig"]:
         return {"kind": "state", "what": "rig", "id": part["rigname"]}
     if part["kind"]:
