@@ -28,6 +28,9 @@ public struct PhotoQueue: Sendable {
         jobs.contains { job in job.parts[device].map { $0 != .over } ?? false }
     }
 
+    /// Whether a device is to get ready for a request, and has not answered: what was asked before may still be ordered.
+    public func isPreparing(_ id: String, _ device: String) -> Bool { job(id)?.parts[device] == .preparing }
+
     // MARK: What happens
 
     /// A request comes, with devices that are named once each.
