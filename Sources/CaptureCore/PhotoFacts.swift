@@ -2,7 +2,8 @@
 public struct PhotoFacts: Hashable, Sendable {
     /// EXIF's numbers.
     public enum MeteringMode: Int, Hashable, Sendable, CaseIterable {
-        case average = 1, centerWeightedAverage, spot, multiSpot, pattern
+        case average = 1
+        case centerWeightedAverage, spot, multiSpot, pattern
     }
 
     /// Of the camera.

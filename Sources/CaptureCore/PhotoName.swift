@@ -24,7 +24,9 @@ public enum PhotoName {
             stem = try withoutEnding(name, format)
             guard isStem(stem) else {
                 throw .invalidParams(
-                    "name", "is a file's name of at most \(maximumName) bytes: no '/', no '.' at its beginning, no control characters")
+                    "name",
+                    "is a file's name of at most \(maximumName) bytes: no '/', no '.' at its beginning, no control characters"
+                )
             }
             guard stem.utf8.count <= maximumName else {
                 throw .invalidParams("name", "has more than \(maximumName) bytes")

@@ -120,7 +120,8 @@ extension PhotoPlace {
         let listed = try reader.array("ids")
         ids = listed.compactMap(\.string)
         guard ids.count == listed.count, !ids.isEmpty, ids.count <= Int(PhotoSettings.bursts.upperBound) else {
-            throw .invalidParams(reader.path(of: "ids"), "must be the ids of 1 to \(PhotoSettings.bursts.upperBound) entries")
+            throw .invalidParams(
+                reader.path(of: "ids"), "must be the ids of 1 to \(PhotoSettings.bursts.upperBound) entries")
         }
         guard let owner = LockHolder(keptJSON: try reader.required("owner")) else {
             throw .invalidParams(reader.path(of: "owner"), "is no process")

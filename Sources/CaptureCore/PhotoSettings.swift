@@ -187,14 +187,15 @@ extension PhotoSettings {
             try PhotoBracket(json: value, path: reader.path(of: "bracket"))
         }
         burst = Int(try reader.number("burst", in: Self.bursts) ?? 1)
-        interval = try reader.known("interval").map { (value) throws(BusError) in
-            guard let milliseconds = value.double, Self.intervals.contains(milliseconds) else {
-                throw .invalidParams(
-                    reader.path(of: "interval"),
-                    "must be a number of milliseconds, at most \(Int(Self.intervals.upperBound))")
-            }
-            return Int64((milliseconds * 1e6).rounded())
-        } ?? 0
+        interval =
+            try reader.known("interval").map { (value) throws(BusError) in
+                guard let milliseconds = value.double, Self.intervals.contains(milliseconds) else {
+                    throw .invalidParams(
+                        reader.path(of: "interval"),
+                        "must be a number of milliseconds, at most \(Int(Self.intervals.upperBound))")
+                }
+                return Int64((milliseconds * 1e6).rounded())
+            } ?? 0
         try reader.refuseOthers()
         try check(path)
     }
