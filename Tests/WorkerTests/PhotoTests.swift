@@ -177,7 +177,7 @@ struct PhotoTests {
         #expect(lights[0] * 1.5 < lights[1] && lights[1] * 1.1 < lights[2], "\(lights)")
         #expect(capture.photos.map(\.exposure?.bias) == [-2, 0, 2])
         #expect(capture.photos.map(\.exposure?.duration) == [3_900_000, 15_600_000, 62_400_000])
-        #expect(capture.photos.allSatisfy(\.isSettled))
+        #expect(capture.photos.allSatisfy { $0.isSettled })
         try worker.coordinator.waitForStatus("as it was") {
             $0["controls"]?["exposureTargetBias"] == 0 && $0["controls"]?["exposureDuration"] == .number(0.0156)
         }
@@ -354,7 +354,8 @@ struct PhotoTests {
         let library = try CaptureLibrary("\(folder.path)/library", isMade: false)
         #expect(try ids(library).count == 2)
         for photo in capture.photos {
-            let entry = try #require(try library.entry(try #require(photo.id)))
+            let id = try #require(photo.id)
+            let entry = try #require(try library.entry(id))
             #expect(entry.kind == .photo && entry.state == .finished && entry.path == photo.path)
             #expect(entry.size == Int64(photo.bytes) && entry.photo?.index == photo.index && entry.session == "s1")
             #expect(try File.read(entry.path, limit: 1 << 24) == capture.files[photo.index])
