@@ -2,39 +2,48 @@ import Synchronization
 import ZeroMQ
 
 /// Counts the bytes of photos that are kept for replies, until those who asked have got them: who doesn't read what it asks for must
-/// not fill the memory.
-final class AttachmentBudget: Sendable {
+/// not fill the memory, nor take what others need.
+final class AttachmentBudget {
+    /// Bytes that are counted, from any thread.
+    private final class Counter: Sendable {
+        let bytes = Atomic<Int>(0)
+    }
+
     /// Counted until libzmq is done with the bytes, in whichever reply they are then.
     private final class Loan: MessageOwner, @unchecked Sendable {
         private let frame: Message
         private let count: Int
-        private let budget: AttachmentBudget
+        private let counters: [Counter]
 
-        init(_ frame: Message, _ count: Int, _ budget: AttachmentBudget) {
+        init(_ frame: Message, _ counters: [Counter]) {
             self.frame = frame
-            self.count = count
-            self.budget = budget
+            self.counters = counters
+            count = frame.count
+            super.init()
+            for counter in counters { counter.bytes.wrappingAdd(count, ordering: .relaxed) }
         }
 
-        override func giveBack() { budget.used.wrappingSubtract(count, ordering: .relaxed) }
+        override func giveBack() {
+            for counter in counters { counter.bytes.wrappingSubtract(count, ordering: .relaxed) }
+        }
     }
 
-    let maximum: Int
-    private let used = Atomic<Int>(0)
+    /// Of all users, and of one: more than one reply may have.
+    static let maximum = 512 << 20
+    static let maximumOfUser = 320 << 20
 
-    init(maximum: Int = 512 << 20) { self.maximum = maximum }
-
-    /// Bytes that are counted now.
-    var bytes: Int { used.load(ordering: .relaxed) }
+    private let all = Counter()
+    private var users: [UInt32: Counter] = [:]
 
     /// The same bytes, not copied, and counted from now on; nil: there is no room for them.
-    func count(_ frame: Message) -> Message? {
-        let count = frame.count
-        guard used.wrappingAdd(count, ordering: .relaxed).newValue <= maximum else {
-            used.wrappingSubtract(count, ordering: .relaxed)
-            return nil
-        }
-        let loan = Loan(frame, count, self)
+    func count(_ frame: Message, for uid: UInt32) -> Message? {
+        users = users.filter { $0.value.bytes.load(ordering: .relaxed) > 0 }
+        let user = users[uid] ?? Counter()
+        guard all.bytes.load(ordering: .relaxed) + frame.count <= Self.maximum,
+            user.bytes.load(ordering: .relaxed) + frame.count <= Self.maximumOfUser
+        else { return nil }
+        users[uid] = user
+        let loan = Loan(frame, [all, user])
         let counted = Message()
         do {
             try frame.withUnsafeBytes { (bytes) throws(ZeroMQError) in try counted.borrow(bytes, from: loan) }

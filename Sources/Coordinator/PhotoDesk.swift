@@ -52,6 +52,9 @@ final class PhotoDesk {
     var refusal: ((PhotoRequest) -> BusError?)?
     /// Where a camera's photos go, whose turn came at that time of that day; nil: nowhere.
     var place: ((PhotoRequest, PhotoRequest.Camera, _ day: String, _ time: String) -> PhotoPlace?)?
+    /// Told when a worker has died that may have left something half stored.
+    var onLeft: (() -> Void)?
+    private var isLeft = false
     /// Told of cameras, by id, that may be ready, or not be, to take photos by now.
     var onReadiness: (([String]) -> Void)?
 
@@ -60,7 +63,7 @@ final class PhotoDesk {
     /// How long a request waits for a worker that is just starting, milliseconds.
     private static let patience: Int64 = 5000
     /// How long it waits for what somebody does under a lock for one call, nanoseconds.
-    private static let lockPatience: Int64 = 5_000_000_000
+    private static let lockPatience: Int64 = 10_000_000_000
     /// How long before the moment at which several cameras are to begin, nanoseconds: so that each knows of it by then.
     private static let lead: Int64 = 100_000_000
     /// How long photos that are taken may take to be finished when the bus ends, milliseconds.
@@ -157,6 +160,7 @@ final class PhotoDesk {
 
     private func begin(_ run: Run) {
         let request = run.request
+        guard isWanted(run) else { return }
         if let error = refusal?(request) { return end(request.id, error) }
         guard request.settings.changesDevice else { return prepare(run) }
         do throws(BusError) {
@@ -188,12 +192,17 @@ final class PhotoDesk {
         locks.withTransientLock(
             on: free.map(\.id), for: .ourselves, wait: Self.lockPatience, onWait: waits, then: refused
         ) { [weak self, free] fence, done in
-            guard let self, runs[request.id] === run else { return done(.success([:])) }
+            guard let self, isWanted(run) else { return done(.success([:])) }
             run.ticket = nil
             run.unlock = { done(.success([:])) }
             for device in free { run.fences[device.uniqueID] = fence }
             prepare(run)
         }
+    }
+
+    /// Its cameras are still to be got ready.
+    private func isWanted(_ run: Run) -> Bool {
+        run.request.devices.allSatisfy { queue.isPreparing(run.request.id, $0) }
     }
 
     private func prepare(_ run: Run) {
@@ -211,9 +220,9 @@ final class PhotoDesk {
     }
 
     private func prepare(_ run: Run, _ uniqueID: String, _ day: String, _ time: String) {
-        // It may have been given up while its worker came up.
         let id = run.request.id
-        guard runs[id] === run, let camera = run.request.camera(uniqueID) else { return }
+        // It may have been given up while its worker came up.
+        guard let camera = run.request.camera(uniqueID), queue.isPreparing(id, camera.device.id) else { return }
         if let worker = fleet.worker(of: uniqueID), !worker.isRunning || !worker.device.isPlugged {
             return perform(queue.prepared(id, camera.device.id, .failure(Coordinator.notReady(worker))))
         }
@@ -305,11 +314,11 @@ final class PhotoDesk {
         guard let file else { throw Self.notGiven }
         run.bytes += file.count
         let isFitting = run.bytes <= Self.maximumReply
-        guard isFitting, let counted = budget.count(file) else {
+        guard isFitting, let counted = budget.count(file, for: run.request.owner.uid) else {
             throw BusError(
                 .limitExceeded,
                 "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
-                ["limit": "photoReply", "maximum": JSONValue(isFitting ? budget.maximum : Self.maximumReply)])
+                ["limit": "photoReply", "maximum": JSONValue(isFitting ? AttachmentBudget.maximumOfUser : Self.maximumReply)])
         }
         run.files[key] = counted
     }
@@ -324,13 +333,21 @@ final class PhotoDesk {
         var members = members.object ?? [:]
         if let photo = members["photo"] { members["photo"] = run.request.told(photo) }
         events.event("event/photo/\(run.request.id)", stage.rawValue, members)
+        // What was set for it the workers put back now, before anything else is set.
+        if stage == .didCapturePhoto { unlock(run) }
         onReadiness?(run.request.devices)
+    }
+
+    private func unlock(_ run: Run) {
+        let unlock = run.unlock
+        run.unlock = nil
+        unlock?()
     }
 
     private func finish(_ run: Run, _ result: Result<PhotoOutcome, BusError>) {
         let request = run.request
         release(request.owner)
-        run.unlock?()
+        unlock(run)
         if let ticket = run.ticket { locks.cancel(ticket) }
         switch result {
         case .success(let outcome):
@@ -343,10 +360,21 @@ final class PhotoDesk {
             run.completion(isWhole ? request.answer(outcome, files: files) : .failure(Self.notGiven))
         case .failure(let error):
             logger.notice("photo failed", metadata: ["photo": "\(request.id)", "error": "\(error.message)"])
+            if error.reason == .workerCrashed, request.isStored { tellLeft() }
             run.completion(.failure(error))
         }
         onReadiness?(request.devices)
         if runs.isEmpty { tellEnded() }
+    }
+
+    // One that dies ends all of its photos.
+    private func tellLeft() {
+        guard !isLeft else { return }
+        isLeft = true
+        loop.schedule(at: 0) { [weak self] in
+            self?.isLeft = false
+            self?.onLeft?()
+        }
     }
 
     // MARK: Who may go on

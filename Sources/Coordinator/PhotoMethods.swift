@@ -155,6 +155,10 @@ extension Coordinator {
     func connectPhotos() {
         photos.refusal = { [weak self] in self?.photoRefusal($0) }
         photos.place = { [weak self] in self?.photoPlace($0, $1, day: $2, time: $3) }
+        photos.onLeft = { [weak self] in
+            guard let self, !isStopping else { return }
+            library.recover()
+        }
         photos.onReadiness = { [weak self] in self?.tellReadiness($0) }
         sessions.photoMembers = { [weak self] in self?.photoMembers(of: $0) ?? [:] }
     }
