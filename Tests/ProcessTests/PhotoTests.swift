@@ -77,12 +77,27 @@ extension ProcessTests {
             .object(more.merging(["uniqueID": .string(id)]) { $1 })
         }
 
+        private func names(in folder: String) throws -> Set<String> {
+            guard let folder = opendir(folder) else { throw TestingError("\(folder) is not there") }
+            defer { closedir(folder) }
+            var names: Set<String> = []
+            while let entry = readdir(folder) {
+                let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                }
+                if !name.hasPrefix(".") { names.insert(name) }
+            }
+            return names
+        }
+
         private func worker(_ bus: BusHarness, _ device: String) throws -> Int32 {
             try #require(try bus.workerPID(device))
         }
 
-        private func isReady(_ value: JSONValue?) -> Bool {
-            ["ready", "notRunning"].contains(value?["photo"]?["readiness"]) && value?["photo"]?["waiting"] == 0
+        /// Nothing is under way.
+        private static func isReady(_ value: JSONValue?) -> Bool {
+            let photo = value?["photo"]
+            return (photo?["readiness"] == "ready" || photo?["readiness"] == "notRunning") && photo?["waiting"] == 0
         }
 
         @Test func `a photo is told in its stages, and comes by reply and into the library`() async throws {
@@ -123,7 +138,7 @@ extension ProcessTests {
             // By itself it goes into the library alone.
             let next = try client.call("photo.capture", ["device": "cam0"])
             #expect(next["attachments"] == [] && next["photos"]?[0]?["path"] != nil)
-            try await bus.wait(for: "state/device/cam0/", until: isReady)
+            try await bus.wait(for: "state/device/cam0/", until: Self.isReady)
             try await bus.stop()
         }
 
@@ -167,12 +182,20 @@ extension ProcessTests {
             let clients = try (0..<4).map { _ in try client(bus) }
             let ears = try PhotoEars(bus)
             let pids = try ["cam0", "cam1"].map { try worker(bus, $0) }
+            // Small and quick ones: it is the order that counts.
+            let small: JSONValue = ["pixelFormat": "YUYV", "width": 320, "height": 240]
+            let lock = try clients[0].call("device.lock", ["devices": ["cam0", "cam1"]])["lock"] ?? .null
+            let changes = ["cam0", "cam1"].map { device -> JSONValue in
+                ["device": .string(device), "activeFormat": small, "frameRate": 60]
+            }
+            try clients[0].call("device.configure", ["lock": lock, "changes": .array(changes)])
+            try clients[0].call("device.unlock", ["lock": lock])
             // Nothing begins before all are there.
             for pid in pids { kill(pid, SIGSTOP) }
             let ids = (0..<100).map { "photo-\($0)" }
             for (index, id) in ids.enumerated() {
-                try clients[index % 4].start(
-                    "photo.capture", ["device": .string("cam\(index / 4 % 2)"), "settings": settings(id)])
+                try clients[index / 25].start(
+                    "photo.capture", ["device": .string("cam\(index % 2)"), "settings": settings(id)])
             }
             let probe = try client(bus)
             try await bus.wait(for: "state/device/cam1/") { ($0?["photo"]?["waiting"]?.integer ?? 0) == 49 }
@@ -194,7 +217,7 @@ extension ProcessTests {
                 #expect(PhotoEars.names(events) == PhotoEars.stages, "\(id)")
                 #expect(events.last?["error"] == .null, "\(id)")
             }
-            for device in ["cam0", "cam1"] { try await bus.wait(for: "state/device/\(device)/", until: isReady) }
+            for device in ["cam0", "cam1"] { try await bus.wait(for: "state/device/\(device)/", until: Self.isReady) }
             try await bus.stop()
         }
 
@@ -212,6 +235,16 @@ extension ProcessTests {
             let next = try client.call("photo.capture", ["device": "cam0"], within: 30)
             let path = try #require(next["photos"]?[0]?["path"]?.string)
             #expect(access(path, F_OK) == 0)
+            // What it was storing is whole, or gone.
+            let library = try CaptureLibrary("\(home.path)/library")
+            let day = try #require(path.split(separator: "/").dropLast().last)
+            try await eventually {
+                var entries: [LibraryEntry?] = []
+                try library.forEachStamp { id, _ in entries.append(try? library.entry(id)) }
+                let entered = Set(entries.compactMap { $0?.path.split(separator: "/").last.map(String.init) })
+                return try entries.allSatisfy { $0?.state == .finished }
+                    && names(in: "\(home.path)/library/\(day)") == entered
+            }
             try await bus.stop()
         }
 
@@ -272,7 +305,7 @@ extension ProcessTests {
             try ears.next("willBeginCapture", of: "bracket")
             program.process.send(SIGKILL)
             try ears.next("didFinishCapture", of: "bracket")
-            try await bus.wait(for: "state/device/cam0/", until: isReady)
+            try await bus.wait(for: "state/device/cam0/", until: Self.isReady)
             #expect(try exposure() == before)
             // And is free for whoever comes.
             try client.call("device.set", ["device": "cam0", "controls": ["exposureTargetBias": 0]])
