@@ -92,8 +92,14 @@ struct PhotoTaking {
         let asJSON = command.options.json
         let tell: @Sendable (PhotoStage) -> Void = { PhotoWords.tell($0, asJSON: asJSON) }
         let patience = max(command.timeout, Client.photoTimeout) + command.making.duration
-        let capture = try await client.capturePhoto(
-            wishes, timeout: patience, onStage: command.stages ? tell : nil)
+        let capture: PhotoCapture
+        do throws(ClientError) {
+            capture = try await client.capturePhoto(
+                wishes, timeout: patience, onStage: command.stages ? tell : nil)
+        } catch {
+            Self.noteKept(error)
+            throw error
+        }
         let extent = command.extent(ofDevices: Set(capture.photos.map(\.device)).count)
         if let flaw = places.flaw(extent) { throw Failure(status: ExitStatus.refused, description: flaw) }
         var files: [String?] = []
@@ -111,6 +117,14 @@ struct PhotoTaking {
             let why = Wording(command: "photo").text(.refused(error))
             let text = Table.printable("\(why) It is not in the bus's library.")
             throw Failure(status: ExitStatus.refused, description: text)
+        }
+    }
+
+    // Where one camera fails, the others' photos are in the library all the same.
+    private static func noteKept(_ error: ClientError) {
+        guard case .refused(let refusal) = error else { return }
+        for path in (refusal.data["photos"]?.array ?? []).compactMap({ $0["path"]?.string }) {
+            Output.note(Table.printable("In the bus's library all the same: \(path)"))
         }
     }
 

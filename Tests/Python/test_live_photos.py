@@ -1,0 +1,242 @@
+"""Photos on a real bus, in Python and on the command line: what is in the files is read by Pillow, and by exiftool where it is installed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+from typing import Any
+
+import camerabus
+from camerabus import AsyncClient, Photo, PhotoStage
+from live import Image, LiveTestCase, TIMEOUT
+
+try:
+    from picture_counter import read_image
+except ImportError:
+    read_image = None  # type: ignore[assignment]
+
+STAGES = ["willBeginCapture", "willCapturePhoto", "didCapturePhoto", "didFinishProcessingPhoto", "didFinishCapture"]
+#: EXIF's tags of what every photo has.
+MAKE, MODEL, ORIENTATION, SOFTWARE, EXIF_IFD, DATE_TIME, DATE_TIME_ORIGINAL, SUB_SECONDS, OFFSET, UNIQUE_ID = (
+    0x010F, 0x0110, 0x0112, 0x0131, 0x8769, 0x0132, 0x9003, 0x9291, 0x9011, 0xA420,
+)  # fmt: skip
+
+
+class PhotoTestCase(LiveTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        if "photos" not in self.client.hello.features:
+            self.skipTest("the bus takes no photos")
+        folder = tempfile.TemporaryDirectory(prefix="camerabus-photos-", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        with self.client.lock(self.first, self.second, wait=TIMEOUT):
+            before = {name: self.client.device(name).activeFormat for name in (self.first, self.second)}
+            self.client.configure([{"device": name, "activeFormat": {"pixelFormat": "MJPG", "width": 640, "height": 480}} for name in before])
+        self.addCleanup(self.restore, before)
+
+    def restore(self, before: dict[str, camerabus.ActiveFormat]) -> None:
+        with self.client.lock(*before, wait=TIMEOUT):
+            self.client.configure([
+                {"device": name, "activeFormat": {"pixelFormat": was.pixelFormat, "width": was.width, "height": was.height}}
+                for name, was in before.items()
+            ])  # fmt: skip
+
+    def counter(self, photo: Photo) -> Any:
+        """What the picture says of itself: which frame it is, and when it was made."""
+        if Image is None or read_image is None:
+            self.skipTest("Pillow is not installed")
+        found = read_image(photo.image())
+        self.assertIsNotNone(found)
+        return found
+
+    def brightness(self, photo: Photo) -> float:
+        """The mean of the picture's lower half, below what is written into it."""
+        if Image is None:
+            self.skipTest("Pillow is not installed")
+        grey = photo.image().convert("L")
+        grey = grey.crop((0, grey.height // 2, grey.width, grey.height))
+        return sum(grey.tobytes()) / (grey.width * grey.height)
+
+
+class Photos(PhotoTestCase):
+    def test_a_photo_is_of_after_the_request_and_says_what_it_is(self) -> None:
+        before = time.monotonic_ns()
+        photo = self.client.capture_photo(self.first, thumbnail=True).photo
+        self.assertEqual((photo.device, photo.index, photo.fileType, photo.error), (self.first, 0, "jpeg", None))
+        self.assertEqual(len(photo.data), photo.bytes)
+        self.assertGreater(photo.timestamp.monotonic, before)
+        counter = self.counter(photo)
+        self.assertEqual(counter.counter, photo.sequence % 2**32)
+        self.assertGreaterEqual(counter.clock, before // 1000)
+        image = photo.image()
+        self.assertEqual(image.size, (photo.width, photo.height))
+        tags = image.getexif()
+        self.assertTrue(tags[SOFTWARE] and tags[MODEL])
+        details = tags.get_ifd(EXIF_IFD)
+        self.assertTrue(details[UNIQUE_ID] and details[SUB_SECONDS] and details[OFFSET])
+        taken = time.strftime("%Y:%m:%d %H:%M:%S", time.localtime(photo.timestamp.realtime // 10**9))
+        self.assertEqual(details[DATE_TIME_ORIGINAL], taken)
+        if shutil.which("exiftool"):
+            self.judge(photo)
+
+    def judge(self, photo: Photo) -> None:
+        photo.save(self.folder / "a.jpg")
+        told = subprocess.run(["exiftool", "-json", "-validate", "-warning", "-n", self.folder / "a.jpg"], capture_output=True, text=True)
+        self.assertEqual(told.returncode, 0, told.stderr)
+        (tags,) = json.loads(told.stdout)
+        self.assertNotIn("Warning", tags)
+        told = subprocess.run(["exiftool", "-b", "-ThumbnailImage", self.folder / "a.jpg"], capture_output=True)
+        self.assertEqual(told.stdout[:2], b"\xff\xd8")
+
+    def test_stages_are_told_in_their_order(self) -> None:
+        told: list[PhotoStage] = []
+        capture = self.client.capture_photo(self.first, self.second, on_stage=told.append)
+        self.assertEqual([stage.event for stage in told], [*STAGES[:4], STAGES[3], STAGES[4]])
+        processed = {stage.photo.device for stage in told if stage.photo}
+        self.assertEqual((processed, told[-1].error), ({self.first, self.second}, None))
+        self.assertEqual((told[0].raw["expectedPhotoCount"], told[0].uniqueID), (2, capture.uniqueID))
+        with self.assertRaises(camerabus.PhotoSettingsReused):
+            self.client.capture_photo(self.first, unique_id=capture.uniqueID)
+
+    def test_several_cameras_are_of_one_moment(self) -> None:
+        capture = self.client.capture_photo(self.first, self.second)
+        self.assertEqual([photo.device for photo in capture.photos], [self.first, self.second])
+        times = [photo.timestamp.monotonic for photo in capture.photos]
+        self.assertEqual(capture.spread, max(times) - min(times))
+        # Both have a frame within one of the slower one's periods.
+        slowest = min(self.client.device(name).frameRate for name in (self.first, self.second))
+        self.assertLess(capture.spread, 1.5e9 / slowest)
+
+    def test_a_bracket_is_brighter_from_step_to_step_and_leaves_no_trace(self) -> None:
+        before = self.client.device(self.first).controls
+        photos = self.client.capture_photo(self.first, bracket=[-2, 0, 2]).photos
+        levels = [self.brightness(photo) for photo in photos]
+        self.assertEqual([photo.index for photo in photos], [0, 1, 2])
+        self.assertTrue(levels[0] < levels[1] < levels[2], levels)
+        after = self.client.device(self.first).controls
+        for name in ("exposureMode", "exposureTargetBias", "exposureDuration"):
+            self.assertEqual(after.get(name), before.get(name), name)
+
+    def test_a_burst_is_frame_after_frame(self) -> None:
+        photos = self.client.capture_photo(self.first, burst=4).photos
+        self.assertEqual([photo.sequence - photos[0].sequence for photo in photos], [0, 1, 2, 3])
+        self.assertEqual([self.counter(photo).counter for photo in photos], [photo.sequence for photo in photos])
+
+    def test_a_raw_picture_is_had_where_the_camera_gives_one(self) -> None:
+        with self.assertRaises(camerabus.PhotoFormatUnavailable) as caught:
+            self.client.capture_photo(self.first, format="dng")
+        self.assertEqual(caught.exception.available, {"photo": ["jpeg"], "raw": []})
+        formats = [format for format in self.client.formats(self.first) if format.pixelFormat in ("GREY", "RGGB", "BA81", "GBRG", "GRBG")]
+        if not formats:
+            self.skipTest("the virtual camera has no raw format")
+        with self.client.lock(self.first, wait=TIMEOUT):
+            self.client.configure(self.first, activeFormat=formats[0].id)
+            photo = self.client.capture_photo(self.first, format="dng").photo
+        self.assertEqual(photo.fileType, "dng")
+        self.assertIn(photo.data[:4], (b"II*\0", b"MM\0*"))
+
+    def test_the_library_keeps_it(self) -> None:
+        photo = self.client.capture_photo(self.first, deliver=["library"]).photo
+        self.assertIsNone(photo.data)
+        entry = self.client.library_entry(photo.id)
+        self.addCleanup(lambda: os.path.exists(photo.path) and self.client.delete_from_library(photo.id))
+        self.assertEqual((entry.kind, entry.state, entry.path, entry.size), ("photo", "finished", photo.path, photo.bytes))
+        self.assertIn(photo.id, [found.id for found in self.client.library(kind="photo").entries])
+        self.assertEqual(Path(photo.path).stat().st_size, photo.bytes)
+        self.assertEqual(self.client.delete_from_library(photo.id), [photo.path])
+        self.assertFalse(os.path.exists(photo.path))
+
+    def test_a_session_takes_photos_while_it_runs(self) -> None:
+        with self.client.session(self.first, outputs=["photo", "videoData"]) as session:
+            photo = self.client.capture_photo(session=session.id).photo
+            self.assertEqual(photo.device, self.first)
+            session.stop()
+            with self.assertRaises(camerabus.SessionNotRunning):
+                self.client.capture_photo(session=session.id)
+
+    def test_many_at_once_have_their_turns(self) -> None:
+        async def program() -> list[Photo]:
+            async with AsyncClient(timeout=TIMEOUT) as client:
+                cameras = [self.first, self.second] * 4
+                return [each.photo for each in await asyncio.gather(*(client.capture_photo(name) for name in cameras))]
+
+        photos = asyncio.run(program())
+        self.assertEqual([photo.device for photo in photos], [self.first, self.second] * 4)
+        self.assertTrue(all(photo.data for photo in photos))
+
+
+@unittest.skipIf(shutil.which("camerabus") is None, "camerabus is not in the PATH")
+class Command(PhotoTestCase):
+    def photo(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        result = subprocess.run(["camerabus", "photo", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=2 * TIMEOUT)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir())
+
+    def test_a_file_for_each_camera(self) -> None:
+        result = self.photo(self.first, self.second, "-o", "shot.jpg", "--stages")
+        names = [f"shot-{self.first}.jpg", f"shot-{self.second}.jpg"]
+        self.assertEqual((result.stdout.splitlines(), self.names()), (names, sorted(names)))
+        self.assertRegex(result.stderr, r"(?s)^willBeginCapture .*\(2 photos\)\nwillCapturePhoto\n.*didFinishCapture\n.* ms apart\.\n$")
+        for name in names:
+            self.assertEqual((self.folder / name).read_bytes()[:2], b"\xff\xd8")
+        self.photo(self.first, self.second, "-o", "shot.jpg", status=1)
+
+    def test_names_of_their_own_and_json(self) -> None:
+        answer, = map(json.loads, self.photo(self.first, "--burst", "3", "--json").stdout.splitlines())
+        self.assertEqual(sorted(photo["file"] for photo in answer["photos"]), self.names())
+        self.assertEqual(len(self.names()), 3)
+
+    def test_standard_output_and_the_library(self) -> None:
+        result = subprocess.run(["camerabus", "photo", self.first, "-o", "-"], capture_output=True, timeout=2 * TIMEOUT)
+        self.assertEqual((result.returncode, result.stdout[:2]), (0, b"\xff\xd8"))
+        path = self.photo(self.first, "--library").stdout.rstrip("\n")
+        self.addCleanup(self.forget, path)
+        self.assertEqual((Path(path).read_bytes()[:2], self.names()), (b"\xff\xd8", []))
+
+    def forget(self, path: str) -> None:
+        for entry in self.client.library(kind="photo").entries:
+            if entry.path == path:
+                self.client.delete_from_library(entry.id)
+
+    def test_a_time_lapse_ends_with_ctrl_c(self) -> None:
+        command = ["camerabus", "photo", self.first, "--every", "0.2", "-o", "l-%03d.jpg"]
+        process = subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        assert process.stdout is not None
+        self.assertEqual([process.stdout.readline() for _ in range(2)], ["l-001.jpg\n", "l-002.jpg\n"])
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=TIMEOUT)
+        self.assertEqual(process.returncode, 130, errors)
+        self.assertRegex(errors, r"Interrupted after \d+ photos\.\n$")
+        self.assertFalse([name for name in self.names() if not name.endswith(".jpg")])
+
+    def test_the_exposure_is_back_after_a_kill_in_the_middle_of_a_bracket(self) -> None:
+        before = self.client.device(self.first).controls
+        program = f"from camerabus import Client; Client(name='killed').capture_photo({self.first!r}, bracket=[-2, 0, 2] * 5, on_stage=lambda stage: print(stage.event, flush=True))"
+        process = subprocess.Popen([sys.executable, "-c", program], env=self.environment(), stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        assert process.stdout is not None
+        self.assertEqual(process.stdout.readline(), "willBeginCapture\n")
+        process.kill()
+        topic = f"state/device/{self.first}/"
+        with self.client.mirror(topic) as mirror:
+            mirror.wait(lambda state: state[topic]["photo"]["readiness"] in ("ready", "notRunning"), TIMEOUT)
+        after = self.client.device(self.first).controls
+        self.assertEqual({name: after.get(name) for name in before if "xposure" in name and name != "exposureTargetOffset"},
+                         {name: before.get(name) for name in before if "xposure" in name and name != "exposureTargetOffset"})  # fmt: skip
+        self.assertTrue(self.client.capture_photo(self.first).photo.data)
