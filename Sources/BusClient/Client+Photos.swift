@@ -1,12 +1,11 @@
 public import JSON
 import LinuxIO
-import Synchronization
 
 extension Client {
     /// How long photos may take: their cameras may have to begin to stream, and to settle.
     public static let photoTimeout = Duration.seconds(30)
 
-    // How long the last stage may come after the answer: they come by different sockets.
+    // How long the stages that were told before the answer may come after it: they come by another socket.
     private static let stageDelay = Duration.seconds(2)
 
     /// Takes photos: one of a camera, or one of each of several at the same moment, or a bracket or burst of each.
@@ -32,37 +31,23 @@ extension Client {
         settings["uniqueID"] = .string(uniqueID)
         wishes["settings"] = .object(settings)
         let stages = try await photoStages(uniqueID, timeout: timeout)
-        let hasBegun = Mutex(false)
-        let telling = Task {
-            while let stage = try await stages.next() {
-                hasBegun.withLock { $0 = true }
-                onStage(stage)
-            }
-        }
+        let telling = Task { while let stage = try await stages.next() { onStage(stage) } }
+        let outcome: Result<PhotoCapture, ClientError>
         do throws(ClientError) {
-            let taken = try await capture(wishes, timeout)
-            await Self.end(telling, within: Self.stageDelay)
-            return taken
+            outcome = .success(try await capture(wishes, timeout))
         } catch {
-            // What was refused before it began has no stages.
-            await Self.end(telling, within: hasBegun.withLock { $0 } ? Self.stageDelay : .zero)
-            throw error
+            outcome = .failure(error)
         }
+        // Who has given up waits no more.
+        await stages.finish(within: Task.isCancelled ? .zero : Self.stageDelay)
+        _ = await telling.result
+        return try outcome.get()
     }
 
     private func capture(
         _ wishes: [String: JSONValue], _ timeout: Duration
     ) async throws(ClientError) -> PhotoCapture {
         try PhotoCapture(try await cancellableRequest("photo.capture", .object(wishes), timeout: timeout))
-    }
-
-    private static func end(_ telling: Task<Void, any Error>, within delay: Duration) async {
-        let limit = Task {
-            if delay > .zero { try? await Task.sleep(for: delay) }
-            telling.cancel()
-        }
-        _ = await telling.result
-        limit.cancel()
     }
 
     /// Follows photos that are to be taken, by this program or another one; on return the subscription is in force.

@@ -207,5 +207,16 @@ public final class Client: Sendable {
         line.handle.post { $0.subscriptions[number]?.replace(old, by: new) }
     }
 
+    /// Waits until all that was published until now has come to the subscription, but no longer than that.
+    func flushSubscription(_ number: UInt64, within time: Duration) async {
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+            let refusal = line.handle.post { loop in
+                guard let subscription = loop.subscriptions[number] else { return continuation.resume() }
+                subscription.flush(within: time.clampedNanoseconds) { continuation.resume() }
+            }
+            if refusal != nil { continuation.resume() }
+        }
+    }
+
     func resumeSubscription(_ number: UInt64) { line.handle.post { $0.subscriptions[number]?.resume() } }
 }

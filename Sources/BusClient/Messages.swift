@@ -38,6 +38,12 @@ public final class Messages: AsyncSequence, Sendable {
     /// Ends the subscription; who waits gets ``ClientError/closed``.
     public func close() { client.endSubscription(number) }
 
+    /// Ends the subscription when all that was published until now has come, or that time is over: it can still be taken.
+    func finish(within time: Duration) async {
+        await client.flushSubscription(number, within: time)
+        close()
+    }
+
     /// The next message.
     ///
     /// - Throws: ``ClientError/silent(_:)`` when not even a heartbeat came for as long as asked for.

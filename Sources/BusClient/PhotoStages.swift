@@ -54,6 +54,9 @@ public final class PhotoStages: AsyncSequence, Sendable {
         return nil
     }
 
+    /// What was published until now can still be taken; nothing comes after it.
+    func finish(within time: Duration) async { await messages.finish(within: time) }
+
     public struct AsyncIterator: AsyncIteratorProtocol {
         let stages: PhotoStages
 

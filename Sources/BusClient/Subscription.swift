@@ -50,6 +50,7 @@ final class Subscription {
     private var nonce: String?
     // Of the answer that comes behind all that is on its way.
     private var probe: String?
+    private var flushes: [String: () -> Void] = [:]
     private var isPaused = false
     private var lastMessage: Int64
     private var lastHeartbeat: Int64?
@@ -93,6 +94,20 @@ final class Subscription {
         loop.sourcesChanged()
     }
 
+    /// Calls back when all that was published until now has come, or its time is over.
+    func flush(within time: Int64, _ done: @escaping () -> Void) {
+        let topic = Topic.ack(nonce: hexadecimal(randomBytes(8))).text
+        flushes[topic] = done
+        try? socket.subscribe(topic)
+        alarm(at: MonotonicClock.now() + time) { $0.finishFlush(topic) }
+    }
+
+    private func finishFlush(_ topic: String) {
+        guard let done = flushes.removeValue(forKey: topic) else { return }
+        try? socket.unsubscribe(topic)
+        done()
+    }
+
     /// Subscribes to another topic in place of one.
     func replace(_ old: String, by new: String) {
         try? socket.subscribe(new)
@@ -102,6 +117,7 @@ final class Subscription {
     func close(_ error: ClientError) {
         finishOpening(.failure(error))
         fail(error)
+        for topic in flushes.keys { finishFlush(topic) }
     }
 
     /// The bus has ended: so will its workers.
@@ -122,6 +138,7 @@ final class Subscription {
         } else if topic.starts(with: "ack/".utf8) {
             if let nonce, topic.elementsEqual(Topic.ack(nonce: nonce).bytes) { acknowledged() }
             if let probe, topic.elementsEqual(Topic.ack(nonce: probe).bytes) { judgeSilence(after: probe) }
+            finishFlush(String(decoding: topic, as: UTF8.self))
             return
         } else if topic.elementsEqual(Topic.welcome.text.utf8) {
             // The connection is a new one, by which nothing can have come so far: silence begins here.

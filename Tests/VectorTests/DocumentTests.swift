@@ -8,7 +8,7 @@ import Testing
     /// `C:` and `D:` lines are requests, `B:` lines replies, `E:` and `M:` lines messages of the events and the media socket.
     @Test(arguments: [
         "SPEC.md", "transcripts/frames.txt", "transcripts/lock-and-configure.txt", "transcripts/movie.txt",
-        "transcripts/sound.txt", "transcripts/state.txt", "transcripts/take.txt",
+        "transcripts/photo.txt", "transcripts/sound.txt", "transcripts/state.txt", "transcripts/take.txt",
     ])
     func examplesAreWhatTheProtocolTakes(_ document: String) throws {
         var method: Method?

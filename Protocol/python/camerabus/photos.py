@@ -29,7 +29,7 @@ from .values import Reply, Timestamp, _map, _raw, _tuple, read
 FEATURE = "photos"
 #: What photos may take: their cameras may have to begin to stream, and to settle. Seconds.
 PATIENCE = 30.0
-#: How long the last stage may come after the answer: they come by different sockets. Seconds.
+#: How long the stages that were told before the answer may come after it: they come by another socket. Seconds.
 STAGE_DELAY = 2.0
 #: True: of the usual size; a number: pixels of the longer side; or {maxSize, quality}.
 ThumbnailWish: TypeAlias = bool | int | Mapping[str, int]
@@ -268,8 +268,8 @@ def _capture(core: Core, params: dict[str, Any], timeout: float | None, on_stage
     try:
         try:
             capture = yield from stages.beside(_request(core, params, timeout))
-        except CaptureError:
-            if stages.have_begun:
+        except CaptureError as error:
+            if not isinstance(error, ClientError):
                 yield from stages.end()
             raise
         yield from stages.end()
@@ -286,8 +286,6 @@ class _Stages:
         self._feed = EventFeed(core, [self._topic])
         self._id = id
         self._tell = tell
-        self.have_begun = False
-        self._is_over = False
 
     def open(self) -> Steps[None]:
         yield from self._feed.open()
@@ -313,26 +311,24 @@ class _Stages:
             return stop.value  # type: ignore[no-any-return]
 
     def end(self) -> Steps[None]:
-        """Waits for the last stage, for a moment."""
-        until = deadline(STAGE_DELAY)
+        """Tells what was published before the answer: the word that is asked for here comes behind it."""
+        until, subscription = deadline(STAGE_DELAY), self._feed.subscription
+        assert subscription is not None
         self._feed.rest()
+        subscription.probe()
         try:
             self._take()
-            while not self._is_over and not is_over(until):
-                yield self._feed.wait(until)
+            while subscription.is_probing and not is_over(until):
+                yield Wait((subscription.socket,), until)
                 self._take()
         except ClientError:
-            pass  # the bus has ended, or is silent: the answer is what counts
+            pass  # the bus has ended: the answer is what counts
 
     def _take(self) -> None:
-        # To the end: what is left would end every further wait at once.
         while (message := self._feed.take()) is not None:
             topic, body = message
-            if self._is_over or topic != self._topic or "event" not in body:
-                continue
-            stage = read(PhotoStage, {**body, "uniqueID": self._id})
-            self.have_begun, self._is_over = True, stage.is_last
-            self._tell(stage)
+            if topic == self._topic and "event" in body:
+                self._tell(read(PhotoStage, {**body, "uniqueID": self._id}))
 
 
 class PhotoCalls(Opened):
