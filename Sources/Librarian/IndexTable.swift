@@ -27,6 +27,8 @@ struct IndexTable {
     private static let margin: Int64 = 3_000_000_000
     /// Entries that are written at once: others can read it in between, and what is written stays when this process is ended.
     private static let batch = 5000
+    /// KiB of it that are held in memory.
+    private static let cache = 32768
 
     // `folder` has the stamp of the entries' folder as long as all of `entry` is as that was then; else it is empty.
     private static let tables = """
@@ -46,6 +48,7 @@ struct IndexTable {
 
     /// Makes the tables, unless they are there. What another version has left goes.
     func prepare() throws(SQLiteError) {
+        try database.execute("PRAGMA cache_size = -\(Self.cache)")
         guard try !isOfThisVersion else { return }
         if try number("SELECT count(*) FROM sqlite_schema") > 0 { try database.reset() }
         try database.transaction { () throws(SQLiteError) in
@@ -68,8 +71,10 @@ struct IndexTable {
 
     /// Makes it tell what the entries say now.
     ///
-    /// - Parameter now: nanoseconds since 1970.
-    func update(now: Int64) throws(IndexFailure) {
+    /// - Parameters:
+    ///   - now: nanoseconds since 1970.
+    ///   - inTurn: where much has changed, who does the same is waited for: others use the same database.
+    func update(now: Int64, inTurn: Bool = false) throws(IndexFailure) {
         let folder: CaptureLibrary.Stamp?
         do throws(LibraryError) { folder = try library.stamp() } catch { throw .library(error) }
         let version: Int64
@@ -86,7 +91,7 @@ struct IndexTable {
         } catch {
             throw .database(error)
         }
-        try compare(now)
+        try compare(now, inTurn)
         guard let folder, folder.changed < now - Self.margin else { return }
         do throws(SQLiteError) {
             try database.transaction { () throws(SQLiteError) in
@@ -105,7 +110,7 @@ struct IndexTable {
         get throws(SQLiteError) { try number("PRAGMA data_version") }
     }
 
-    private func compare(_ now: Int64) throws(IndexFailure) {
+    private func compare(_ now: Int64, _ inTurn: Bool) throws(IndexFailure) {
         var known: [String: CaptureLibrary.Stamp] = [:]
         do throws(SQLiteError) {
             try Statement("SELECT id, problem IS NULL, device, inode, changed, size FROM entry", in: database).rows {
@@ -123,8 +128,13 @@ struct IndexTable {
         } catch {
             throw .library(error)
         }
+        // As much as that is to be read by one alone.
+        if inTurn, changed.count > Self.batch, let turn = try? FolderLock(waitingFor: library.entriesDirectory) {
+            return try withExtendedLifetime(turn) { () throws(IndexFailure) in try compare(now, false) }
+        }
         do throws(SQLiteError) {
-            try write(Array(changed.keys)) { (read($0), changed[$0] ?? .unknown) }
+            // Neighbours are written together.
+            try write(changed.keys.sorted()) { (read($0), changed[$0] ?? .unknown) }
             try write(Array(known.keys)) { _ in (nil, .unknown) }
         } catch {
             throw .database(error)

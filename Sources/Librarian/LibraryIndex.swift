@@ -29,6 +29,10 @@ final class LibraryIndex {
             try fillAnew()
             return
         }
+        try begin()
+    }
+
+    private func begin() throws(LibraryError) {
         do throws(IndexFailure) {
             do throws(IndexFailure) {
                 try open()
@@ -81,7 +85,7 @@ final class LibraryIndex {
         } catch {
             throw .database(error)
         }
-        try table.update(now: now)
+        try table.update(now: now, inTurn: true)
     }
 
     // What is in the file, where that can't be changed.
@@ -132,9 +136,13 @@ final class LibraryIndex {
         do throws(SQLiteError) {
             return try body(table)
         } catch {
-            if error.isBeyondUse { throwAway() }
+            if error.isBeyondUse {
+                throwAway()
+                try begin()
+            } else {
+                try fillAnew()
+            }
         }
-        try fillAnew()
         do throws(SQLiteError) { return try body(table) } catch { throw .index(error) }
     }
 }
