@@ -53,14 +53,15 @@ public struct FrameLayout: Hashable, Sendable {
         switch pixelFormat {
         case .yuyv, .uyvy: planes = [(halfWidth * 4, height)]
         case .bgr24, .rgb24: planes = [(width * 3, height)]
-        case .grey, .bayerBGGR8, .bayerGBRG8, .bayerGRBG8, .bayerRGGB8: planes = [(width, height)]
         case .nv12, .nv12FullRange: planes = [(width, height), (halfWidth * 2, halfHeight)]
         case .i420: planes = [(width, height), (halfWidth, halfHeight), (halfWidth, halfHeight)]
         case _ where pixelFormat.isCompressed:
             return FrameLayout(
                 pixelFormat: pixelFormat, dimensions: dimensions,
                 planes: [PlaneLayout(offset: 0, stride: 0, bytes: max(width * height * 3, 65536))])
-        default: return nil
+        default:
+            guard let samples = pixelFormat.rawSamples else { return nil }
+            planes = [(samples.lineBytes(width: width), height)]
         }
         var offset = 0
         var layouts: [PlaneLayout] = []

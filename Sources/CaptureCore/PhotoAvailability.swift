@@ -5,5 +5,5 @@ extension PixelFormat {
     public var photoCodecs: [PhotoFileType] { nearestEncoding == nil ? [] : [.jpeg] }
 
     /// As what they can be written as the sensor made them: itself, or nothing.
-    public var rawPhotoFormats: [PixelFormat] { kind == .bayer || kind == .grey ? [self] : [] }
+    public var rawPhotoFormats: [PixelFormat] { rawSamples == nil ? [] : [self] }
 }

@@ -59,6 +59,13 @@ public struct PixelFormat: Hashable, Sendable, CustomStringConvertible {
     /// 8-bit Bayer, first line red green (`V4L2_PIX_FMT_SRGGB8`).
     public static let bayerRGGB8 = PixelFormat(fourCC: "RGGB")
 
+    /// 12 bits of Bayer in two bytes each, first line red green (`V4L2_PIX_FMT_SRGGB12`).
+    public static let bayerRGGB12 = PixelFormat(fourCC: "RG12")
+    /// Four pixels of 10 bits of Bayer in five bytes, first line red green (`V4L2_PIX_FMT_SRGGB10P`).
+    public static let bayerRGGB10Packed = PixelFormat(fourCC: "pRAA")
+    /// 16 bits of grey (`V4L2_PIX_FMT_Y16`).
+    public static let grey16 = PixelFormat(fourCC: "Y16 ")
+
     private init(fourCC: StaticString) {
         precondition(fourCC.utf8CodeUnitCount == 4)
         var code: UInt32 = 0

@@ -76,7 +76,9 @@ private struct V4L2PlaneShape {
     func lines(_ height: Int, roundedUp: Bool) -> Int { (height + (roundedUp ? linesPerLine - 1 : 0)) / linesPerLine }
 
     /// The planes of a format, in memory's order; empty for formats that aren't known here.
-    static func shapes(of format: PixelFormat) -> [V4L2PlaneShape] { table[format.description] ?? [] }
+    static func shapes(of format: PixelFormat) -> [V4L2PlaneShape] {
+        format.rawSamples != nil ? [V4L2PlaneShape()] : table[format.description] ?? []
+    }
 
     private static let table: [String: [V4L2PlaneShape]] = {
         let full = V4L2PlaneShape()
@@ -98,8 +100,7 @@ private struct V4L2PlaneShape {
         ]
         let packed = [
             "YUYV", "UYVY", "YVYU", "VYUY", "RGB3", "BGR3", "RGBP", "RGB4", "BGR4", "XR24", "AR24", "BX24", "BA24",
-            "XB24", "AB24", "RX24", "RA24", "GREY", "Y10 ", "Y12 ", "Y16 ", "Y16 -BE", "BA81", "GBRG", "GRBG", "RGGB",
-            "BG10", "GB10", "BA10", "RG10", "BG12", "GB12", "BA12", "RG12", "BYR2", "GB16", "GR16", "RG16",
+            "XB24", "AB24", "RX24", "RA24",
         ]
         for name in packed { table[name] = [full] }
         return table
