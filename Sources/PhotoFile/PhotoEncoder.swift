@@ -33,7 +33,8 @@ public final class PhotoEncoder {
             (dimensions, thumbnail) = (jpeg.dimensions, jpeg.thumbnail)
         case .dng:
             jpeg = nil
-            (dimensions, thumbnail) = (layout.dimensions, making.thumbnail?.dimensions(of: layout.dimensions))
+            dimensions = layout.dimensions
+            thumbnail = making.thumbnail.map { DNGWriter.preview(of: layout.dimensions, $0) }
         }
     }
 
@@ -46,13 +47,13 @@ public final class PhotoEncoder {
         guard picture.layout == layout else { throw .failed("the frame is of another layout than the one before") }
         var facts = facts
         facts.orientation = making.orientationTag
-        guard let jpeg else { throw .unsupported("raw photos are not made") }
+        guard let jpeg else { return try DNGWriter.photo(picture, making, facts) }
         return try jpeg.encode(picture, facts)
     }
 
     /// What photos can be made of frames of a pixel format: kinds of files that show the picture, and formats that can be kept raw.
     public static func available(for format: PixelFormat) -> (codecs: [PhotoFileType], raw: [PixelFormat]) {
-        (PictureConverter.converts(format) ? [.jpeg] : [], [])
+        (PictureConverter.converts(format) ? [.jpeg] : [], format.rawPhotoFormats)
     }
 
     private static func unavailable(_ fileType: PhotoFileType, _ format: PixelFormat) -> BusError {
