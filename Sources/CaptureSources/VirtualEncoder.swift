@@ -2,23 +2,24 @@ import CaptureCore
 import TurboJPEG
 import X264
 
-/// What makes compressed pictures of those that a virtual camera draws.
+/// What makes compressed pictures of those that a virtual camera draws, and raw ones of more than 8 bits.
 final class VirtualEncoder {
     private enum Library {
         case jpeg(JPEGCompressor)
         case h264(H264Encoder)
+        case raw(VirtualDeepener)
     }
 
     private let library: Library
     private var answeredRequests: UInt64?
 
-    /// What has to be drawn for a compressed format; nil for those that are drawn as they are. For Motion JPEG it is the format
+    /// What has to be drawn for such a format; nil for those that are drawn as they are. For Motion JPEG it is the format
     /// itself: planes of 4:2:2 and full range.
     static func source(of pixelFormat: PixelFormat) -> PixelFormat? {
         switch pixelFormat {
         case .motionJPEG: .motionJPEG
         case .h264: .nv12
-        default: nil
+        default: VirtualDeepener.source(of: pixelFormat)
         }
     }
 
@@ -36,7 +37,9 @@ final class VirtualEncoder {
                 keyframeInterval: max(1, Int((1 / duration.seconds).rounded())))
             guard let encoder = try? H264Encoder(settings) else { return nil }
             library = .h264(encoder)
-        default: return nil
+        default:
+            guard let deepener = VirtualDeepener(selection.pixelFormat) else { return nil }
+            library = .raw(deepener)
         }
     }
 
@@ -60,6 +63,7 @@ final class VirtualEncoder {
                 luma: base, lumaStride: planes[0].stride, chroma: base + planes[1].offset,
                 chromaStride: planes[1].stride)
             return try? encoder.encode(picture, asKeyframe: isAsked, into: room)
+        case .raw(let deepener): return deepener.encode(picture, into: room)
         }
     }
 }

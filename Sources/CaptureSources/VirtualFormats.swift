@@ -76,6 +76,12 @@ struct VirtualFormats {
     /// Sizes of H.264, which costs most of all to make.
     private static let encodedSizes = sizes.filter { $0.area <= 1920 * 1080 }
 
+    /// Raw ones of more than 8 bits.
+    private static let deep: [(PixelFormat, String)] = [
+        (.bayerRGGB12, "12-bit Bayer RGRG/GBGB"), (.bayerRGGB10Packed, "10-bit Bayer RGRG/GBGB Packed"),
+        (.grey16, "16-bit Greyscale"),
+    ]
+
     /// With the kernel's descriptions.
     private static let discrete: [(PixelFormat, String)] = [
         (.yuyv, "YUYV 4:2:2"), (.nv12, "Y/UV 4:2:0"), (.bgr24, "24-bit BGR 8-8-8"), (.motionJPEG, "Motion-JPEG"),
@@ -100,7 +106,7 @@ struct VirtualFormats {
             traits.videoHDRSupported = true
             switch pixelFormat {
             case .yuyv, .nv12, .h264: traits.colorRange = .video
-            case .motionJPEG, .grey: traits.colorRange = .full
+            case .motionJPEG, .grey, .grey16: traits.colorRange = .full
             default: break
             }
             table.append(
@@ -113,6 +119,9 @@ struct VirtualFormats {
         }
         add(.grey, steps.maximum, sizes: steps, fastest: steps.maximum, "8-bit Greyscale")
         for size in encodedSizes { add(.h264, size, fastest: steps.maximum, "H.264") }
+        for (pixelFormat, title) in deep {
+            for size in encodedSizes { add(pixelFormat, size, fastest: steps.maximum, title) }
+        }
         return table
     }()
 
