@@ -158,7 +158,7 @@ let package = Package(
             "KernelTests",
             [
                 "BusClient", "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureSources", "FrameRing", "JSON",
-                "LinuxIO", "Video4Linux", "ZeroMQ",
+                "LinuxIO", "PhotoFile", "Video4Linux", "ZeroMQ",
             ]),
         tests(
             "LibrarianTests",
