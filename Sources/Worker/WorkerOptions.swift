@@ -22,7 +22,7 @@ public struct WorkerOptions: Sendable {
     public var connections = 1024
     /// Bytes of frames that slow subscribers may hold together, beside the rings; nil: as the machine's memory allows.
     public var payloadBudget: Int?
-    /// Bytes of frames and files that photos under way may have together; nil: as the machine's memory allows.
+    /// Bytes that frames for photos under way may have together, and their files as many; nil: as the machine's memory allows.
     public var photoBudget: Int?
     /// How long the worker goes on without a coordinator.
     public var coordinatorGraceMilliseconds: Int64 = 30_000

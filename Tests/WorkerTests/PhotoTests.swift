@@ -360,8 +360,9 @@ struct PhotoTests {
             #expect(entry.size == Int64(photo.bytes) && entry.photo?.index == photo.index && entry.session == "s1")
             #expect(try File.read(entry.path, limit: 1 << 24) == capture.files[photo.index])
         }
-        #expect(capture.photos.compactMap(\.path).map { $0.split(separator: "/").last ?? "" }
-            == ["photo-120000-a-0.jpg", "photo-120000-a-1.jpg"])
+        #expect(
+            capture.photos.compactMap(\.path).map { $0.split(separator: "/").last ?? "" }
+                == ["photo-120000-a-0.jpg", "photo-120000-a-1.jpg"])
     }
 
     @Test("a name that is taken is passed over")

@@ -72,7 +72,8 @@ enum PhotoChange {
         }
         switch bracket {
         case .exposureDuration(let steps):
-            return .exposureDuration(steps.map { Int64((nearest(Double($0) / 1e9, .exposureDuration) * 1e9).rounded()) })
+            return .exposureDuration(
+                steps.map { Int64((nearest(Double($0) / 1e9, .exposureDuration) * 1e9).rounded()) })
         case .exposureBias(let steps):
             guard let duration = neutral.duration else {
                 return .exposureBias(steps.map { nearest($0, .exposureTargetBias) })

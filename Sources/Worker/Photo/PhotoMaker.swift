@@ -162,7 +162,10 @@ final class PhotoMaker: @unchecked Sendable {
     private func full(_ place: PhotoPlace, _ count: Int, _ free: Int64) -> BusError {
         BusError(
             .diskFull, "The disk of \(place.library) is full: make room, then take the photo again.",
-            ["free": .integer(free), "needed": JSONValue(Int64(count).addingReportingOverflow(place.minFree).partialValue)])
+            [
+                "free": .integer(free),
+                "needed": JSONValue(Int64(count).addingReportingOverflow(place.minFree).partialValue),
+            ])
     }
 }
 
@@ -170,7 +173,8 @@ extension BusError {
     /// Photos under way have all the memory that they may have.
     static func noMemoryForPhotos(_ device: String) -> BusError {
         BusError(
-            .limitExceeded, "There is no memory for a further photo of \(device); take it when the others are finished.",
+            .limitExceeded,
+            "There is no memory for a further photo of \(device); take it when the others are finished.",
             ["device": .string(device), "limit": "photoMemory"])
     }
 }

@@ -1,0 +1,54 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import CaptureSources
+import Imaging
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+// What becomes of the frames that were kept.
+
+extension PhotoDesk {
+    func process(_ task: PhotoTask) {
+        for index in task.taken.indices {
+            let shot = task.taken[index]
+            guard let frame = shot.frame, var reader = shot.reader ?? task.reader, !shot.isBegun else { continue }
+            (reader.bias, reader.flashFired) = (shot.bias, shot.flashFired)
+            let photos = task.maker
+            let isQueued = maker.perform { [reader] in
+                photos.make(frame, index: index, reader, isSettled: shot.isSettled)
+            } then: { [weak self] result in
+                guard let self else { return }
+                made(task, result)
+                // One that found no room in the queue has some now.
+                for other in tasks { process(other) }
+            }
+            guard isQueued else { return }
+            task.taken[index].isBegun = true
+        }
+    }
+
+    func made(_ task: PhotoTask, _ result: Result<MadePhoto, BusError>) {
+        guard task.stage != .over else { return }
+        switch result {
+        case .failure(let error): fail(task, error)
+        case .success(let photo):
+            task.taken[photo.result.index].frame = nil
+            task.results.append(photo.result)
+            tell(task, .processed, ["photo": photo.result.json], photo.attachment)
+            finishIfWhole(task)
+        }
+    }
+
+    func finishIfWhole(_ task: PhotoTask) {
+        guard task.stage == .processing, task.results.count == task.count else { return }
+        task.stage = .over
+        tasks.removeAll { $0 === task }
+        let answer = task.onTaken
+        task.onTaken = nil
+        answer?(.success(["photos": .array(task.results.sorted { $0.index < $1.index }.map(\.json))]))
+        tellIfEnded()
+    }
+}

@@ -1,0 +1,178 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import CaptureSources
+import Imaging
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+// Which frames are kept for photos.
+
+extension PhotoDesk {
+    /// Has a frame copied, and calls the body with it on the loop; nil: there was no memory.
+    ///
+    /// - Returns: false: the frame can't be had; the next one may.
+    func keep(
+        _ frame: FrameJob, _ run: StreamRun, _ task: PhotoTask, _ start: Instant, measures: Bool = false,
+        then body: @escaping (KeptFrame?, _ luma: Double?) -> Void
+    ) -> Bool {
+        let plan = run.payloadPlan
+        guard let count = plan.count(bytesUsed: frame.bytesUsed) else { return false }
+        if memory.exceedsAll(count) {
+            soon(task) { [weak self] in
+                guard let self else { return }
+                fail(task, .noMemoryForPhotos(device))
+            }
+            return false
+        }
+        guard memory.hasRoom(for: count, beside: copying), run.retain(frame) else { return false }
+        copying += count
+        let (memory, layout, stream, source) = (memory, run.layout, run.id, run.timestampSource)
+        let isQueued = copier.perform { () -> (KeptFrame?, Double?) in
+            let bytes = Message()
+            guard memory.fill(bytes, count: count, { plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: $0) })
+            else { return (nil, nil) }
+            let kept = KeptFrame(layout, frame.facts, stream: stream, source, start: start, bytes: bytes)
+            return (kept, measures ? kept.luma() : nil)
+        } then: { [weak self] kept, luma in
+            run.release(frame)
+            self?.copying -= count
+            body(kept, luma)
+        }
+        if !isQueued {
+            copying -= count
+            run.release(frame)
+        }
+        return isQueued
+    }
+
+    func keepShot(_ frame: FrameJob, _ run: StreamRun, _ task: PhotoTask, _ start: Instant) {
+        let index = task.taken.count
+        let isKept = keep(frame, run, task, start) { [weak self] kept, _ in
+            guard let self, isPresent(task) else { return }
+            guard let kept else { return fail(task, .noMemoryForPhotos(device)) }
+            task.taken[index].frame = kept
+            task.taken[index].isKept = true
+            gotFrame(task)
+        }
+        guard isKept else { return }
+        add(task, exposedFrom: start)
+    }
+
+    /// A frame is the next photo.
+    func add(_ task: PhotoTask, exposedFrom start: Instant, _ frame: KeptFrame? = nil, flashFired: Bool? = nil) {
+        let index = task.shots?.take(exposedFrom: start) ?? 0
+        task.taken.append(
+            PhotoTask.Shot(
+                frame: frame, isKept: frame != nil, bias: task.bias, flashFired: flashFired,
+                isSettled: task.isSettled))
+        let isLast = task.shots?.isOver ?? true
+        // No more frames until it is set for the next.
+        task.isHeld = isLast || task.settings.bracket != nil
+        soon(task) { [weak self] in self?.added(task, index, isLast: isLast) }
+    }
+
+    func added(_ task: PhotoTask, _ index: Int, isLast: Bool) {
+        beginWaiting(task, milliseconds: Self.patience + task.settings.interval / 1_000_000)
+        if !isLast, let bracket = task.settings.bracket {
+            setStep(index + 1, bracket, task) { [weak self] before in
+                self?.describe(task, before, only: index)
+            }
+        } else if !isLast, task.fires {
+            fire(task)
+        }
+        // The last one of what was set is looked at when it is put back.
+        if index == 0, task.settings.bracket == nil, !isLast || !task.isSet { look(task) }
+        gotFrame(task)
+    }
+
+    // What the camera does by itself it doesn't always tell.
+    func look(_ task: PhotoTask) {
+        orders.work(.open) { keeper throws(BusError) in
+            try keeper.look()
+        } then: { [weak self] result in
+            guard let self, task.stage != .over else { return }
+            describe(task, (try? result.get()) ?? director.snapshot)
+        }
+    }
+
+    /// How the device was when frames were taken.
+    ///
+    /// - Parameter index: of which; nil: of all that nothing is known of.
+    func describe(_ task: PhotoTask, _ snapshot: DeviceSnapshot?, only index: Int? = nil) {
+        let reader = PhotoFactsReader(snapshot)
+        if let index { task.taken[index].reader = reader } else if task.reader == nil { task.reader = reader }
+        process(task)
+    }
+
+    func gotFrame(_ task: PhotoTask) {
+        process(task)
+        guard task.stage == .taking, task.isWhole else { return }
+        task.stage = .processing
+        loop.cancel(task.timer)
+        tell(task, .didCapture)
+        guard task.stage == .processing else { return }
+        if current === task { leave(task) }
+        finishIfWhole(task)
+    }
+
+    func tell(_ task: PhotoTask, _ progress: PhotoProgress, _ members: JSONValue = [:], _ file: Message? = nil) {
+        guard onProgress?(task.order.job, progress, members, file) == false else { return }
+        fail(
+            task,
+            BusError(
+                .limitExceeded, "The coordinator takes no further photos for now.",
+                ["device": .string(device), "limit": "photoReports"]))
+    }
+
+    // MARK: The flash
+
+    func fire(_ task: PhotoTask) {
+        task.flash = PhotoTask.Flash()
+        orders.work(.open) { keeper throws(BusError) in
+            try keeper.fireFlash()
+        } then: { [weak self] result in
+            guard let self, isPresent(task) else { return }
+            switch result {
+            case .failure(let error): fail(task, error)
+            case .success(let time): task.flash?.fired = time
+            }
+        }
+    }
+
+    // Which frame has the light isn't told by its time: the flash may have come while the driver was still in its call.
+    func keepCandidate(_ frame: FrameJob, _ run: StreamRun, _ task: PhotoTask, _ start: Instant) {
+        guard var flash = task.flash, flash.after < Self.flashFrames else { return }
+        let isKept = keep(frame, run, task, start, measures: true) { [weak self] kept, luma in
+            guard let self, isPresent(task), task.flash != nil else { return }
+            guard let kept else { return fail(task, .noMemoryForPhotos(device)) }
+            task.flash?.pending -= 1
+            task.flash?.candidates.append(PhotoTask.Flash.Candidate(frame: kept, luma: luma))
+            chooseLit(task)
+        }
+        guard isKept else { return }
+        flash.pending += 1
+        if let fired = flash.fired, start >= fired { flash.after += 1 }
+        // A driver that takes long has had frames come meanwhile.
+        if flash.candidates.count >= Self.maximumCandidates { flash.candidates.removeFirst() }
+        task.flash = flash
+    }
+
+    func chooseLit(_ task: PhotoTask) {
+        guard let flash = task.flash, let fired = flash.fired, flash.after >= Self.flashFrames, flash.pending == 0
+        else {
+            return
+        }
+        task.flash = nil
+        let lumas = flash.candidates.compactMap(\.luma)
+        let brightest = flash.candidates.max { $0.luma ?? 0 < $1.luma ?? 0 }
+        var lit = flash.candidates.first { $0.frame.start >= fired } ?? flash.candidates.last
+        if let brightest, let luma = brightest.luma, let least = lumas.min(), luma > least * 1.15 + 2 {
+            lit = brightest
+        }
+        guard let lit else { return }
+        add(task, exposedFrom: lit.frame.start, lit.frame, flashFired: true)
+    }
+}
