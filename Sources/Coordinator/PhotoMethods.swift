@@ -171,6 +171,10 @@ extension Coordinator {
                 return permission.refusal(uid: owner.uid, gid: owner.gid, media)
             }
         }
+        // Who may only look changes nothing.
+        if request.settings.changesDevice, !permission.mayChange(uid: owner.uid, gid: owner.gid, .video) {
+            return permission.refusal(uid: owner.uid, gid: owner.gid, .video)
+        }
         if let id = request.session {
             guard let session = sessions.entries[id]?.session, session.run.state == .running else {
                 let state = sessions.entries[id]?.session.run.state.rawValue ?? "gone"
