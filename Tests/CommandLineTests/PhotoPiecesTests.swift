@@ -72,7 +72,8 @@ import Testing
     }
 
     private func command(_ arguments: String...) throws -> PhotoCommand {
-        try #require(try Camerabus.command(["photo"] + arguments) as? PhotoCommand)
+        let command = try Camerabus.command(["photo"] + arguments)
+        return try #require(command as? PhotoCommand)
     }
 
     @Test func `options become settings`() throws {
