@@ -187,7 +187,8 @@ let package = Package(
             "WorkerTests",
             [
                 "BusClient", "BusProtocol", "BusServer", "CV4L2", "CameraBusTesting", "CaptureCore", "CaptureLibrary",
-                "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ", "camerabus-worker",
+                "CaptureSources", "FrameRing", "Imaging", "JSON", "LinuxIO", "Video4Linux", "Worker", "ZeroMQ",
+                "camerabus-worker",
                 logging,
             ]),
         tests("WrapperTests", ["ALSA", "FFmpeg", "JSON", "LinuxIO", "SQLite", "Sodium", "Udev", "ZeroMQ"]),

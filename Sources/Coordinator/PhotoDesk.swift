@@ -318,7 +318,10 @@ final class PhotoDesk {
             throw BusError(
                 .limitExceeded,
                 "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
-                ["limit": "photoReply", "maximum": JSONValue(isFitting ? AttachmentBudget.maximumOfUser : Self.maximumReply)])
+                [
+                    "limit": "photoReply",
+                    "maximum": JSONValue(isFitting ? AttachmentBudget.maximumOfUser : Self.maximumReply),
+                ])
         }
         run.files[key] = counted
     }

@@ -36,7 +36,9 @@ import Testing
     @Test func `answers bring their attachments`() async throws {
         let bus = try FakeBus { request, respond in
             guard request.method == "test.attach" else { return false }
-            let announced: JSONValue = [["name": "a", "bytes": 3], ["name": "b", "bytes": request.params["second"] ?? 0]]
+            let announced: JSONValue = [
+                ["name": "a", "bytes": 3], ["name": "b", "bytes": request.params["second"] ?? 0],
+            ]
             respond(.result(["attachments": announced], attachments: [[1, 2, 3], []]))
             return true
         }

@@ -126,7 +126,9 @@ import Testing
                 }
             }
             #expect(error?.reason == .workerCrashed)
-            #expect(told.withLock { $0 } == ["willBeginCapture", "willCapturePhoto", "didFinishCapture"].map { "mine \($0)" })
+            #expect(
+                told.withLock { $0 }
+                    == ["willBeginCapture", "willCapturePhoto", "didFinishCapture"].map { "mine \($0)" })
         }
     }
 

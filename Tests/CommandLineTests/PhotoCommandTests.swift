@@ -11,7 +11,8 @@ import Testing
 
     init() throws { scratch = try TemporaryDirectory() }
 
-    private func start(_ bus: FakeBus, _ arguments: [String], _ extra: [String: String] = [:]) throws -> RunningProgram {
+    private func start(_ bus: FakeBus, _ arguments: [String], _ extra: [String: String] = [:]) throws -> RunningProgram
+    {
         let environment = ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path, "TZ": "UTC"]
         return try RunningProgram(
             "camerabus", ["photo"] + arguments, environment: environment.merging(extra) { $1 }, scratch: scratch)
@@ -83,7 +84,8 @@ import Testing
         var result: [String: JSONValue] = [
             "uniqueID": settings?["uniqueID"] ?? "u", "resolved": ["devices": []],
             "expectedPhotoCount": JSONValue(photos.count), "photos": .array(photos),
-            "attachments": .array(files.map { ["name": "a", "contentType": "image/jpeg", "bytes": JSONValue($0.count)] }),
+            "attachments": .array(
+                files.map { ["name": "a", "contentType": "image/jpeg", "bytes": JSONValue($0.count)] }),
         ]
         if devices.count > 1 { result["spread"] = 2_500_000 }
         return .result(.object(result), attachments: files)
@@ -215,7 +217,8 @@ import Testing
         }
         #expect(asked(bus).map { $0["rig"] } == ["stereo", "stereo"])
         let none = try await run(bus, "--rig", "mono")
-        #expect(none.status == 1 && none.standardError.contains("rigNotFound: There is no rig 'mono'; there are stereo."))
+        #expect(
+            none.status == 1 && none.standardError.contains("rigNotFound: There is no rig 'mono'; there are stereo."))
         #expect(try await run(bus, "stereo", "-o", "-").status == 2)
     }
 }

@@ -116,7 +116,8 @@ final class SoundOrderDesk {
             case .who: onWho? { [weak self] result in self?.reply(order.number, result) }
             case .plugged, .cancelZoom, .dropPhoto: reply(order.number, .success([:]))
             case .preparePhoto, .takePhoto:
-                throw BusError(.controlUnsupported, "\(device) is a microphone and takes no photos.", ["control": "photo"])
+                throw BusError(
+                    .controlUnsupported, "\(device) is a microphone and takes no photos.", ["control": "photo"])
             case .rampZoom: throw BusError(.controlUnsupported, "\(device) is a microphone.", ["control": "zoomValue"])
             case .prepare, .apply, .rollBack, .finish, .readControls, .fault:
                 // What ends a transaction is always taken: refused, it would leave its traces for good.

@@ -159,8 +159,12 @@ struct PhotoMaking: ParsableArguments {
 
     func validate() throws {
         if let format, !["jpeg", "dng"].contains(format) { throw ValidationError("--format takes jpeg or dng.") }
-        if let quality, !(1...100).contains(quality) { throw ValidationError("--quality takes a number from 1 to 100.") }
-        if let flash, !["off", "on", "auto"].contains(flash) { throw ValidationError("--flash takes off, on or auto.") }
+        if let quality, !(1...100).contains(quality) {
+            throw ValidationError("--quality takes a number from 1 to 100.")
+        }
+        if let flash, !["off", "on", "auto"].contains(flash) {
+            throw ValidationError("--flash takes off, on or auto.")
+        }
         if let thumbnailSize, !(16...640).contains(thumbnailSize) {
             throw ValidationError("--thumbnail-size takes a number from 16 to 640.")
         }

@@ -7,7 +7,9 @@ enum PhotoWords {
     static func summary(_ photo: ClientPhoto) -> String {
         var words = ["\(photo.width)x\(photo.height)", ByteCount.text(photo.bytes), time(photo.realtime)]
         let exposure = photo.json["exposure"]
-        if let bias = exposure?["bias"]?.double, bias != 0 { words.append("\(bias > 0 ? "+" : "")\(Describing.rate(bias)) EV") }
+        if let bias = exposure?["bias"]?.double, bias != 0 {
+            words.append("\(bias > 0 ? "+" : "")\(Describing.rate(bias)) EV")
+        }
         if let seconds = exposure?["duration"]?.double { words.append(duration(seconds)) }
         if let iso = exposure?["iso"]?.double { words.append("ISO \(Describing.rate(iso))") }
         if photo.json["flashFired"]?.bool == true { words.append("flash") }

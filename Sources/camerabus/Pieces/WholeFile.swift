@@ -55,7 +55,9 @@ enum WholeFile {
     /// - Parameter replaces: takes the place of a file of that name; false: `EEXIST` if there is one.
     static func store(_ bytes: UnsafeRawBufferPointer, to path: String, replaces: Bool) throws(SystemError) {
         guard try !writeInto(path, bytes) else { return }
-        try make(replaces ? target(of: path) : path, replaces: replaces) { file throws(SystemError) in try writeAll(bytes, to: file, path) }
+        try make(replaces ? target(of: path) : path, replaces: replaces) { file throws(SystemError) in
+            try writeAll(bytes, to: file, path)
+        }
     }
 
     /// Copies a file so that its copy is on the disk, and is seen whole or not at all.
