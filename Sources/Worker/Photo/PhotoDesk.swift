@@ -72,7 +72,7 @@ final class PhotoDesk {
     }
 
     /// The device is to stream for a photo.
-    var wantsFrames: Bool { current != nil }
+    var wantsFrames: Bool { current != nil || tasks.contains { $0.stage == .waiting } }
 
     // MARK: Orders
 
@@ -275,8 +275,8 @@ final class PhotoDesk {
         for body in bodies { body() }
         // Not from within: whoever left may be in the midst of something.
         loop.schedule(at: 0) { [weak self] in
-            self?.onWish?()
             self?.startNext()
+            self?.onWish?()
         }
     }
 }
