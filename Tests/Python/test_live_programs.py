@@ -75,7 +75,7 @@ class Programs(LiveTestCase):
                     until = time.monotonic() + TIMEOUT
                     while not self.client.locks().waiting:
                         self.assertLess(time.monotonic(), until)
-                elif path.stem == "pillow":
+                elif path.stem in ("pillow", "photos"):
                     silent = stack.enter_context(self.client.create_source("silent", 640, 480, "gray"))
                     mirror = stack.enter_context(self.client.mirror(f"state/device/{silent.device}/"))
                     process = self.example(path, silent.device)
