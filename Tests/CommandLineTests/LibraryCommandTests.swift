@@ -89,6 +89,15 @@ import Testing
         #expect(bus.requests.filter { $0.method == "take.discard" }.count == 1)
     }
 
+    @Test func `an id is taken as it is typed where nobody lists any`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "take.discard" else { return false }
+            respond(.result(["deleted": [request.params["take"] ?? .null]]))
+            return true
+        }
+        #expect(try await run(bus, "take", "discard", "1f0d").standardOutput == "deleted 1f0d\n")
+    }
+
     @Test func `an id that is whole is meant, whatever else begins so`() throws {
         let ids = ["a", "ab", "b1", "b2"] + (0..<20).map { "c\($0)" }
         #expect(try ShortID.chosen("a", among: ids, "takes") == "a")

@@ -116,6 +116,7 @@ import Testing
     @Test func `what is there comes back when the take can't be finished`() async throws {
         let bus = try FakeBus { request, respond in
             if request.method == "take.get" { respond(.result(["take": ["id": "t1"]])) }
+            if request.method == "take.list" { respond(.result(["takes": []])) }
             if request.method == "take.finish" { respond(.error(BusError(.notRecording, "No segments.", [:]))) }
             return request.method.hasPrefix("take.")
         }

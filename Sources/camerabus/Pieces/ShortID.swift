@@ -4,39 +4,55 @@ import JSON
 /// Ids of movies, takes and entries, as they are typed: the beginning is enough where only one begins so.
 enum ShortID {
     /// Digits of a whole one: nobody is asked about these.
-    private static let whole = 16
+    private static let digits = 16
     /// Of those that begin alike, so many are told.
     private static let most = 8
 
     /// Of the capture library.
     static func entry(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
-        guard isShort(typed) else { return typed }
-        let filter = Client.LibraryFilter(prefix: typed, limit: most + 1)
-        let entries = try await client.library(filter, timeout: timeout)["entries"]?.array ?? []
-        return try chosen(typed, among: entries.compactMap { $0["id"]?.string }, "entries of the library")
+        try await whole(typed, "entries of the library") { () throws(ClientError) in
+            let filter = Client.LibraryFilter(prefix: typed, limit: most + 1)
+            let entries = try await client.library(filter, timeout: timeout)["entries"]?.array ?? []
+            return entries.compactMap { $0["id"]?.string }
+        }
     }
 
     /// Of a movie that is being recorded.
     static func movie(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
-        guard isShort(typed) else { return typed }
-        return try chosen(typed, among: try await client.movies(timeout: timeout).map(\.id), "movies")
+        try await whole(typed, "movies") { () throws(ClientError) in
+            try await client.movies(timeout: timeout).map(\.id)
+        }
     }
 
     /// Of a take that is neither finished nor discarded.
     static func take(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
-        guard isShort(typed) else { return typed }
-        return try chosen(typed, among: try await client.takes(timeout: timeout).map(\.id), "takes")
+        try await whole(typed, "takes") { () throws(ClientError) in
+            try await client.takes(timeout: timeout).map(\.id)
+        }
     }
 
     /// Of a take's segments.
     static func segment(_ typed: String, of take: String, _ client: Client, _ timeout: Duration) async throws -> String
     {
-        guard isShort(typed) else { return typed }
-        let segments = try await client.take(take, timeout: timeout).segments
-        return try chosen(typed, among: segments.map(\.id), "segments")
+        try await whole(typed, "segments") { () throws(ClientError) in
+            try await client.take(take, timeout: timeout).segments.map(\.id)
+        }
     }
 
-    private static func isShort(_ typed: String) -> Bool { !typed.isEmpty && typed.utf8.count < whole }
+    private static func whole(
+        _ typed: String, _ what: String, _ ids: () async throws(ClientError) -> [String]
+    ) async throws -> String {
+        guard !typed.isEmpty, typed.utf8.count < digits else { return typed }
+        let known: [String]
+        do throws(ClientError) {
+            known = try await ids()
+        } catch {
+            // Why shows when it is used.
+            guard case .refused = error else { throw error }
+            return typed
+        }
+        return try chosen(typed, among: known, what)
+    }
 
     /// The one that is meant; what none begins with stays as it is, and the bus says that there is none.
     ///
