@@ -21,6 +21,8 @@ final class PhotoDesk {
         var bytes = 0
         /// Under which a camera is set for it, by `uniqueID`.
         var fences: [String: UInt64] = [:]
+        /// When each camera has its frames, by `uniqueID`.
+        var beats: [String: PhotoBeat] = [:]
         /// Waits for the lock on cameras that nobody has.
         var ticket: UInt64?
         /// Gives back the lock that was taken for it.
@@ -235,6 +237,7 @@ final class PhotoDesk {
             place: run.request.isStored ? place?(run.request, camera, day, time) : nil)
         order(.preparePhoto(photo), camera.device.id, run) { [weak self] device, result in
             guard let self else { return }
+            if case .success(let answer) = result { run.beats[uniqueID] = answer["beat"].flatMap(PhotoBeat.init) }
             perform(
                 queue.prepared(
                     id, device,
@@ -245,7 +248,7 @@ final class PhotoDesk {
     }
 
     private func take(_ run: Run, _ devices: [String]) {
-        let at = devices.count > 1 ? moment(for: devices) : nil
+        let at = devices.count > 1 ? moment(run, devices) : nil
         let limit = WorkerOrder.longest + run.request.duration / 1_000_000
         for device in devices {
             order(.takePhoto(job: run.request.id, at: at), device, run, limit) { [weak self] device, result in
@@ -264,11 +267,13 @@ final class PhotoDesk {
         }
     }
 
-    /// When all of them can begin: each may just have begun with a frame.
-    private func moment(for devices: [String]) -> Instant {
+    /// When all of them can begin, as each may just have begun with a frame: on the first one's beat, so that no other has its nearest frame
+    /// further from that one's than half its period.
+    private func moment(_ run: Run, _ devices: [String]) -> Instant {
         let rates = devices.compactMap { fleet.workers[$0]?.status["frameRate"]?.double }.filter { $0 > 0 }
         let period = Int64(1e9 / max(rates.min() ?? 30, 0.1))
-        return MonotonicClock.now() + max(Self.lead, 2 * period)
+        let earliest = MonotonicClock.now() + max(Self.lead, 2 * period)
+        return run.request.cameras.first.flatMap { run.beats[$0.device.uniqueID] }?.frame(from: earliest) ?? earliest
     }
 
     /// - Parameter completion: told also what the device is called by then.

@@ -182,6 +182,10 @@ extension PhotoDesk {
         beginWaiting(task, milliseconds: WorkerOrder.photoPatience)
         let answer = task.onPrepared
         task.onPrepared = nil
-        answer?(.success(["resolution": resolution.json]))
+        // So that cameras that are taken together can be taken on the beat of one of them.
+        let beat = director.stream.flatMap { stream in
+            frames.lastFrame.map { PhotoBeat(frame: $0, period: stream.frameTime) }
+        }
+        answer?(.success(.members(["resolution": resolution.json, "beat": beat?.json])))
     }
 }
