@@ -26,6 +26,10 @@ import Testing
 
     @Test func `several movies are ended, whatever becomes of one of them`() async throws {
         let bus = try FakeBus { request, respond in
+            if request.method == "movie.list" {
+                respond(.result(["movies": []]))
+                return true
+            }
             guard request.method.hasPrefix("movie."), let movie = request.params["movie"] else { return false }
             if movie == "none" {
                 respond(.error(BusError(.notRecording, "There is no movie 'none'.", ["movie": movie])))

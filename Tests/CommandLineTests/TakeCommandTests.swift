@@ -115,6 +115,7 @@ import Testing
 
     @Test func `what is there comes back when the take can't be finished`() async throws {
         let bus = try FakeBus { request, respond in
+            if request.method == "take.list" { respond(.result(["takes": []])) }
             if request.method == "take.get" { respond(.result(["take": ["id": "t1"]])) }
             if request.method == "take.list" { respond(.result(["takes": []])) }
             if request.method == "take.finish" { respond(.error(BusError(.notRecording, "No segments.", [:]))) }
@@ -135,8 +136,9 @@ import Testing
 
     @Test func `who doesn't wait for the joining is told that it goes on`() async throws {
         let bus = try FakeBus { request, respond in
+            if request.method == "take.list" { respond(.result(["takes": []])) }
             if request.method == "take.get" { respond(.result(["take": ["id": "t1", "total": 2000]])) }
-            return ["take.get", "take.finish"].contains(request.method)
+            return ["take.list", "take.get", "take.finish"].contains(request.method)
         }
         let finishing = try RunningProgram(
             "camerabus", ["take", "finish", "t1"],
@@ -150,7 +152,8 @@ import Testing
 
     @Test func `what is refused of one take keeps no other from being thrown away`() async throws {
         let bus = try FakeBus { request, respond in
-            guard request.method == "take.discard" else { return false }
+            if request.method == "take.list" { respond(.result(["takes": []])) }
+            guard request.method == "take.discard" else { return request.method == "take.list" }
             let isThere = request.params["take"] != "t1"
             respond(
                 isThere
