@@ -23,12 +23,13 @@ public struct PictureCounter: Hashable, Sendable {
 /// first and white for 1, of 16 bytes: 0xB2; counter, 4 bytes; microseconds, 8; camera, 1; CRC-16 (CCITT, from 0xFFFF) of
 /// these 13, 2 bytes; all big-endian.
 public enum PictureCounterReader {
-    /// From a payload: JPEG, or any format with luma or something like it (GREY, Bayer, BGR, RGB, YUYV, NV12, I420). nil
+    /// From a payload: JPEG, or any format with luma or something like it (grey, Bayer, BGR, RGB, YUYV, NV12, I420). nil
     /// for another format, one that is too short, or a band that can't be read.
     public static func read(_ payload: UnsafeRawBufferPointer, _ layout: FrameLayout) -> PictureCounter? {
         guard let plane = layout.planes.first else { return nil }
         let size = layout.dimensions
         if layout.pixelFormat == .jpeg || layout.pixelFormat == .motionJPEG { return read(jpeg: payload) }
+        if let samples = layout.pixelFormat.rawSamples { return read(payload, plane, size, samples) }
         let step: Int
         var first = 0
         switch layout.pixelFormat {
@@ -36,13 +37,33 @@ public enum PictureCounterReader {
         case .uyvy: (step, first) = (2, 1)
         // Green, which is in the middle.
         case .bgr24, .rgb24: (step, first) = (3, 1)
-        case .grey, .nv12, .i420, .bayerBGGR8, .bayerGBRG8, .bayerGRBG8, .bayerRGGB8: step = 1
+        case .nv12, .i420: step = 1
         default: return nil
         }
         guard size.width > 0, size.height > 0, plane.offset >= 0, plane.stride >= size.width * step,
             plane.offset + plane.stride * (size.height - 1) + size.width * step <= payload.count
         else { return nil }
         return read(size) { x, y in payload[plane.offset + y * plane.stride + x * step + first] }
+    }
+
+    /// The upper eight bits of each sample.
+    private static func read(
+        _ payload: UnsafeRawBufferPointer, _ plane: PlaneLayout, _ size: Dimensions, _ samples: RawSamples
+    ) -> PictureCounter? {
+        let (group, groupBytes, bits) = (samples.groupPixels, samples.groupBytes, samples.bits)
+        let lineBytes = samples.lineBytes(width: size.width)
+        guard size.width > 0, size.height > 0, plane.offset >= 0, plane.stride >= lineBytes,
+            plane.offset + plane.stride * (size.height - 1) + lineBytes <= payload.count
+        else { return nil }
+        return read(size) { x, y in
+            let at = plane.offset + y * plane.stride + x / group * groupBytes
+            switch samples.packing {
+            case .bytes, .mipi: return payload[at + x % group]
+            case .words: return UInt8(truncatingIfNeeded: (Int(payload[at + 1]) << 8 | Int(payload[at])) >> (bits - 8))
+            case .swappedWords:
+                return UInt8(truncatingIfNeeded: (Int(payload[at]) << 8 | Int(payload[at + 1])) >> (bits - 8))
+            }
+        }
     }
 
     public static func read(_ payload: [UInt8], _ layout: FrameLayout) -> PictureCounter? {
