@@ -52,6 +52,8 @@ final class MovieDesk {
     var trouble: ((MovieRequest.Device) -> BusError?)?
     /// Somebody's movie was taken over, who has to come back.
     var onInherited: ((LockHolder) -> Void)?
+    /// Whether a camera, by `uniqueID`, has a format for a moment that is not its own.
+    var isBorrowed: ((String) -> Bool)?
     /// Told when a movie is otherwise than it was, but for its end.
     var onProgress: ((RunningMovie) -> Void)?
     /// Told when a movie has ended.
@@ -146,9 +148,16 @@ final class MovieDesk {
         return BusError(.cancelled, "The session has changed; ask again.")
     }
 
-    /// - Throws: `recordingInProgress`, `limitExceeded`: these movies can't begin now.
+    /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`: these movies can't begin now.
     func check(_ requests: [MovieRequest]) throws(BusError) {
-        for request in requests { try checkIsOnly(request) }
+        for request in requests {
+            if let camera = request.camera, isBorrowed?(camera.uniqueID) == true {
+                throw BusError(
+                    .cancelled,
+                    "A photo of \(camera.id) is being taken at its largest size; ask again when it is there.")
+            }
+            try checkIsOnly(request)
+        }
         let ofUser = running.values.count { $0.request.owner.uid == requests.first?.owner.uid }
         guard running.count + requests.count <= Self.maximumMovies, ofUser + requests.count <= Self.maximumOfUser else {
             let maximum = ofUser + requests.count <= Self.maximumOfUser ? Self.maximumMovies : Self.maximumOfUser

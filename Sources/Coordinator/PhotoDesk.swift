@@ -57,6 +57,8 @@ final class PhotoDesk {
     /// Told when a worker has died that may have left something half stored.
     var onLeft: (() -> Void)?
     private var isLeft = false
+    /// Told of a camera, by id, that has its own format again.
+    var onReturned: ((String) -> Void)?
     /// Told of cameras, by id, that may be ready, or not be, to take photos by now.
     var onReadiness: (([String]) -> Void)?
 
@@ -372,7 +374,15 @@ final class PhotoDesk {
             run.completion(.failure(error))
         }
         onReadiness?(request.devices)
+        if request.settings.highResolution, run.hasBegun { request.devices.forEach { onReturned?($0) } }
         if runs.isEmpty { tellEnded() }
+    }
+
+    /// Whether a camera has another format than its own, for the moment of a photo at its largest size.
+    func isBorrowed(uniqueID: String) -> Bool {
+        runs.values.contains { run in
+            run.hasBegun && run.request.settings.highResolution && run.request.camera(uniqueID) != nil
+        }
     }
 
     // One that dies ends all of its photos.

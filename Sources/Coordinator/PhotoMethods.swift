@@ -160,6 +160,9 @@ extension Coordinator {
             library.recover()
         }
         photos.onReadiness = { [weak self] in self?.tellReadiness($0) }
+        photos.onReturned = { [weak self] in self?.sessions.deviceChanged($0) }
+        sessions.isBorrowed = { [weak self] in self?.photos.isBorrowed(uniqueID: $0) ?? false }
+        movies.isBorrowed = { [weak self] in self?.photos.isBorrowed(uniqueID: $0) ?? false }
         sessions.photoMembers = { [weak self] in self?.photoMembers(of: $0) ?? [:] }
     }
 

@@ -194,6 +194,7 @@ extension SessionDesk {
         // It is tried again in a while; those whom it serves as it is go on.
         guard stage.obstacle == nil else { return }
         if worker.device.identity.mediaType == .audio { return arbitrateSound(stage, worker, claims) }
+        if isBorrowed?(worker.device.identity.uniqueID) == true { return }
         arbitrate(stage, worker, formats, claims)
     }
 

@@ -58,6 +58,8 @@ final class SessionDesk {
     let logger: Logger
     /// Told of each session that may be otherwise now, or gone.
     var onChange: ((_ id: String) -> Void)?
+    /// Whether a camera, by `uniqueID`, has a format for a moment that is not its own: what is decided of it then waits until that is over.
+    var isBorrowed: ((String) -> Bool)?
     /// Carries out a change of a device, and keeps it.
     let carryOut: (ConfigurationDesk.Batch, @escaping Responder) -> Void
     /// How a camera hangs on USB; nil: it does not, or nobody knows.

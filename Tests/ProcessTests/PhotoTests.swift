@@ -315,7 +315,8 @@ extension ProcessTests {
         @Test func `a session's camera takes photos while it runs`() async throws {
             let bus = try await bus()
             let client = try client(bus)
-            let made = try client.call("session.create", ["inputs": ["cam0"], "outputs": ["photo"]])
+            let made = try client.call(
+                "session.create", ["inputs": ["cam0"], "outputs": ["photo"], "preset": "640x480"])
             let session = try #require(made["session"])
             try client.call("session.start", ["session": session])
             let topic = "state/session/\(session.string ?? "")/"
@@ -324,6 +325,15 @@ extension ProcessTests {
                 return output?["readiness"] == "ready" && output?["availablePhotoCodecTypes"] == ["jpeg"]
             }
             #expect(try client.call("photo.capture", ["session": session])["photos"]?[0]?["device"] == "cam0")
+            // For the largest size the session lends its camera, and has it back as it was.
+            let format = try client.call("device.get", ["device": "cam0"])["device"]?["activeFormat"]
+            let largest = try client.call("photo.capture", ["session": session, "settings": ["highResolution": true]])
+            let width = try #require(largest["photos"]?[0]?["width"]?.integer)
+            #expect(width > format?["width"]?.integer ?? .max)
+            try await bus.wait(for: "state/device/cam0/") { $0?["activeFormat"] == format }
+            let still = try client.call("session.get", ["session": session])
+            #expect(
+                still["state"]?["state"] == "running" && still["state"]?["interruption"] ?? .null == .null, "\(still)")
             // One that waits goes with the session.
             let pid = try worker(bus, "cam0")
             kill(pid, SIGSTOP)
