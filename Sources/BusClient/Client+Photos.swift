@@ -3,7 +3,7 @@ import LinuxIO
 
 extension Client {
     /// How long photos may take: their cameras may have to begin to stream, and to settle.
-    public static let photoTimeout = Duration.seconds(30)
+    public static let photoTimeout = Duration.seconds(120)
 
     // How long the stages that were told before the answer may come after it: they come by another socket.
     private static let stageDelay = Duration.seconds(2)

@@ -35,6 +35,10 @@ import Testing
         #expect(places.flaw(Extent(count: nil)) == nil && places.flaw(Extent(hasSeveralDevices: true)) != nil)
         #expect(try PhotoPlaces("%s.jpg").flaw(Extent(hasSeveralDevices: true, count: 2)) != nil)
         #expect(throws: (any Error).self) { try PhotoPlaces("50%.jpg") }
+        for name in ["a.png", "out/b-%d.TIFF", "c.mov"] {
+            #expect(throws: (any Error).self) { try PhotoPlaces(name) }
+        }
+        #expect(try PhotoPlaces("a.mov.d/b").fileType == nil)
     }
 
     @Test func `a folder has names made in it, of the camera and the time`() throws {

@@ -27,8 +27,9 @@ from .subscription import EventFeed
 from .values import Reply, Timestamp, _map, _raw, _tuple, read
 
 FEATURE = "photos"
-#: What photos may take: their cameras may have to begin to stream, and to settle. Seconds.
-PATIENCE = 30.0
+#: What photos may take: their cameras may have to begin to stream, and to settle, and
+#: others may have them before. Seconds.
+PATIENCE = 120.0
 #: How long the stages that were told before the answer may come after it: they come by another socket. Seconds.
 STAGE_DELAY = 2.0
 #: True: of the usual size; a number: pixels of the longer side; or {maxSize, quality}.

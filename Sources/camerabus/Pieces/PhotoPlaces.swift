@@ -52,8 +52,18 @@ struct PhotoPlaces {
             let pattern = try FileNamePattern(reading: output)
             let isPattern = pattern.isSeries || pattern.namesDevice
             naming = isPattern ? .pattern(pattern) : .name(pattern.name(0))
+            let ending = output.split(separator: "/").last?.split(separator: ".").dropFirst().last?.lowercased() ?? ""
+            guard !Self.others.contains(ending) else {
+                throw ValidationError("Photos are JPEG or DNG: name it .jpg or .dng, not .\(ending).")
+            }
         }
     }
+
+    /// What names end in that are of other pictures and media.
+    private static let others: Set = [
+        "png", "tif", "tiff", "bmp", "gif", "webp", "heic", "heif", "avif", "jxl", "jp2", "ppm", "pgm", "pnm", "mp4", "mov",
+        "mkv", "avi", "webm",
+    ]
 
     var isStandardOutput: Bool { naming == .standardOutput }
 
