@@ -155,7 +155,8 @@ extension PhotoDesk {
         task.fires = flash == .on || (flash == .auto && (task.luma ?? Self.dark) < Self.dark)
         task.layout = layout
         let photos = task.maker
-        let isQueued = maker.perform {
+        // Not behind the files of earlier photos, which may take as long as their disk does.
+        let isQueued = copier.perform {
             photos.prepare(layout)
         } then: { [weak self] result in
             guard let self, isPresent(task) else { return }

@@ -18,7 +18,7 @@ struct MadePhoto {
 
 /// Makes the photos of one request on the photos' thread: encodes frames and stores their files.
 final class PhotoMaker: @unchecked Sendable {
-    // But for `isGivenUp` used by that thread only, one work after the other.
+    // But for `isOver` used by one thread at a time: made ready on one, and once the loop knows that, used on the other.
 
     /// What a photo's files are going to be.
     struct Plan: Sendable {
