@@ -1,4 +1,5 @@
 public import BusProtocol
+import Glibc
 public import JSON
 
 /// What the coordinator tells a worker to do, over `internal/workers.sock`: one JSON frame.
@@ -78,8 +79,33 @@ public struct WorkerOrder: Hashable, Sendable {
     /// How long until its answer in all, milliseconds: one order may set many controls, each as slow as a driver may be. A worker that
     /// is stuck ends long before.
     public static let longest: Int64 = 10 * patience
-    /// How long a photo that is ready waits to be taken, milliseconds.
-    public static let photoPatience: Int64 = 10_000
+    /// How long a photo that is ready waits to be taken, milliseconds: longer than any other device may take to get ready for it.
+    public static let photoPatience: Int64 = 3 * longest
+
+    /// How long a device may take to settle once for a photo, milliseconds: the frames that it is given, however long each lasts.
+    ///
+    /// - Parameter frame: a frame's time, nanoseconds.
+    public static func settling(_ settings: PhotoSettings, frame: Int64) -> Int64 {
+        let frame = min(max(frame, 0), 60_000_000_000)
+        let exposure: Int64 =
+            switch settings.bracket {
+            case .exposureDuration(let steps)?: steps.max() ?? 0
+            // Doublings of what fits into a frame.
+            case .exposureBias(let steps)?: Int64(Double(frame) * exp2(min(max(steps.max() ?? 0, 0), 8)))
+            case nil: 0
+            }
+        return 20_000 + 20 * min(max(frame, exposure), 60_000_000_000) / 1_000_000
+    }
+
+    /// How long a device may take to get ready for a photo, milliseconds.
+    public static func preparing(_ settings: PhotoSettings, frame: Int64) -> Int64 {
+        min(longest + 2 * settling(settings, frame: frame), photoPatience)
+    }
+
+    /// How long the photos may take from then on, milliseconds, beside what lies between them.
+    public static func taking(_ settings: PhotoSettings, frame: Int64) -> Int64 {
+        longest + Int64(settings.bracket?.count ?? 1) * settling(settings, frame: frame)
+    }
 
     public var number: UInt64
     /// The lock's number under which a changing order is given. A worker refuses one that is lower than the highest it has seen.

@@ -237,7 +237,8 @@ final class PhotoDesk {
         let photo = PhotoOrder(
             job: id, settings: settings, attaches: run.request.isAttached,
             place: run.request.isStored ? place?(run.request, camera, day, time) : nil)
-        order(.preparePhoto(photo), camera.device.id, run) { [weak self] device, result in
+        let limit = WorkerOrder.preparing(settings, frame: period(run.request.devices))
+        order(.preparePhoto(photo), camera.device.id, run, limit) { [weak self] device, result in
             guard let self else { return }
             if case .success(let answer) = result { run.beats[uniqueID] = answer["beat"].flatMap(PhotoBeat.init) }
             perform(
@@ -251,7 +252,7 @@ final class PhotoDesk {
 
     private func take(_ run: Run, _ devices: [String]) {
         let at = devices.count > 1 ? moment(run, devices) : nil
-        let limit = WorkerOrder.longest + run.request.duration / 1_000_000
+        let limit = WorkerOrder.taking(run.request.settings, frame: period(devices)) + run.request.duration / 1_000_000
         for device in devices {
             order(.takePhoto(job: run.request.id, at: at), device, run, limit) { [weak self] device, result in
                 guard let self else { return }
@@ -272,10 +273,15 @@ final class PhotoDesk {
     /// When all of them can begin, as each may just have begun with a frame: on the first one's beat, so that no other has its nearest frame
     /// further from that one's than half its period.
     private func moment(_ run: Run, _ devices: [String]) -> Instant {
-        let rates = devices.compactMap { fleet.workers[$0]?.status["frameRate"]?.double }.filter { $0 > 0 }
-        let period = Int64(1e9 / max(rates.min() ?? 30, 0.1))
+        let period = period(devices)
         let earliest = MonotonicClock.now() + max(Self.lead, 2 * period)
         return run.request.cameras.first.flatMap { run.beats[$0.device.uniqueID] }?.frame(from: earliest) ?? earliest
+    }
+
+    /// The longest of their frames' times, nanoseconds.
+    private func period(_ devices: [String]) -> Int64 {
+        let rates = devices.compactMap { fleet.workers[$0]?.status["frameRate"]?.double }.filter { $0 > 0 }
+        return Int64(1e9 / max(rates.min() ?? 30, 0.1))
     }
 
     /// - Parameter completion: told also what the device is called by then.

@@ -55,6 +55,7 @@ extension PhotoDesk {
         task.settlesSince = MonotonicClock.now()
         task.settling = nil
         task.isHeld = false
+        beginWaiting(task)
     }
 
     /// A whole frame has come.
@@ -87,6 +88,8 @@ extension PhotoDesk {
                 since: since, frame: run.frameTime, isTold: snapshot.tellsExposure, isAdjusting: snapshot.isAdjusting,
                 isSet: task.isSet)
             task.settling = settling
+            // By now it is known how long its frames take.
+            beginWaiting(task)
             if !settling.isTold || wantsLuma(task) { frames.photoMeter.ask(Self.whole, notBefore: since) }
         }
         judge(task, task.settling?.took(exposedFrom: start) ?? .waiting)

@@ -75,7 +75,7 @@ extension PhotoDesk {
     }
 
     func added(_ task: PhotoTask, _ index: Int, isLast: Bool) {
-        beginWaiting(task, milliseconds: Self.patience + task.settings.interval / 1_000_000)
+        beginWaiting(task, beside: task.settings.interval / 1_000_000)
         if !isLast, let bracket = task.settings.bracket {
             setStep(index + 1, bracket, task) { [weak self] before in
                 self?.describe(task, before, only: index)

@@ -45,8 +45,6 @@ final class PhotoDesk {
 
     static let maximumTasks = 128
     static let maximumWorks = 256
-    /// How long the device is waited for, from one step to the next, milliseconds.
-    static let patience: Int64 = 20_000
     /// A scene that is darker is one for a flash.
     static let dark = 60.0
     /// Frames after a flash of which one has its light.
@@ -206,10 +204,11 @@ final class PhotoDesk {
     /// It has the device and goes on.
     func isPresent(_ task: PhotoTask) -> Bool { current === task && task.stage != .over }
 
-    // The device has to come to something in time.
-    func beginWaiting(_ task: PhotoTask, milliseconds: Int64 = patience) {
+    // The device has to come to something in time: from one step to the next as long as a slow one takes for its frames.
+    func beginWaiting(_ task: PhotoTask, milliseconds: Int64? = nil, beside: Int64 = 0) {
         loop.cancel(task.timer)
-        task.timer = loop.schedule(afterMilliseconds: milliseconds) { [weak self] in self?.waitedTooLong(task) }
+        let limit = milliseconds ?? WorkerOrder.settling(task.settings, frame: director.stream?.frameTime ?? 0) + beside
+        task.timer = loop.schedule(afterMilliseconds: limit) { [weak self] in self?.waitedTooLong(task) }
     }
 
     func waitedTooLong(_ task: PhotoTask) {
