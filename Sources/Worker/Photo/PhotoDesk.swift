@@ -106,7 +106,11 @@ final class PhotoDesk {
 
     func take(_ job: String, at time: Instant?, _ answer: @escaping PhotoTask.Answer) {
         guard let task = tasks.first(where: { $0.order.job == job }), task.stage == .ready else {
-            return answer(.failure(.invalidParams("job", "no photo '\(job)' is ready")))
+            return answer(
+                .failure(
+                    BusError(
+                        .interrupted, "\(device) has no photo ready by now; take it again.",
+                        ["device": .string(device), "interruption": "timeout"])))
         }
         task.onTaken = answer
         task.stage = .taking
