@@ -144,20 +144,32 @@ extension PhotoDesk {
 
     // Which frame has the light isn't told by its time: the flash may have come while the driver was still in its call.
     func keepCandidate(_ frame: FrameJob, _ run: StreamRun, _ task: PhotoTask, _ start: Instant) {
-        guard var flash = task.flash, flash.after < Self.flashFrames else { return }
+        guard task.flash?.after ?? Self.flashFrames < Self.flashFrames else { return }
+        makeRoom(for: frame, run, task)
         let isKept = keep(frame, run, task, start, measures: true) { [weak self] kept, luma in
             guard let self, isPresent(task), task.flash != nil else { return }
             guard let kept else { return fail(task, .noMemoryForPhotos(device)) }
-            task.flash?.pending -= 1
-            task.flash?.candidates.append(PhotoTask.Flash.Candidate(frame: kept, luma: luma))
+            task.flash?.add(kept, luma: luma)
             chooseLit(task)
         }
-        guard isKept else { return }
-        flash.pending += 1
-        if let fired = flash.fired, start >= fired { flash.after += 1 }
-        // A driver that takes long has had frames come meanwhile.
-        if flash.candidates.count >= Self.maximumCandidates { flash.candidates.removeFirst() }
-        task.flash = flash
+        if isKept {
+            task.flash?.pending += 1
+            task.flash?.lastKept = start
+        }
+        // One that there is no room for counts as well, as soon as there is one that may be the lit one.
+        guard let fired = task.flash?.fired, start >= fired, task.flash?.lastKept ?? .min >= fired else { return }
+        task.flash?.after += 1
+        if !isKept { soon(task) { [weak self] in self?.chooseLit(task) } }
+    }
+
+    // A driver that takes long has had frames come meanwhile.
+    private func makeRoom(for frame: FrameJob, _ run: StreamRun, _ task: PhotoTask) {
+        guard let count = run.payloadPlan.count(bytesUsed: frame.bytesUsed) else { return }
+        while task.flash?.candidates.count ?? 0 >= Self.maximumCandidates
+            || !memory.hasRoom(for: count, beside: copying)
+        {
+            guard task.flash?.dropDimmest() == true else { return }
+        }
     }
 
     func chooseLit(_ task: PhotoTask) {
@@ -165,11 +177,15 @@ extension PhotoDesk {
         else {
             return
         }
+        // There was no room after all: the next frames are as good as any.
+        guard !flash.candidates.isEmpty else {
+            task.flash?.after = 0
+            return
+        }
         task.flash = nil
-        let lumas = flash.candidates.compactMap(\.luma)
         let brightest = flash.candidates.max { $0.luma ?? 0 < $1.luma ?? 0 }
         var lit = flash.candidates.first { $0.frame.start >= fired } ?? flash.candidates.last
-        if let brightest, let luma = brightest.luma, let least = lumas.min(), luma > least * 1.15 + 2 {
+        if let brightest, let luma = brightest.luma, let least = flash.least, luma > least * 1.15 + 2 {
             lit = brightest
         }
         guard let lit else { return }

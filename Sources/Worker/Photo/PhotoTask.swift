@@ -54,8 +54,30 @@ final class PhotoTask {
         var candidates: [Candidate] = []
         /// Frames that are being copied.
         var pending = 0
-        /// Frames whose exposure began after it was fired.
+        /// Frames whose exposure began after it was fired, also those that there was no room for.
         var after = 0
+        /// The exposure of the last one that there was room for.
+        var lastKept: Instant?
+        /// How bright the dimmest frame was, also when it has been given up since.
+        var least: Double?
+
+        /// A frame has been copied.
+        mutating func add(_ frame: KeptFrame, luma: Double?) {
+            pending -= 1
+            candidates.append(Candidate(frame: frame, luma: luma))
+            if let luma { least = min(luma, least ?? luma) }
+        }
+
+        /// Gives a candidate up that is not the lit one as far as can be told: the dimmest of several, or one from before the flash.
+        ///
+        /// - Returns: false: there is none.
+        mutating func dropDimmest() -> Bool {
+            let dimmest = candidates.indices.min { candidates[$0].luma ?? 0 < candidates[$1].luma ?? 0 }
+            guard let dimmest else { return false }
+            guard candidates.count > 1 || candidates[dimmest].frame.start < fired ?? .max else { return false }
+            candidates.remove(at: dimmest)
+            return true
+        }
     }
 
     let order: PhotoOrder
