@@ -90,6 +90,8 @@ extension PhotoDesk {
 
     // What the camera does by itself it doesn't always tell.
     func look(_ task: PhotoTask) {
+        guard !task.isLookedAt else { return }
+        task.isLookedAt = true
         orders.work(.open) { keeper throws(BusError) in
             try keeper.look()
         } then: { [weak self] result in
@@ -114,6 +116,8 @@ extension PhotoDesk {
         loop.cancel(task.timer)
         tell(task, .didCapture)
         guard task.stage == .processing else { return }
+        // Its frame may have been copied before that came up. What was set is looked at when it is put back.
+        if !task.isSet, task.settings.bracket == nil { look(task) }
         if current === task { leave(task) }
         finishIfWhole(task)
     }

@@ -120,6 +120,8 @@ final class PhotoTask {
     var taken: [Shot] = []
     /// How the device was for all that have nothing of their own; nil: not looked yet.
     var reader: PhotoFactsReader?
+    /// It was, or is being, looked how the device is.
+    var isLookedAt = false
     var results: [PhotoResult] = []
 
     var settings: PhotoSettings { order.settings }
