@@ -92,7 +92,13 @@ final class PhotoMaker: @unchecked Sendable {
                 flashFired: reader.flashFired, isSettled: isSettled, thumbnail: photo.thumbnail)
             var attachment: Message?
             if order.attaches { attachment = try attach(photo.bytes) }
-            if let place = order.place { try store(photo.bytes, in: place, &result) }
+            if let place = order.place {
+                do throws(BusError) { try store(photo.bytes, in: place, &result) } catch {
+                    // The reply has it still.
+                    guard order.attaches else { throw error }
+                    result.error = error
+                }
+            }
             return MadePhoto(result: result, attachment: attachment)
         }
     }
