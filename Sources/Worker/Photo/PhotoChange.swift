@@ -86,6 +86,7 @@ enum PhotoChange {
     private static func largest(_ wanted: PhotoFileType?, _ now: DeviceSnapshot) -> CaptureFormat? {
         let present = now.configuration.format
         let fitting = now.description.formats.filter { format in
+            if let duration = now.configuration.frameDuration, !format.has(duration) { return false }
             let available = PhotoEncoder.available(for: format.pixelFormat)
             return switch wanted {
             case .jpeg?: available.codecs.contains(.jpeg)
@@ -104,5 +105,17 @@ enum PhotoChange {
         return BusError(
             .controlUnsupported, "This camera has no \(name.rawValue); device.controls lists what it has.",
             ["control": .string(name.rawValue), "supported": JSONValue(supported)])
+    }
+}
+
+extension CaptureFormat {
+    /// It can be had at that rate, as far as the camera says what it can.
+    fileprivate func has(_ duration: FrameDuration) -> Bool {
+        let nearly = 0.0001
+        return frameRates.isEmpty
+            || frameRates.contains { range in
+                duration.seconds > range.minFrameDuration.seconds * (1 - nearly)
+                    && duration.seconds < range.maxFrameDuration.seconds * (1 + nearly)
+            }
     }
 }
