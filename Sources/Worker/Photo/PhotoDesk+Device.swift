@@ -76,7 +76,12 @@ extension PhotoDesk {
         }
         if task.flash != nil {
             keepCandidate(frame, run, task, start)
-        } else if !task.fires, task.shots?.wants(exposedFrom: start) == true {
+        } else if task.fires {
+            // The next frame is to have its light.
+            guard task.shots?.wants(exposedFrom: start + run.frameTime) == true else { return }
+            task.flash = PhotoTask.Flash()
+            soon(task) { [weak self] in self?.fire(task) }
+        } else if task.shots?.wants(exposedFrom: start) == true {
             keepShot(frame, run, task, start)
         }
     }
@@ -117,8 +122,6 @@ extension PhotoDesk {
         task.isSettled = verdict == .settled
         if task.stage == .preparing {
             soon(task) { [weak self] in self?.settled(task) }
-        } else if task.fires {
-            soon(task) { [weak self] in self?.fire(task) }
         }
     }
 

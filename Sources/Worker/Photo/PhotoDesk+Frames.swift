@@ -80,8 +80,6 @@ extension PhotoDesk {
             setStep(index + 1, bracket, task) { [weak self] before in
                 self?.describe(task, before, only: index)
             }
-        } else if !isLast, task.fires {
-            fire(task)
         }
         // The last one of what was set is looked at when it is put back.
         if index == 0, task.settings.bracket == nil, !isLast || !task.isSet { look(task) }
@@ -134,7 +132,6 @@ extension PhotoDesk {
     // MARK: The flash
 
     func fire(_ task: PhotoTask) {
-        task.flash = PhotoTask.Flash()
         orders.work(.open) { keeper throws(BusError) in
             try keeper.fireFlash()
         } then: { [weak self] result in

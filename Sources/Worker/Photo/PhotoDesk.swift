@@ -120,7 +120,6 @@ final class PhotoDesk {
         tell(task, .willCapture)
         guard task.stage == .taking else { return }
         beginWaiting(task)
-        if task.fires { fire(task) }
     }
 
     func drop(_ job: String, _ answer: @escaping PhotoTask.Answer) {
