@@ -81,6 +81,8 @@ final class Worker {
     private(set) var mediaPath: String?
     /// What was last committed, to be put back into a new process.
     private(set) var committed: JSONValue?
+    /// What is set for a photo and not put back yet, likewise.
+    private var standIn: JSONValue?
 
     private var connection: [UInt8]?
     /// The number that the worker gave the connection.
@@ -125,6 +127,7 @@ final class Worker {
         logger[metadataKey: LogKeys.deviceID] = "\(device.id)"
         self.logger = logger
         self.committed = former?.committed ?? committed
+        standIn = former?.standIn
         guard let former else { return }
         description = former.description
         // Observers are not called from here.
@@ -206,6 +209,9 @@ final class Worker {
             arguments += ["--doors", doors]
         }
         if let committed { arguments += ["--configuration", committed.description] }
+        if let standIn = standIn?.description, standIn.utf8.count < Self.maximumArgument {
+            arguments += ["--stand-in", standIn]
+        }
         return arguments
     }
 
@@ -294,6 +300,7 @@ final class Worker {
         case .status(let value):
             status = value.object ?? [:]
             if let configuration = status["committed"], !configuration.isNull { committed = configuration }
+            standIn = status["standIn"].flatMap { $0.isNull ? nil : $0 }
             onChange(self)
         case .event(let name, let members): onEvent?(name, members)
         case .refused(let uid, let gid, let pid): onRefused?(uid, gid, pid)

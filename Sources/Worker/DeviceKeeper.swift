@@ -14,6 +14,7 @@ final class DeviceKeeper {
         var generation: UInt64
         var committed: CommittedConfiguration?
         var notRestored: [NotRestored]
+        var standIn: StandIn?
         /// nil: the device is closed.
         var priority: KernelPriority?
         /// The controls that were put back since the last report, with the values that were found.
@@ -34,6 +35,8 @@ final class DeviceKeeper {
 
     /// What was set for a photo; nil: nothing.
     var standIn: StandIn?
+    /// Its photo is over, and it could not be put back.
+    var isStandInLeft = false
     /// The zoom ramp that runs now.
     var rampingZoom: RampingZoom?
     /// What `zoomValue` spans at most.
@@ -55,13 +58,14 @@ final class DeviceKeeper {
     private static let priorityPeriod: Int64 = 2_000_000_000
 
     init(
-        _ source: any VideoSource, device: String, committed: CommittedConfiguration?,
+        _ source: any VideoSource, device: String, committed: CommittedConfiguration?, standIn: StandIn? = nil,
         zoomLimit: Double = CameraControlMap.defaultMaxZoom, zoom: DigitalZoomState
     ) {
         self.zoomLimit = zoomLimit
         self.source = CompletedSource(source, metering, zoom)
         self.device = device
         self.committed = committed
+        self.standIn = standIn
         generation = committed?.generation ?? 0
     }
 
@@ -70,7 +74,7 @@ final class DeviceKeeper {
         defer { found = [:] }
         return Report(
             snapshot: snapshot, generation: generation, committed: committed, notRestored: notRestored,
-            priority: priority, found: found, nextLook: nextLook)
+            standIn: standIn, priority: priority, found: found, nextLook: nextLook)
     }
 
     private var nextLook: Int64? {
@@ -118,6 +122,7 @@ final class DeviceKeeper {
 
     /// Starts the stream with what was last set, in a ring of its own.
     func start() throws(SourceError) -> (any FrameStream, NativeRing) {
+        endLeftStandIn()
         // Another program may have set another format meanwhile; or what kept ours from being set is over.
         if try isOtherwise() { try restore(.format) }
         var ring: NativeRing?

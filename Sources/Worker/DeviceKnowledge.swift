@@ -10,6 +10,8 @@ final class DeviceKnowledge {
     private(set) var priority: KernelPriority?
     /// What of the last committed configuration the device doesn't have.
     private(set) var notRestored: [NotRestored] = []
+    /// What is set for a photo; nil: nothing.
+    var standIn: StandIn?
 
     /// Told of every change of controls after it has been taken in.
     var onNews: ((ControlNews, ControlCause) -> Void)?
@@ -33,6 +35,7 @@ final class DeviceKnowledge {
     /// - Parameter configured: the controls that were set by order.
     func take(_ report: DeviceKeeper.Report, configured: Set<String> = []) {
         priority = report.priority
+        standIn = report.standIn
         committed = Set(report.committed?.controls.map(\.name) ?? [])
         tell(report.notRestored)
         // Nothing was read, or this is what was read before the newest.

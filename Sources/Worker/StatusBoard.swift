@@ -21,6 +21,8 @@ struct DeviceStatus {
     /// nil while it is closed.
     var priority: KernelPriority?
     var notRestored: [NotRestored] = []
+    /// What is set for a photo, or about to be: to be put back by the next process, should this one not come to it.
+    var standIn: StandIn?
     /// What the device itself says of the pressure that it is under.
     var pressure = SystemPressureState.nominal
     /// It was told not to stream for that.
@@ -46,7 +48,8 @@ struct DeviceStatus {
             "busySince": busySince.map(JSONValue.integer) ?? .null, "error": error?.headerJSON ?? .null,
             "committed": committed?.json ?? .null, "fence": JSONValue(fence),
             "kernelPriority": (priority?.rawValue).map(JSONValue.string) ?? .null,
-            "notRestored": .array(notRestored.map(\.json)), "systemPressureState": pressure.json,
+            "notRestored": .array(notRestored.map(\.json)), "standIn": standIn?.json ?? .null,
+            "systemPressureState": pressure.json,
             "isHalted": .bool(isHalted),
             "zoomRamp": zoomRamp,
             "subscribers": .object(

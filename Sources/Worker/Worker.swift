@@ -60,6 +60,17 @@ public final class Worker {
         }
     }
 
+    private static func standIn(_ options: WorkerOptions, _ logger: Logger) -> StandIn? {
+        guard let json = options.standIn else { return nil }
+        do {
+            return try StandIn(json: json)
+        } catch {
+            logger.error(
+                "what was set on this device for a photo can't be read; it stays", metadata: ["problem": "\(error)"])
+            return nil
+        }
+    }
+
     /// Makes everything ready but touches the device not yet. To be called on the thread that then calls ``run()``.
     ///
     /// - Throws: ``WorkerError``
@@ -76,6 +87,7 @@ public final class Worker {
         socket = premises.socket
         errors = premises.errors
         let committed = Self.committed(options, logger)
+        let standIn = Self.standIn(options, logger)
         table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
         do {
             rings = try RingDoor(
@@ -96,7 +108,7 @@ public final class Worker {
                 loop,
                 device: DeviceKeeper(
                     TimedSource(source, clock), device: options.device, committed: committed,
-                    zoomLimit: options.maxZoom, zoom: zoom),
+                    standIn: standIn, zoomLimit: options.maxZoom, zoom: zoom),
                 clock: clock)
             director = DeviceDirector(
                 device: options.device, loop, thread, frames, idleMilliseconds: options.idleCloseMilliseconds,
@@ -128,6 +140,7 @@ public final class Worker {
             throw .failed("\(error)")
         }
         frames.generation = desk.generation
+        director.knowledge.standIn = standIn
         status = StatusBoard(loop, read: { [unowned self] in currentStatus.json }, send: { [link] in link.send($0) })
         desk.beforeReply = { [weak self] in self?.status?.tell() }
         desk.zoom = ZoomDriver(loop, thread, director, logger: logger)
@@ -212,7 +225,11 @@ public final class Worker {
         exposure.onWish = { [weak self] in self?.wish() }
         connectPhotos()
         director.onReported = { [weak self] in self?.desk.learn($0) }
-        director.onOpened = { [weak self] in self?.tellDescription() }
+        director.onOpened = { [weak self] in
+            // What was set for it is not set any more.
+            self?.photos.interrupt()
+            self?.tellDescription()
+        }
         director.onSourceChanged = { [weak self] in self?.tell("sourceChanged", ["resolution": .bool($0)]) }
         director.knowledge.onNews = { [weak self] news, cause in self?.tell("controlsChanged", news.json(cause)) }
         thread.onBusy = { [weak self] in self?.status?.touch() }
@@ -250,6 +267,7 @@ public final class Worker {
             // What is still being made for the library when the coordinator has gone is told to nobody.
             !link.isConnected || link.send(.photo(job: job, stage: progress, members: members), attachment: file)
         }
+        photos.onStandIn = { [weak self] in self?.status?.tell() }
         desk.onPhoto = { [weak self] in self?.photos.handle($0, $1) }
         desk.onSetting = { [weak self] in self?.photos.interrupt() }
     }
@@ -396,7 +414,8 @@ public final class Worker {
             error: lastWords ?? director.error,
             committed: desk.committed,
             fence: desk.highestFence, priority: director.knowledge.priority,
-            notRestored: director.knowledge.notRestored, pressure: faults.pressure, isHalted: desk.isHalted,
+            notRestored: director.knowledge.notRestored, standIn: photos.standIn, pressure: faults.pressure,
+            isHalted: desk.isHalted,
             zoomRamp: desk.zoom?.ramp ?? .null, subscribers: countSubscribers())
     }
 

@@ -32,6 +32,8 @@ public struct WorkerOptions: Sendable {
     public var doors: DoorList?
     /// What an earlier process of this device had committed, as it told it (`committed` of its status); nil: nothing.
     public var configuration: JSONValue?
+    /// What an earlier process of this device had set for a photo and not put back (`standIn` of its status); nil: nothing.
+    public var standIn: JSONValue?
     /// A script of faults ([{at, fault, …}]) that begins with the process; nil: none.
     public var faults: JSONValue?
 

@@ -86,6 +86,9 @@ struct CameraBusWorker: ParsableCommand {
     @Option(help: ArgumentHelp("What an earlier worker of the device had committed.", valueName: "json"))
     var configuration: String?
 
+    @Option(help: ArgumentHelp("What an earlier worker of the device had set for a photo.", valueName: "json"))
+    var standIn: String?
+
     @Option(help: ArgumentHelp("Who may come in until the coordinator says otherwise.", valueName: "json"))
     var doors: String?
 
@@ -159,6 +162,11 @@ struct CameraBusWorker: ParsableCommand {
             options.configuration = try configuration.map { try JSONValue(parsing: $0) }
         } catch {
             throw WorkerError.usage("--configuration is no JSON: \(error)")
+        }
+        do {
+            options.standIn = try standIn.map { try JSONValue(parsing: $0) }
+        } catch {
+            throw WorkerError.usage("--stand-in is no JSON: \(error)")
         }
         do {
             options.faults = try faults.map { try JSONValue(parsing: $0) }

@@ -15,6 +15,41 @@ struct StandIn: Hashable, Sendable {
 
     /// Names of controls.
     var controls: Set<String> { Set(plan.controls.map(\.name)) }
+
+    /// What is set by a plan, beside what was set before it.
+    init(_ plan: ConfigurationPlan, before: DeviceConfiguration, beside known: StandIn?) {
+        self.before = known?.before ?? before
+        self.plan = plan
+        self.plan.adopt(known?.plan)
+    }
+
+    /// What the next process needs to put it back: {activeFormat, frameDuration, values: {name: value…}, setsFormat?, controls: [name…]}
+    var json: JSONValue {
+        .members([
+            "activeFormat": before.format.json, "frameDuration": before.frameDuration?.json ?? .null,
+            "values": .object(before.controls.mapValues(\.json)), "setsFormat": setsFormat ? .bool(true) : nil,
+            "controls": JSONValue(plan.controls.map(\.name)),
+        ])
+    }
+
+    /// Reads what ``json`` writes.
+    init(json: JSONValue) throws(BusError) {
+        let format = try FormatSelection(json: json["activeFormat"] ?? .null, path: "activeFormat")
+        let duration = json["frameDuration"] ?? .null
+        var values: [String: ControlValue] = [:]
+        for (name, value) in json["values"]?.object ?? [:] {
+            values[name] = try ControlValue(json: value, path: "values.\(name)")
+        }
+        before = DeviceConfiguration(
+            format: format,
+            frameDuration: duration.isNull ? nil : try FrameDuration(json: duration, path: "frameDuration"),
+            controls: values)
+        plan = ConfigurationPlan(
+            format: json["setsFormat"] == true ? format : nil,
+            controls: (json["controls"]?.array ?? []).compactMap(\.string).compactMap { name in
+                values[name].map { PlannedControl(name: name, value: $0) }
+            })
+    }
 }
 
 extension DeviceKeeper {
@@ -38,8 +73,8 @@ extension DeviceKeeper {
         do {
             var adjustments: [Adjustment] = []
             // Meanwhile nobody puts back what it changes.
-            standIn = StandIn(before: known?.before ?? before.configuration, plan: change.plan)
-            standIn?.plan.adopt(known?.plan)
+            standIn = StandIn(change.plan, before: before.configuration, beside: known)
+            isStandInLeft = false
             try setFormat(change, before, &adjustments)
             try setControls(change, before.description)
             let now = try translating { () throws(SourceError) in try read() }
@@ -54,21 +89,30 @@ extension DeviceKeeper {
 
     /// Puts back what was set for a photo. Harmless when nothing is.
     ///
-    /// - Throws: what is left then is put back at the next opening.
+    /// - Throws: what is left then is put back at the next photo's end, the next start of the stream or the next opening.
     func endStandIn() throws(BusError) {
         guard let standIn else { return }
         let left = putBack(standIn.before, undoing: standIn.plan)
         if standIn.setsFormat { raiseGeneration() }
         if let left {
+            isStandInLeft = true
             throw BusError(.internalError, "\(device) could not be put back: \(left)", ["device": .string(device)])
         }
         self.standIn = nil
     }
 
-    /// The device was opened anew: what was set for a photo may be set still.
-    func endStandInAtOpening() {
+    /// Tries once more to put back what could not be when its photo was over; then what is committed counts.
+    func endLeftStandIn() {
+        if isStandInLeft { endStandInAnyway() }
+    }
+
+    /// The device was opened anew: what was set for a photo, by this process or one before it, may be set still.
+    func endStandInAtOpening() { endStandInAnyway() }
+
+    private func endStandInAnyway() {
         guard let standIn else { return }
         self.standIn = nil
+        isStandInLeft = false
         _ = putBack(standIn.before, undoing: standIn.plan)
     }
 

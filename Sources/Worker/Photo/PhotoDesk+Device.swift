@@ -33,11 +33,15 @@ extension PhotoDesk {
         _ body: @escaping (DeviceSnapshot?) -> Void
     ) {
         task.isSetting = true
+        // Known to others before it is so: this process may not live to put it back.
+        nextStandIn = before.map { StandIn(change.plan, before: $0.configuration, beside: standIn) }
+        onStandIn?()
         let needsQuiet = before.map(change.needsQuiet) ?? true
         orders.work(needsQuiet ? .quiet : .open, sets: change.plan) { keeper throws(BusError) in
             try keeper.standIn(change)
         } then: { [weak self] result in
             task.isSetting = false
+            self?.nextStandIn = nil
             if case .success = result {
                 task.isSet = true
                 task.setsFormat = task.setsFormat || change.plan.format != nil

@@ -33,6 +33,8 @@ final class PhotoDesk {
     var current: PhotoTask?
     /// The device is being set as it was.
     var isPuttingBack = false
+    /// What is about to be set.
+    var nextStandIn: StandIn?
     var whenPutBack: [() -> Void] = []
     var whenEnded: (() -> Void)?
 
@@ -40,6 +42,8 @@ final class PhotoDesk {
     var onWish: (() -> Void)?
     /// Tells the coordinator how far a photo has come; false: it can't be told.
     var onProgress: ((_ job: String, PhotoProgress, _ members: JSONValue, Message?) -> Bool)?
+    /// Told before something is set for a photo: ``standIn`` has it.
+    var onStandIn: (() -> Void)?
     /// Why there are no frames, if so.
     var obstacle: (() -> BusError?)?
 
@@ -71,6 +75,9 @@ final class PhotoDesk {
 
     /// The device is to stream for a photo.
     var wantsFrames: Bool { current != nil || tasks.contains { $0.stage == .waiting } }
+
+    /// What is set at the device for photos, or about to be.
+    var standIn: StandIn? { nextStandIn ?? director.knowledge.standIn }
 
     // MARK: Orders
 
