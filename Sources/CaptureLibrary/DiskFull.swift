@@ -12,12 +12,16 @@ extension BusError {
         let isKnown = statvfs(folder.isEmpty ? "/" : folder, &status) == 0
         let (bytes, isHuge) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         let (free, needed) = (isKnown && !isHuge ? bytes : 0, UInt64(max(1 << 20, reserved ?? 0)))
-        let lack =
-            reserved == nil
-            ? "is full, with \(words(free)) free" : "has \(words(free)) free, and \(words(needed)) are to stay free"
+        let lack = lack(free: free, reserved: reserved == nil ? nil : needed)
         return BusError(
             .diskFull, "The disk of \(path) \(lack): make room, then record again.",
             ["free": JSONValue(free), "needed": JSONValue(needed)])
+    }
+
+    /// What a disk lacks, behind `The disk of …`; of bytes that are free, and that are to stay free if that is it.
+    public static func lack(free: UInt64, reserved: UInt64?) -> String {
+        guard let reserved else { return "is full, with \(words(free)) free" }
+        return "has \(words(free)) free, and \(words(reserved)) are to stay free"
     }
 
     /// `0 kB`, `740 kB`, `24 MB`, `1320 MB`.

@@ -166,8 +166,10 @@ final class PhotoMaker: @unchecked Sendable {
     }
 
     private func full(_ place: PhotoPlace, _ count: Int, _ free: Int64) -> BusError {
-        BusError(
-            .diskFull, "The disk of \(place.library) is full: make room, then take the photo again.",
+        let reserved = free > count && place.minFree > 0 ? UInt64(place.minFree) : nil
+        let lack = BusError.lack(free: UInt64(max(0, free)), reserved: reserved)
+        return BusError(
+            .diskFull, "The disk of \(place.library) \(lack): make room, then take the photo again.",
             [
                 "free": .integer(free),
                 "needed": JSONValue(Int64(count).addingReportingOverflow(place.minFree).partialValue),
