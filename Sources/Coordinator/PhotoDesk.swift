@@ -380,7 +380,7 @@ final class PhotoDesk {
             run.completion(.failure(error))
         }
         onReadiness?(request.devices)
-        if request.settings.highResolution, run.hasBegun { request.devices.forEach { onReturned?($0) } }
+        if request.settings.highResolution, run.hasBegun { for device in request.devices { onReturned?(device) } }
         if runs.isEmpty { tellEnded() }
     }
 

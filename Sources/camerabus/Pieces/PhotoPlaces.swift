@@ -61,7 +61,8 @@ struct PhotoPlaces {
 
     /// What names end in that are of other pictures and media.
     private static let others: Set = [
-        "png", "tif", "tiff", "bmp", "gif", "webp", "heic", "heif", "avif", "jxl", "jp2", "ppm", "pgm", "pnm", "mp4", "mov",
+        "png", "tif", "tiff", "bmp", "gif", "webp", "heic", "heif", "avif", "jxl", "jp2", "ppm", "pgm", "pnm", "mp4",
+        "mov",
         "mkv", "avi", "webm",
     ]
 
