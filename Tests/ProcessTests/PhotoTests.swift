@@ -94,6 +94,12 @@ extension ProcessTests {
             try #require(try bus.workerPID(device))
         }
 
+        /// How a process was started.
+        private func words(of pid: Int32) -> [Substring] {
+            let line = (try? File.read("/proc/\(pid)/cmdline", limit: 1 << 20)) ?? []
+            return String(decoding: line, as: UTF8.self).split(separator: "\0")
+        }
+
         /// Nothing is under way.
         private static func isReady(_ value: JSONValue?) -> Bool {
             let photo = value?["photo"]
@@ -244,6 +250,30 @@ extension ProcessTests {
                 let entered = Set(entries.compactMap { $0?.path.split(separator: "/").last.map(String.init) })
                 return try entries.allSatisfy { $0?.state == .finished }
                     && names(in: "\(home.path)/library/\(day)") == entered
+            }
+            try await bus.stop()
+        }
+
+        @Test func `a worker that dies within a bracket leaves the next one what is to be put back`() async throws {
+            let bus = try await bus()
+            let (client, ears) = (try client(bus), try PhotoEars(bus))
+            let steps: [String: JSONValue] = ["bracket": ["exposureBias": .array((0..<16).map { .integer($0 % 2) })]]
+            try client.start("photo.capture", ["device": "cam0", "settings": settings("bracket", steps)])
+            try ears.next("willCapturePhoto", of: "bracket")
+            let former = try worker(bus, "cam0")
+            kill(former, SIGKILL)
+            #expect(throws: BusError.self) { try client.reply().result.get() }
+            try await eventually {
+                guard let pid = try bus.workerPID("cam0"), pid != former else { return false }
+                return words(of: pid).contains("--stand-in")
+            }
+            _ = try client.call("photo.capture", ["device": "cam0"], within: 30)
+            // What was put back is not handed on any more.
+            let second = try worker(bus, "cam0")
+            kill(second, SIGKILL)
+            try await eventually {
+                guard let pid = try bus.workerPID("cam0"), pid != second else { return false }
+                return words(of: pid).contains("--device") && !words(of: pid).contains("--stand-in")
             }
             try await bus.stop()
         }
