@@ -129,7 +129,7 @@ struct IndexTable {
             throw .library(error)
         }
         // As much as that is to be read by one alone.
-        if inTurn, changed.count > Self.batch, let turn = try? FolderLock(waitingFor: library.entriesDirectory) {
+        if inTurn, changed.count > Self.batch, let turn = try? IndexTurn(library) {
             return try withExtendedLifetime(turn) { () throws(IndexFailure) in try compare(now, false) }
         }
         do throws(SQLiteError) {

@@ -72,9 +72,8 @@ final class LibraryIndex {
     // The file itself.
     private func open() throws(IndexFailure) {
         do throws(SQLiteError) {
+            makePrivate(path)
             table = IndexTable(database: try Database(path, patience: Self.patience), library: library)
-            // It tells who was recorded when.
-            chmod(path, 0o600)
             do throws(SQLiteError) {
                 try table.prepare()
             } catch {
@@ -144,6 +143,29 @@ final class LibraryIndex {
             }
         }
         do throws(SQLiteError) { return try body(table) } catch { throw .index(error) }
+    }
+}
+
+/// Makes the file, or takes it away from others, before SQLite opens it: an index tells who was recorded when. What SQLite makes beside it, it
+/// makes with the same mode. Nothing is opened for it, as closing that would let go of what SQLite has locked.
+private func makePrivate(_ path: String) {
+    if mknod(path, S_IFREG | 0o600, 0) != 0 { chmod(path, 0o600) }
+}
+
+/// Who has it brings the index up to date, as long as this value lives: others would do the same work at the same time.
+final class IndexTurn {
+    private let database: Database
+
+    /// Waits for it.
+    ///
+    /// - Parameter patience: how long the one before may take, milliseconds.
+    /// - Throws: when that takes too long, or nothing can be written.
+    init(_ library: CaptureLibrary, patience: Int32 = 5000) throws(SQLiteError) {
+        // A file of its own that nobody else can lock. Nothing is ever in it.
+        let path = "\(library.directory)/index.turn"
+        makePrivate(path)
+        database = try Database(path, patience: patience)
+        try database.execute("BEGIN EXCLUSIVE")
     }
 }
 

@@ -136,18 +136,6 @@ public final class LockFile: Sendable {
     }
 }
 
-/// A folder that one process at a time holds locked (`flock(2)`), as long as this value lives. Nothing is written for it.
-public final class FolderLock: Sendable {
-    private let owner: FileDescriptor
-
-    /// Waits until no other process holds it.
-    public init(waitingFor path: String) throws(SystemError) {
-        let folder = try FileDescriptor(opening: path, O_RDONLY | O_DIRECTORY)
-        try check("flock", path) { clinux_flock_exclusive(folder.rawValue) }
-        owner = folder
-    }
-}
-
 /// Random bytes from the kernel, fit for secrets (`getrandom(2)`).
 public func randomBytes(_ count: Int) -> [UInt8] {
     var generator = SystemRandomNumberGenerator()

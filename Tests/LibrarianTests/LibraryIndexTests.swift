@@ -190,6 +190,31 @@ import Testing
         #expect(expected.count == 60)
     }
 
+    @Test func oneAtATimeReadsMuch() throws {
+        try enter("m1")
+        do {
+            let turn = try IndexTurn(library)
+            #expect(throws: SQLiteError.self) { _ = try IndexTurn(library, patience: 0) }
+            withExtendedLifetime(turn) {}
+        }
+        _ = try IndexTurn(library, patience: 0)
+    }
+
+    @Test func othersCannotReadOrHoldIt() throws {
+        try enter("m1")
+        func mode(_ path: String) -> mode_t {
+            var status = stat()
+            return stat(path, &status) == 0 ? status.st_mode & 0o777 : 0
+        }
+        _ = try LibraryIndex(of: library, now: later)
+        _ = try IndexTurn(library)
+        #expect(mode(path) == 0o600 && mode("\(library.directory)/index.turn") == 0o600)
+        chmod(path, 0o644)
+        // What SQLite makes beside it while it changes something has the mode that the index had when that was opened.
+        _ = try LibraryIndex(of: library, now: later)
+        #expect(mode(path) == 0o600)
+    }
+
     // MARK: What becomes of it
 
     enum Damage: CaseIterable { case none, gone, empty, text, cut, flipped, otherVersion, otherTables, folder, pipe }

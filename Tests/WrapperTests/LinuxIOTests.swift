@@ -36,25 +36,6 @@ final class TemporaryFolder {
         _ = try LockFile("\(folder.path)/lock")
     }
 
-    @Test func `who waits for a folder gets it when it is let go`() throws {
-        let folder = TemporaryFolder()
-        let path = folder.path
-        let isFree = Atomic(false)
-        let wasFree = Atomic(false)
-        var first: FolderLock? = try FolderLock(waitingFor: path)
-        let waiting = try NamedThread(name: "waiting") {
-            guard (try? FolderLock(waitingFor: path)) != nil else { return }
-            wasFree.store(isFree.load(ordering: .acquiring), ordering: .releasing)
-        }
-        _ = first
-        isFree.store(true, ordering: .releasing)
-        first = nil
-        waiting.join()
-        let isAfter = wasFree.load(ordering: .acquiring)
-        #expect(isAfter)
-        #expect(throws: SystemError.self) { try FolderLock(waitingFor: "\(path)/none") }
-    }
-
     @Test func `a signed lock file names who holds it`() throws {
         let folder = TemporaryFolder()
         let path = "\(folder.path)/lock"
