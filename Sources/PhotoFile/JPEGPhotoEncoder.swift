@@ -134,7 +134,9 @@ final class JPEGPhotoEncoder {
             let room = EXIFData.maximumBytes - bytes.count - PhotoEXIF.thumbnailOverhead
             guard let thumbnail = try thumbnails?.make(frame, room: room) else { return (bytes, nil) }
             try words.setThumbnail(thumbnail.jpeg, data)
-            return (try data.serialized(), thumbnail.dimensions)
+            let whole = try data.serialized()
+            // What libexif puts around it is its own affair.
+            return whole.count <= EXIFData.maximumBytes ? (whole, thumbnail.dimensions) : (bytes, nil)
         } catch let error as PhotoFileError {
             throw error
         } catch {
