@@ -211,7 +211,7 @@ extension PhotoSettings {
             if quality != nil { throw refusal("quality", "is of a JPEG; a DNG has the sensor's own pixels") }
             if isTurned { throw refusal("turned", "is of a JPEG; a DNG says how it is to be turned") }
         }
-        if bracket != nil, burst > 1 { throw refusal("burst", "and bracket can't be had together") }
+        if bracket != nil, burst > 1 { throw refusal("burst", "can't be had together with bracket") }
         if interval > 0, burst == 1 { throw refusal("interval", "is between the photos of a burst, and there is none") }
         guard Int64(burst - 1) * interval <= Self.longestBurst else {
             throw refusal("interval", "is too long: a burst lasts at most \(Self.longestBurst / 1_000_000_000) s")

@@ -33,6 +33,11 @@ import Testing
             Wording(command: "format").text(.refused(format))
                 == "invalidParams: The format: must be one of a device's formats.")
         let gain = BusError.invalidParams("changes[0].controls.gain", "must be an integer")
+        let raw = BusError(
+            .photoFormatUnavailable, "no dng can be made of YUYV; so and so", ["available": ["photo": ["jpeg"]]])
+        #expect(
+            Wording(command: "photo", device: "pics").text(.refused(raw)).contains(
+                "'camerabus format pics --pixel RG12'"))
         #expect(Wording(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
         let torch = ClientError.refused(
             BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists what it has.", [:]))

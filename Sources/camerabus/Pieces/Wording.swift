@@ -59,7 +59,12 @@ struct Wording {
         case .formatUnsupported where command == "format" && error.data["nearest"].map { !$0.isNull } ?? false,
             .frameRateUnsupported where command == "format":
             return "\(error.message) With --nearest the nearest is taken."
-        case .limitExceeded where command == "photo" && error.data["limit"]?.string == "photoReply":
+        case .photoFormatUnavailable:
+            let device = device ?? self.device ?? "DEV"
+            let isRaw = error.data["available"]?["photo"]?.array?.isEmpty == false
+            return Self.beforeSemicolon(error.message)
+                + "; 'camerabus format \(device) --pixel \(isRaw ? "RG12" : "YUYV")' chooses \(isRaw ? "a raw" : "another") format, and 'camerabus formats \(device)' lists those that it has."
+        case .limitExceeded where command == "photo" && error.data["limit"]?.string?.hasPrefix("photoRepl") ?? false:
             return "\(error.message) With --library they go into the bus's library instead."
         case .invalidParams: return invalid(error)
         case .methodNotFound:
