@@ -52,6 +52,8 @@ final class PhotoDesk {
 
     /// Why a request can't be carried out (any more); nil: it can.
     var refusal: ((PhotoRequest) -> BusError?)?
+    /// Why what it has taken may not go into the library (any more), where it goes with the reply as well; nil: it may.
+    var libraryRefusal: ((PhotoRequest) -> BusError?)?
     /// Where a camera's photos go, whose turn came at that time of that day; nil: nowhere.
     var place: ((PhotoRequest, PhotoRequest.Camera, _ day: String, _ time: String) -> PhotoPlace?)?
     /// Told when a worker has died that may have left something half stored.
@@ -210,6 +212,9 @@ final class PhotoDesk {
     }
 
     private func prepare(_ run: Run) {
+        if run.request.isStored, run.request.isAttached, let refusal = libraryRefusal?(run.request) {
+            (run.request.isStored, run.request.notStored) = (false, refusal)
+        }
         let (day, time) = Coordinator.today()
         for camera in run.request.cameras {
             let uniqueID = camera.device.uniqueID

@@ -136,13 +136,13 @@ extension Coordinator {
         request.isAttached = named?.contains("reply") ?? !request.isStored
         request.name = call.string("name")
         guard request.isStored || request.isAttached else { throw .invalidParams("deliver", "names nothing") }
+        // A name that can't be is the client's mistake, and told at once.
+        _ = try request.stem(of: request.devices.first ?? "", time: "")
         guard request.isStored else { return }
         guard moviePlace.library != nil else {
             throw .invalidParams(
                 "deliver", "this bus has no library ([library] in camerabus.toml, or --state-dir)")
         }
-        // A name that can't be is the client's mistake, and told at once.
-        _ = try request.stem(of: request.devices.first ?? "", time: "")
         guard permission.authorization(of: call.caller, .libraryAdd) != .authorized else { return }
         tried(call.caller, .libraryAdd)
         let refusal = permission.refusal(call.caller, .libraryAdd)
@@ -154,6 +154,7 @@ extension Coordinator {
 
     func connectPhotos() {
         photos.refusal = { [weak self] in self?.photoRefusal($0) }
+        photos.libraryRefusal = { [weak self] in self?.libraryRefusal($0) }
         photos.place = { [weak self] in self?.photoPlace($0, $1, day: $2, time: $3) }
         photos.onLeft = { [weak self] in
             guard let self, !isStopping else { return }
@@ -166,14 +167,20 @@ extension Coordinator {
         sessions.photoMembers = { [weak self] in self?.photoMembers(of: $0) ?? [:] }
     }
 
+    /// Why these photos may not go into the library (any more); nil: they may.
+    private func libraryRefusal(_ request: PhotoRequest) -> BusError? { refusal(of: request.owner, .libraryAdd) }
+
+    private func refusal(of owner: LockHolder, _ media: AuthorizationMedia) -> BusError? {
+        let status = permission.book.status(uid: owner.uid, groups: [owner.gid], media: media)
+        return status == .authorized ? nil : permission.refusal(uid: owner.uid, gid: owner.gid, media)
+    }
+
     /// Why these photos can't be taken (any more); nil: they can.
     private func photoRefusal(_ request: PhotoRequest) -> BusError? {
         let owner = request.owner
-        for media in [AuthorizationMedia.video] + (request.isStored ? [.libraryAdd] : []) {
-            guard permission.book.status(uid: owner.uid, groups: [owner.gid], media: media) == .authorized else {
-                return permission.refusal(uid: owner.uid, gid: owner.gid, media)
-            }
-        }
+        if let error = refusal(of: owner, .video) { return error }
+        // What goes with the reply as well is taken without it.
+        if request.isStored, !request.isAttached, let error = refusal(of: owner, .libraryAdd) { return error }
         // Who may only look changes nothing.
         if request.settings.changesDevice, !permission.mayChange(uid: owner.uid, gid: owner.gid, .video) {
             return permission.refusal(uid: owner.uid, gid: owner.gid, .video)

@@ -45,7 +45,7 @@ struct PhotoRequest {
     var duration: Int64 {
         let exposures: Int64 =
             if case .exposureDuration(let steps)? = settings.bracket { steps.reduce(0, +) } else { 0 }
-        return exposures + settings.interval * Int64(settings.burst)
+        return exposures + settings.interval * Int64(settings.burst - 1)
     }
 
     /// What a camera's files are called, without number and ending.

@@ -30,9 +30,29 @@ extension ProcessTests {
             #expect(photo?["error"]?["data"]?["needed"] == "libraryAdd" && photo?["path"] == nil, "\(replied)")
             #expect(photo?["attachment"] == 0)
 
+            // What waits and goes with the reply as well is taken all the same when it may not be stored any more.
+            try client.call("authorization.grant", ["uid": JSONValue(user.uid), "media": "libraryAdd"])
+            let pid = try #require(try bus.workerPID("cam0"))
+            kill(pid, SIGSTOP)
+            try client.start("photo.capture", ["device": "cam0", "deliver": ["reply"]])
+            let unstored = try bus.start(
+                "camerabus",
+                [
+                    "call", "photo.capture",
+                    #"{"device":"cam0","deliver":["reply","library"],"settings":{"uniqueID":"d"}}"#,
+                ], as: user)
+            try await bus.wait(for: "state/device/cam0/") { $0?["photo"]?["waiting"] == 1 }
+            try RawClient(path: bus.directory.commandSocket).call(
+                "authorization.deny", ["uid": JSONValue(user.uid), "media": "libraryAdd"])
+            kill(pid, SIGCONT)
+            #expect(try client.reply(within: 20).result.get()["photos"]?.array?.count == 1)
+            let taken = try await unstored.end()
+            let given = try JSONValue(parsing: taken.standardOutput)["photos"]?[0]
+            #expect(given?["error"]?["data"]?["needed"] == "libraryAdd" && given?["path"] == nil, "\(taken)")
+            #expect(given?["attachment"] == 0)
+
             // What waits is given up when it may be no more.
             let ears = try PhotoEars(bus)
-            let pid = try #require(try bus.workerPID("cam0"))
             kill(pid, SIGSTOP)
             defer { kill(pid, SIGCONT) }
             let waiting = try bus.start(

@@ -165,6 +165,18 @@ extension ProcessTests {
                 (["device": "cam0", "settings": ["uniqueID": "a/b"]], .invalidParams, "settings.uniqueID"),
                 (["device": "cam0", "settings": ["ago": 1]], .invalidParams, "settings.ago"),
                 (["device": "cam0", "lock": .string(String(repeating: "0", count: 32))], .lockLost, nil),
+                (["device": "cam0", "name": "a/b"], .invalidParams, "name"),
+                (
+                    ["device": "cam0", "settings": ["burst": 7, "interval": 10_001]], .invalidParams,
+                    "settings.interval"
+                ),
+                // From the first to the last they are just not too long.
+                (
+                    [
+                        "device": "cam0", "settings": ["burst": 7, "interval": 10_000],
+                        "lock": .string(String(repeating: "0", count: 32)),
+                    ], .lockLost, nil
+                ),
             ]
             for (params, reason, place) in refusals {
                 let error = try other.refusal("photo.capture", params)
