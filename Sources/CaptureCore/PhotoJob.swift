@@ -197,6 +197,16 @@ public struct PhotoJob: Sendable {
         return steps + settleCaptured() + finishIfOver()
     }
 
+    /// It goes on, and ends with that error unless an earlier one is known.
+    mutating func fail(_ error: BusError) { self.error = self.error ?? error }
+
+    /// It ends now, whatever its devices are doing.
+    mutating func abandon(_ error: BusError) -> [PhotoStep] {
+        fail(error)
+        for device in devices { parts[device] = .over }
+        return settleCaptured() + finishIfOver()
+    }
+
     /// The device, or its worker, is gone: what it was asked is not answered any more, or with an error.
     mutating func lost(_ device: String, _ error: BusError) -> [PhotoStep] {
         switch parts[device] {

@@ -85,6 +85,18 @@ public struct PhotoQueue: Sendable {
         change(id) { $0.end(error, keepsCaptured: keepsCaptured) }
     }
 
+    /// A request that goes on to its end has failed all the same: what it has in the library is to be there.
+    public mutating func fail(_ id: String, _ error: BusError) {
+        guard let index = jobs.firstIndex(where: { $0.id == id }) else { return }
+        jobs[index].fail(error)
+    }
+
+    /// Ends all requests at once, whatever their devices are doing: nothing is waited for any more.
+    public mutating func abandon(_ error: BusError) -> [PhotoStep] {
+        let steps = jobs.indices.flatMap { jobs[$0].abandon(error) }
+        return steps + tidy()
+    }
+
     /// The device, or its worker, has gone: all that it had to do has failed. Requests that wait for their turn stay: it may come back.
     public mutating func lost(_ device: String, _ error: BusError) -> [PhotoStep] {
         var steps: [PhotoStep] = []

@@ -1,3 +1,5 @@
+import BusProtocol
+import JSON
 import Synchronization
 import ZeroMQ
 
@@ -35,21 +37,34 @@ final class AttachmentBudget {
     private let all = Counter()
     private var users: [UInt32: Counter] = [:]
 
-    /// The same bytes, not copied, and counted from now on; nil: there is no room for them.
-    func count(_ frame: Message, for uid: UInt32) -> Message? {
+    /// The same bytes, not copied, and counted from now on.
+    ///
+    /// - Throws: `limitExceeded` {limit: "photoReplies", maximum}: there is no room for them now.
+    func count(_ frame: Message, for uid: UInt32) throws(BusError) -> Message {
         users = users.filter { $0.value.bytes.load(ordering: .relaxed) > 0 }
         let user = users[uid] ?? Counter()
-        guard all.bytes.load(ordering: .relaxed) + frame.count <= Self.maximum,
-            user.bytes.load(ordering: .relaxed) + frame.count <= Self.maximumOfUser
-        else { return nil }
+        guard user.bytes.load(ordering: .relaxed) + frame.count <= Self.maximumOfUser else {
+            throw Self.refusal(
+                "Replies to you that are still on their way leave no room for the photos; read them, or have photos delivered to the library.",
+                Self.maximumOfUser)
+        }
+        guard all.bytes.load(ordering: .relaxed) + frame.count <= Self.maximum else {
+            throw Self.refusal(
+                "Replies to other users that are still on their way leave no room for the photos; ask again later, or have them delivered to the library.",
+                Self.maximum)
+        }
         users[uid] = user
         let loan = Loan(frame, [all, user])
         let counted = Message()
         do {
             try frame.withUnsafeBytes { (bytes) throws(ZeroMQError) in try counted.borrow(bytes, from: loan) }
         } catch {
-            return nil
+            throw BusError(.internalError, "A photo can't be put into a reply: \(error)")
         }
         return counted
+    }
+
+    private static func refusal(_ text: String, _ maximum: Int) -> BusError {
+        BusError(.limitExceeded, text, ["limit": "photoReplies", "maximum": JSONValue(maximum)])
     }
 }

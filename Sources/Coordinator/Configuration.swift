@@ -41,6 +41,8 @@ public struct Configuration: Hashable, Sendable {
     public var groupRoles: [String: AuthorizationRole] = [:]
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
+    /// `limits.photo_reply`: bytes of all photos in one reply.
+    public var photoReply = BusLimits.maxPhotoReplyBytes
     /// `worker.idle_close_ms`: how long a device stays open when nobody wants it any more.
     public var idleCloseMilliseconds = 2000
     /// `worker.max_zoom`: the zoom factor that `zoomValue` 1 stands for, where a camera zooms so far; and how far one
@@ -158,6 +160,7 @@ public struct Configuration: Hashable, Sendable {
         }
         try reader.section("limits") { limits throws(ParseError) in
             renditions = try limits.integer("renditions", 1...64) ?? renditions
+            photoReply = try limits.integer("photo_reply", 1...BusLimits.maxPhotoReplyBytes) ?? photoReply
         }
         try reader.section("worker") { worker throws(ParseError) in
             idleCloseMilliseconds = try worker.integer("idle_close_ms", 0...3_600_000) ?? idleCloseMilliseconds

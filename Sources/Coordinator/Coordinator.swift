@@ -180,7 +180,7 @@ public final class Coordinator {
                 context,
                 .init(
                     kind: .router, path: directory.workersSocket, mode: 0o600, sendHighWaterMark: 1000,
-                    receiveHighWaterMark: 1000, maximumMessageBytes: PhotoDesk.maximumReply,
+                    receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
                     authenticationDomain: "workers"))
             let eventServer = try ServerSocket(
                 context,
@@ -248,7 +248,8 @@ public final class Coordinator {
             takes = TakeDesk(
                 loop, events: events, movies, library,
                 BookFile(loop, directory: books.directory, name: "takes", logger: logger), logger: logger)
-            photos = PhotoDesk(loop, events: events, holders, locks, fleet, logger: logger)
+            photos = PhotoDesk(
+                loop, events: events, holders, locks, fleet, maximumReply: configuration.photoReply, logger: logger)
             matchers = MatcherFleet(
                 loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {

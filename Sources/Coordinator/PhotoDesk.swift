@@ -19,6 +19,8 @@ final class PhotoDesk {
         /// The files, by their camera's `uniqueID` and their index.
         var files: [String: Message] = [:]
         var bytes = 0
+        /// There was no room for them all: the reply has none, and those that go into the library go on.
+        var isTooLarge = false
         /// Under which a camera is set for it, by `uniqueID`.
         var fences: [String: UInt64] = [:]
         /// When each camera has its frames, by `uniqueID`.
@@ -65,7 +67,7 @@ final class PhotoDesk {
     var onReadiness: (([String]) -> Void)?
 
     /// Bytes of the files in one reply.
-    static let maximumReply = BusLimits.maxPhotoReplyBytes
+    private let maximumReply: Int
     /// How long a request waits for a worker that is just starting, milliseconds.
     private static let patience: Int64 = 5000
     /// How long it waits for what somebody does under a lock for one call, nanoseconds.
@@ -77,13 +79,14 @@ final class PhotoDesk {
 
     init(
         _ loop: Loop, events: EventSocket, _ holders: HolderWatch, _ locks: LockDesk, _ fleet: DeviceFleet,
-        logger: Logger
+        maximumReply: Int, logger: Logger
     ) {
         self.loop = loop
         self.events = events
         self.holders = holders
         self.locks = locks
         self.fleet = fleet
+        self.maximumReply = maximumReply
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
         fleet.onPhoto = { [weak self] in self?.reported($0, $1, $2) }
@@ -319,7 +322,7 @@ final class PhotoDesk {
             var photo: PhotoResult?
             if report.progress == .processed {
                 let finished = try PhotoResult(json: report.members["photo"] ?? .null)
-                if run.request.isAttached { try keep(file, Self.key(uniqueID, finished), run) }
+                if run.request.isAttached, !run.isTooLarge { try keep(file, Self.key(uniqueID, finished), run) }
                 photo = finished
             }
             perform(queue.progressed(report.job, camera.device.id, report.progress, photo: photo))
@@ -331,17 +334,20 @@ final class PhotoDesk {
     private func keep(_ file: Message?, _ key: String, _ run: Run) throws(BusError) {
         guard let file else { throw Self.notGiven }
         run.bytes += file.count
-        let isFitting = run.bytes <= Self.maximumReply
-        guard isFitting, let counted = budget.count(file, for: run.request.owner.uid) else {
-            throw BusError(
-                .limitExceeded,
-                "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
-                [
-                    "limit": "photoReply",
-                    "maximum": JSONValue(isFitting ? AttachmentBudget.maximumOfUser : Self.maximumReply),
-                ])
+        do throws(BusError) {
+            guard run.bytes <= maximumReply else {
+                throw BusError(
+                    .limitExceeded,
+                    "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
+                    ["limit": "photoReply", "maximum": JSONValue(maximumReply)])
+            }
+            run.files[key] = try budget.count(file, for: run.request.owner.uid)
+        } catch {
+            run.files = [:]
+            guard run.request.isStored else { throw error }
+            run.isTooLarge = true
+            queue.fail(run.request.id, error)
         }
-        run.files[key] = counted
     }
 
     private static let notGiven = BusError(.internalError, "A worker has not given its photo.")

@@ -48,6 +48,48 @@ import Testing
         #expect(queue.count == 0)
     }
 
+    @Test func whatHasFailedGoesOnToItsEnd() throws {
+        _ = try queue.add("a", devices: ["cam0"])
+        _ = queue.prepared("a", "cam0", .success(resolution("cam0", photos: 2)))
+        _ = queue.progressed("a", "cam0", .didCapture)
+        queue.fail("a", BusError(.limitExceeded, "They are too large."))
+        queue.fail("a", gone)
+        #expect(
+            stages(queue.progressed("a", "cam0", .processed, photo: photo("cam0"))) == [.didFinishProcessingPhoto])
+        let end = queue.taken("a", "cam0", .success([photo("cam0"), photo("cam0", 1)]))
+        #expect(stages(end) == [.didFinishProcessingPhoto, .didFinishCapture])
+        guard case .tell(_, .didFinishCapture, let told)? = end.dropFirst().first,
+            case .failure(let error)? = outcome(end)
+        else {
+            Issue.record("\(end)")
+            return
+        }
+        #expect(told["error"]?["data"]?["reason"] == "limitExceeded" && told["photos"] == 2)
+        #expect(error.reason == .limitExceeded && error.data["photos"]?.array?.count == 2)
+    }
+
+    @Test func whatIsAbandonedHasItsEndAtOnce() throws {
+        _ = try queue.add("a", devices: ["cam0", "cam1"])
+        for device in ["cam0", "cam1"] { _ = queue.prepared("a", device, .success(resolution(device))) }
+        _ = queue.progressed("a", "cam0", .didCapture)
+        _ = queue.progressed("a", "cam0", .processed, photo: photo("cam0"))
+        _ = try queue.add("b", devices: ["cam1"])
+        _ = try queue.add("c", devices: ["cam2"])
+        _ = queue.end("c", gone)
+        let end = queue.abandon(BusError(.shuttingDown, "The bus ends."))
+        #expect(
+            stages(end)
+                == [
+                    .didCapturePhoto, .didFinishProcessingPhoto, .didFinishCapture, .didFinishCapture,
+                    .didFinishCapture,
+                ])
+        let reasons = end.compactMap { step in
+            if case .finish(let id, .failure(let error)) = step { "\(id) \(error.reason)" } else { nil }
+        }
+        #expect(reasons == ["a shuttingDown", "b shuttingDown", "c workerCrashed"])
+        #expect(queue.count == 0)
+    }
+
     @Test func whatIsNotReportedIsToldInItsOrderAllTheSame() throws {
         _ = try queue.add("a", devices: ["cam0"])
         _ = queue.prepared("a", "cam0", .success(resolution("cam0")))

@@ -148,6 +148,39 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `too large a reply leaves what goes into the library`() async throws {
+            let bus = try await bus(configuration: "[limits]\nphoto_reply = 65536\n")
+            let (client, ears) = (try client(bus), try PhotoEars(bus))
+            func capture(_ id: String, _ deliver: JSONValue) throws -> BusError {
+                try client.start(
+                    "photo.capture",
+                    [
+                        "device": "cam0", "deliver": deliver,
+                        "settings": settings(id, ["burst": 5, "quality": 95]),
+                    ])
+                guard case .failure(let error) = try client.reply(within: 20).result else {
+                    throw TestingError("\(id) was answered")
+                }
+                #expect(error.reason == .limitExceeded && error.data["limit"] == "photoReply")
+                #expect(error.data["maximum"] == 65536)
+                return error
+            }
+            let photos = try capture("both", ["reply", "library"]).data["photos"]?.array ?? []
+            #expect(photos.map { $0["index"] } == [0, 1, 2, 3, 4])
+            for photo in photos {
+                let path = try #require(photo["path"]?.string)
+                #expect(try File.read(path, limit: 64 << 20).count == photo["bytes"]?.integer.map { Int($0) })
+            }
+            let told = try ears.all(of: ["both"])["both"] ?? []
+            #expect(told.count == 9 && told.last?["error"]?["data"]?["reason"] == "limitExceeded")
+            #expect(told.last?["photos"] == 5)
+            // Without the library there is nothing to go on for.
+            let end = try capture("reply", ["reply"]).data["photos"]?.array?.count ?? 0
+            #expect(end < 5)
+            try await bus.wait(for: "state/device/cam0/", until: Self.isReady)
+            try await bus.stop()
+        }
+
         @Test func `what can't be is refused`() async throws {
             let bus = try await BusHarness(virtual: 1, microphones: 1)
             let client = try client(bus)
