@@ -300,7 +300,10 @@ final class PhotoDesk {
         guard let uniqueID = run.request.cameras.first(where: { $0.device.id == device })?.device.uniqueID,
             let worker = fleet.worker(of: uniqueID)
         else { return completion(device, .failure(Self.gone(device))) }
-        worker.order(action, fence: run.fences[uniqueID], withinMilliseconds: limit) { result in
+        worker.order(action, fence: run.fences[uniqueID], withinMilliseconds: limit) { [weak self] result in
+            guard let self else { return }
+            // Of one that has died, also where the request has ended before.
+            if run.request.isStored, case .failure(let error) = result, error.reason == .workerCrashed { tellLeft() }
             // A worker is ended also when its camera gets another name, which is no end of the bus.
             completion(
                 run.request.camera(uniqueID)?.device.id ?? device,
@@ -387,7 +390,6 @@ final class PhotoDesk {
             run.completion(isWhole ? request.answer(outcome, files: files) : .failure(Self.notGiven))
         case .failure(let error):
             logger.notice("photo failed", metadata: ["photo": "\(request.id)", "error": "\(error.message)"])
-            if error.reason == .workerCrashed, request.isStored { tellLeft() }
             run.completion(.failure(error))
         }
         onReadiness?(request.devices)
@@ -402,7 +404,7 @@ final class PhotoDesk {
         }
     }
 
-    // One that dies ends all of its photos.
+    // One that dies had a part in several photos.
     private func tellLeft() {
         guard !isLeft else { return }
         isLeft = true
@@ -460,7 +462,8 @@ final class PhotoDesk {
         whenEnded = body
         loop.schedule(afterMilliseconds: Self.lastPatience) { [weak self] in
             guard let self else { return }
-            for id in queue.ids { end(id, MovieDesk.shuttingDown) }
+            // Each is answered, and its end told, also where its worker doesn't answer.
+            perform(queue.abandon(MovieDesk.shuttingDown))
             tellEnded()
         }
     }
