@@ -22,7 +22,7 @@ struct StreamCandidate {
     init(pinned setting: StreamSetting, row: CaptureFormat?) {
         let ranges = setting.frameDuration.map { [FrameRateRange(discrete: $0)] } ?? []
         format = CaptureFormat(
-            id: row?.id ?? setting.formatID ?? "", pixelFormat: setting.format.pixelFormat,
+            id: setting.formatID ?? row?.id ?? "", pixelFormat: setting.format.pixelFormat,
             dimensions: setting.format.dimensions, frameRates: ranges)
         index = 0
     }

@@ -5,7 +5,8 @@ import Testing
 
 /// Random devices and demands against what must hold whatever happens.
 @Suite struct ArbiterPropertyTests {
-    @Test(arguments: seeds) func randomDevices(seed: UInt64) {
+    // The last one found a device whose setting is called by a row that doesn't have it.
+    @Test(arguments: seeds + [2_096_832_036_045_862_387]) func randomDevices(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var waiting = 0
         for round in 0..<150 {
