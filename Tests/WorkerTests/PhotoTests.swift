@@ -48,6 +48,21 @@ struct PhotoTests {
         return ids
     }
 
+    /// A camera that can be told how long it is to expose, and not to be brighter.
+    private func timedBench() -> TestBench {
+        let bench = TestBench()
+        bench.set {
+            $0.scene = [1]
+            $0.extra = [
+                CaptureControl(
+                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
+                    defaultValue: 100)
+            ]
+            $0.meddled = ["exposure_time_absolute": .integer(100)]
+        }
+        return bench
+    }
+
     private struct Capture {
         var resolution: PhotoResolution
         var photos: [PhotoResult]
@@ -188,16 +203,7 @@ struct PhotoTests {
 
     @Test("where the camera can't be told to be brighter, its exposure time is")
     func bracketByTime() throws {
-        let bench = TestBench()
-        bench.set {
-            $0.scene = [1]
-            $0.extra = [
-                CaptureControl(
-                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
-                    defaultValue: 100)
-            ]
-            $0.meddled = ["exposure_time_absolute": .integer(100)]
-        }
+        let bench = timedBench()
         let worker = try WorkerFixture(bench)
         let capture = try capture(worker, order("a", PhotoSettings(bracket: .exposureBias([-1, 0, 1]))))
         #expect(capture.photos.map(\.exposure?.duration) == [5_000_000, 10_000_000, 20_000_000])
@@ -321,16 +327,7 @@ struct PhotoTests {
 
     @Test("what a process had set for a photo when it died, the next one puts back")
     func standInHandedOn() throws {
-        let bench = TestBench()
-        bench.set {
-            $0.scene = [1]
-            $0.extra = [
-                CaptureControl(
-                    name: "exposure_time_absolute", title: "", id: 0x9A0902, type: .integer, minimum: 5, maximum: 1000,
-                    defaultValue: 100)
-            ]
-            $0.meddled = ["exposure_time_absolute": .integer(100)]
-        }
+        let bench = timedBench()
         let left: JSONValue
         do {
             let worker = try WorkerFixture(bench)
