@@ -164,6 +164,35 @@ import Testing
         #expect(asked(never).count == 1)
     }
 
+    @Test func `a time-lapse goes on after a file that can't be written`() async throws {
+        let path = place("l-2.jpg")
+        // Its name appears when the first one has been kept.
+        let bus = try bus { turn in
+            if turn == 2 { try? File.replace(path, with: [1], mode: 0o600) }
+            return nil
+        }
+        let result = try await run(bus, "cam0", "--count", "3", "--every", "0.01", "-o", place("l-%d.jpg"))
+        #expect(result.status == 1, "\(result)")
+        #expect(result.standardOutput == "\(place("l-1.jpg"))\n\(place("l-3.jpg"))\n")
+        #expect(result.standardError.contains("l-2.jpg is there already; --force replaces it. The next one is tried"))
+        #expect(result.standardError.hasSuffix("1 of 3 could not be taken, or not be kept.\n"), "\(result)")
+        #expect(try File.read(path, limit: 10) == [1])
+        #expect(try read("l-3.jpg") == "cam0 3.0")
+    }
+
+    @Test func `of a burst that can't be written it is told how much is lost`() async throws {
+        let (one, two) = (place("b-2.jpg"), place("b-3.jpg"))
+        let bus = try bus { _ in
+            for path in [one, two] { try? File.replace(path, with: [1], mode: 0o600) }
+            return nil
+        }
+        let result = try await run(bus, "cam0", "--burst", "4", "-o", place("b.jpg"))
+        #expect(result.status == 1, "\(result)")
+        #expect(result.standardOutput == "\(place("b-1.jpg"))\n\(place("b-4.jpg"))\n")
+        #expect(result.standardError.contains("b-2.jpg is there already"))
+        #expect(result.standardError.contains("2 of 4 photos could not be written."), "\(result)")
+    }
+
     @Test func `programs get the answer, and the stages`() async throws {
         let bus = try bus()
         let result = try await run(bus, "cam0", "-o", place("a.jpg"), "--json")

@@ -15,10 +15,9 @@ struct PhotoCommand: BusCommand {
             capture library, and to you as well only with -o.
 
             Several cameras, or those of a rig, are taken at the same moment, as one: all or none. --bracket and --burst are one job of the camera, --count takes photo after photo, with --every as a \
-            time-lapse: one that can't be taken later than the first is told and left out, and the exit status is 1 then. A file that can't be written ends it.
+            time-lapse: one that fails later than the first, or can't be written, is told and left out, and the exit status is 1 then.
 
-            An exposure of a bracket that the camera can't have is the nearest that it has, as the line of that photo tells. Photos of a burst come when all are there: with --library those that are \
-            finished are kept whatever happens to the others.
+            Photos of a burst come when all are there: with --library those that are finished are kept whatever happens to the others.
 
             With --json: a line for each answer of photo.capture, whose photos have their 'file'; with --stages also a line {"uniqueID", "event", …} for each stage.
 

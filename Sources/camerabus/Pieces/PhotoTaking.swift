@@ -45,16 +45,19 @@ struct PhotoTaking {
     func run() async throws {
         let clock = ContinuousClock()
         let start = clock.now
-        var (count, failures, turns) = (0, 0, 0)
+        var (number, count, failures, turns) = (1, 0, 0, 0)
         do {
             while turns < command.series.total ?? .max {
                 do {
-                    try await take(number: count * command.making.shots + 1)
+                    try await take(number: number)
+                    number += command.making.shots
                     count += 1
-                } catch let error as ClientError where count > 0 && Self.isPassing(error) {
+                } catch let error where count > 0 && Self.isPassing(error) {
                     failures += 1
-                    let text = Wording(command: "photo", device: command.devices.first).text(error)
-                    Output.note(Table.printable("\(text) The next one is tried in its time."))
+                    // Names of theirs are taken.
+                    if (error as? NotKept)?.hasNames == true { number += command.making.shots }
+                    let next = (command.series.total ?? .max) > turns + 1 ? " The next one is tried in its time." : ""
+                    Output.note(text(error) + next)
                 }
                 turns += 1
                 guard let every = command.series.every?.duration, turns < command.series.total ?? .max else { continue }
@@ -62,21 +65,41 @@ struct PhotoTaking {
                 let passed = Int(((clock.now - start) / every).rounded(.down))
                 try await clock.sleep(until: start + every * max(turns, passed + 1))
             }
+        } catch let error as NotKept {
+            throw Failure(status: ExitStatus.refused, description: error.description)
         } catch {
             if Signals.interruption != nil, turns > 0 { Output.note(interruption(count)) }
             throw error
         }
         guard failures > 0 else { return }
-        Output.note("\(failures) of \(turns) could not be taken.")
+        Output.note("\(failures) of \(turns) could not be taken, or not be kept.")
         throw ExitCode(ExitStatus.refused)
     }
 
-    // What the next try may not meet any more.
-    private static func isPassing(_ error: ClientError) -> Bool {
+    /// Photos that were taken and are not where they were to be.
+    private struct NotKept: Error {
+        /// Files of that name are there, theirs or another's.
+        var hasNames: Bool
+        /// Printable.
+        var description: String
+    }
+
+    private func text(_ error: any Error) -> String {
         switch error {
-        case .refused(let refusal): ![.invalidParams, .unauthorized, .methodNotFound].contains(refusal.reason)
-        case .timedOut, .connectionLost: true
-        default: false
+        case let error as NotKept: error.description
+        case let error as ClientError:
+            Table.printable(Wording(command: "photo", device: command.devices.first).text(error))
+        default: Table.printable("\(error)")
+        }
+    }
+
+    // What the next try may not meet any more.
+    private static func isPassing(_ error: any Error) -> Bool {
+        switch error {
+        case ClientError.refused(let refusal):
+            ![.invalidParams, .unauthorized, .methodNotFound].contains(refusal.reason)
+        case ClientError.timedOut, ClientError.connectionLost: true
+        default: error is NotKept
         }
     }
 
@@ -102,9 +125,16 @@ struct PhotoTaking {
         }
         let extent = command.extent(ofDevices: Set(capture.photos.map(\.device)).count)
         if let flaw = places.flaw(extent) { throw Failure(status: ExitStatus.refused, description: flaw) }
-        var files: [String?] = []
+        var (files, losses): ([String?], [Loss]) = ([], [])
         for photo in capture.photos {
-            let file = keepsFiles ? try keep(photo, number: number + photo.index, extent) : nil
+            var file: String?
+            do {
+                file = keepsFiles ? try keep(photo, number: number + photo.index, extent) : nil
+            } catch let loss as Loss {
+                losses.append(loss)
+                files.append(nil)
+                continue
+            }
             files.append(file)
             guard !asJSON else { continue }
             if let path = file ?? (keepsFiles ? nil : photo.path) { try Output.line(Table.printable(path)) }
@@ -112,12 +142,27 @@ struct PhotoTaking {
         }
         if asJSON { try Output.json(Self.json(capture, files)) }
         if let spread = capture.spread, !asJSON { Output.note(PhotoWords.spread(spread)) }
+        if let loss = losses.first {
+            let names = losses.count < capture.photos.count || losses.contains(where: \.isNamed)
+            throw NotKept(hasNames: names, description: Self.text(loss, losses.count, of: capture.photos.count))
+        }
         // Told last, as the photos are there.
         if let error = capture.photos.lazy.compactMap(\.error).first {
             let why = Wording(command: "photo").text(.refused(error))
-            let text = Table.printable("\(why) It is not in the bus's library.")
-            throw Failure(status: ExitStatus.refused, description: text)
+            throw NotKept(hasNames: true, description: Table.printable("\(why) It is not in the bus's library."))
         }
+    }
+
+    /// A photo that could not be written.
+    private struct Loss: Error {
+        /// Another file has its name.
+        var isNamed: Bool
+        var why: String
+    }
+
+    private static func text(_ loss: Loss, _ count: Int, of all: Int) -> String {
+        let why = Table.printable(loss.why)
+        return all == 1 ? why : "\(why)\n\(count) of \(all) photos could not be written."
     }
 
     // Where one camera fails, the others' photos are in the library all the same.
@@ -129,6 +174,7 @@ struct PhotoTaking {
     }
 
     /// - Returns: its file's name; nil: it went to standard output.
+    /// - Throws: ``Loss`` when it can't be written.
     private func keep(_ photo: ClientPhoto, number: Int, _ extent: PhotoPlaces.Extent) throws -> String? {
         guard let data = photo.data else {
             throw ClientError.unreadable("The bus answered without the photo's bytes.")
@@ -147,7 +193,7 @@ struct PhotoTaking {
         } catch {
             let why = error.code == EEXIST ? Self.isThere(path) : "\(error)"
             let also = photo.path.map { " The photo is in the bus's library: \($0)" } ?? ""
-            throw Failure(status: ExitStatus.refused, description: Table.printable(why + also))
+            throw Loss(isNamed: error.code == EEXIST, why: why + also)
         }
         return path
     }
