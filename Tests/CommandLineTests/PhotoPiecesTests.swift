@@ -21,7 +21,7 @@ import Testing
 
     @Test func `several photos have marks before the ending of a name`() throws {
         #expect(try path("a.jpg") == "a.jpg")
-        #expect(try path("v.d/a", Extent(hasSeveralDevices: true)) == "v.d/a-cam0")
+        #expect(try path("v.d/a", Extent(hasSeveralDevices: true)) == "v.d/a-cam0.jpg")
         #expect(try path("a.jpg", Extent(count: 3), number: 2) == "a-2.jpg")
         #expect(try path("a.jpg", Extent(hasSeveralDevices: true, count: 100), number: 7) == "a-cam0-007.jpg")
         // Nobody knows how many there will be.
@@ -57,9 +57,39 @@ import Testing
     }
 
     @Test func `an ending says the format`() throws {
-        for (name, type) in [("a.JPG", "jpeg"), ("a.jpeg", "jpeg"), ("%d.dng", "dng"), ("a.raw", nil), ("-", nil)] {
+        for (name, type) in [("a.JPG", "jpeg"), ("a.jpeg", "jpeg"), ("%d.dng", "dng"), ("a.b", nil), ("-", nil)] {
             #expect(try PhotoPlaces(name).fileType == type, "\(name)")
         }
+    }
+
+    @Test func `a name without an ending gets the photo's, and what is no file none`() throws {
+        #expect(try path("a") == "a.jpg")
+        #expect(try path("a", fileType: "dng") == "a.dng")
+        #expect(try path("v/a.b", Extent(count: 2)) == "v/a.b-1.jpg")
+        #expect(try path("%s-%d") == "cam0-1.jpg")
+        #expect(try path("a.JPG") == "a.JPG")
+        #expect(try path(".hidden") == ".hidden.jpg")
+        for name in ["/dev/stdout", "pipe.png"] {
+            let places = try PhotoPlaces(name, isFolder: { _ in false }, isSpecial: { $0 == name })
+            let photo = PhotoPlaces.Photo(device: "cam0", number: 1, realtime: 0, fileType: "jpeg")
+            #expect(places.path(of: photo, Extent()) == name)
+        }
+    }
+
+    @Test func `names that are too long are found before a photo is taken`() throws {
+        let folder = try TemporaryDirectory()
+        let long = String(repeating: "n", count: 251)
+        #expect(throws: Failure.self) { try PhotoPlaces.check("\(folder.path)/\(long).jpg") }
+        #expect(throws: Failure.self) { try PhotoPlaces.check("\(folder.path)/no/a.jpg") }
+        try PhotoPlaces.check("\(folder.path)/\(String(long.prefix(200))).jpg")
+    }
+
+    @Test(arguments: [
+        ["a", "-o", "a.avi"], ["a", "-o", "v/a.jpg"], ["a", "-o", "a.MP3"], ["a", "-o", "a.mp4", "--type", "mkv"],
+    ])
+    func `a movie of another ending is refused as a photo is`(arguments: [String]) throws {
+        #expect(throws: (any Error).self) { _ = try Camerabus.command(["record"] + arguments) }
+        _ = try Camerabus.command(["record", "a", "-o", "a.b"])
     }
 
     @Test func `exposures are lists of numbers`() {

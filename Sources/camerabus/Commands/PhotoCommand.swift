@@ -11,7 +11,7 @@ struct PhotoCommand: BusCommand {
             ever seen half-written.
 
             -o is a file, a folder for names of their own, or '-' for one photo's bytes on standard output. %s in its name is the camera's id, %d or %04d the photo's number from 1; a name without them gets \
-            '-CAMERA' and '-NUMBER' before its ending where there are several. An ending .dng asks for that format. With --library photos go into the bus's \
+            '-CAMERA' and '-NUMBER' before its ending where there are several. An ending .dng asks for that format; a name without .jpg, .jpeg or .dng at its end gets its photo's. With --library photos go into the bus's \
             capture library, and to you as well only with -o.
 
             Several cameras, or those of a rig, are taken at the same moment, as one: all or none. --bracket and --burst are one job of the camera, --count takes photo after photo, with --every as a \

@@ -83,9 +83,22 @@ struct RecordCommand: BusCommand {
         }
         if let output {
             if output.isEmpty { throw ValidationError("-o takes the name of a file or a folder.") }
+            try checkEnding(output)
             if limits.detach, force { throw ValidationError("--force needs somebody who waits; --detach doesn't.") }
         } else if force {
             throw ValidationError("--force is about the file of -o.")
+        }
+    }
+
+    private func checkEnding(_ output: String) throws {
+        guard !output.hasSuffix("/"), !MoviePlaces.isFolder(output), let ending = MediaEndings.ending(of: output) else {
+            return
+        }
+        if MediaEndings.foreign(output, beside: MediaEndings.movies) != nil {
+            throw ValidationError("Movies are .mp4, .mov or .mkv, not .\(ending).")
+        }
+        if let type = making.type, MediaEndings.movies.contains(ending), type != ending {
+            throw ValidationError("\(output) is no name for --type \(type).")
         }
     }
 

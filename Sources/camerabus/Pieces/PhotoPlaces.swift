@@ -34,12 +34,18 @@ struct PhotoPlaces {
     }
 
     private let naming: Naming
+    private let isSpecial: @Sendable (String) -> Bool
 
     /// - Parameters:
     ///   - output: what `-o` says; nil: the folder that one is in.
     ///   - isFolder: whether there is a folder of that name.
-    /// - Throws: `ValidationError` for a pattern that can't be one.
-    init(_ output: String?, isFolder: (String) -> Bool = MoviePlaces.isFolder) throws {
+    ///   - isSpecial: whether there is something of that name that is no regular file: it gets no ending.
+    /// - Throws: `ValidationError` for a pattern that can't be one, and for an ending of something else.
+    init(
+        _ output: String?, isFolder: (String) -> Bool = MoviePlaces.isFolder,
+        isSpecial: @escaping @Sendable (String) -> Bool = { WholeFile.isSpecial($0) }
+    ) throws {
+        self.isSpecial = isSpecial
         guard let output else {
             naming = .folder("")
             return
@@ -52,19 +58,12 @@ struct PhotoPlaces {
             let pattern = try FileNamePattern(reading: output)
             let isPattern = pattern.isSeries || pattern.namesDevice
             naming = isPattern ? .pattern(pattern) : .name(pattern.name(0))
-            let ending = output.split(separator: "/").last?.split(separator: ".").dropFirst().last?.lowercased() ?? ""
-            guard !Self.others.contains(ending) else {
+            // What is there and takes bytes may be called as it likes.
+            if !isSpecial(output), let ending = MediaEndings.foreign(output, beside: MediaEndings.photos) {
                 throw ValidationError("Photos are JPEG or DNG: name it .jpg or .dng, not .\(ending).")
             }
         }
     }
-
-    /// What names end in that are of other pictures and media.
-    private static let others: Set = [
-        "png", "tif", "tiff", "bmp", "gif", "webp", "heic", "heif", "avif", "jxl", "jp2", "ppm", "pgm", "pnm", "mp4",
-        "mov",
-        "mkv", "avi", "webm",
-    ]
 
     var isStandardOutput: Bool { naming == .standardOutput }
 
@@ -76,9 +75,11 @@ struct PhotoPlaces {
         case .name(let text): name = text
         case .pattern(let pattern): name = pattern.name(1, device: "x")
         }
-        let lower = name.lowercased()
-        if lower.hasSuffix(".dng") { return "dng" }
-        return lower.hasSuffix(".jpg") || lower.hasSuffix(".jpeg") ? "jpeg" : nil
+        switch MediaEndings.ending(of: name) {
+        case "dng": return "dng"
+        case "jpg", "jpeg": return "jpeg"
+        default: return nil
+        }
     }
 
     /// What is wrong with it for so many photos; nil: each gets a name of its own.
@@ -102,9 +103,8 @@ struct PhotoPlaces {
         switch naming {
         case .standardOutput: return "-"
         case .folder(let folder):
-            let ending = photo.fileType == "jpeg" ? "jpg" : photo.fileType
-            return "\(folder)\(photo.device)-\(Self.time(photo.realtime)).\(ending)"
-        case .pattern(let pattern): return pattern.name(photo.number, device: photo.device)
+            return "\(folder)\(photo.device)-\(Self.time(photo.realtime)).\(Self.ending(photo))"
+        case .pattern(let pattern): return whole(pattern.name(photo.number, device: photo.device), photo)
         case .name(let name):
             var marks = extent.hasSeveralDevices ? "-\(photo.device)" : ""
             if extent.count != 1 {
@@ -112,9 +112,17 @@ struct PhotoPlaces {
                 let width = extent.count.map { String($0).count } ?? 5
                 marks += "-" + String(repeating: "0", count: max(0, width - digits.count)) + digits
             }
-            return MoviePlaces.marked(name, marks)
+            return MoviePlaces.marked(whole(name, photo), marks)
         }
     }
+
+    // A name without an ending gets the photo's, as a movie's does.
+    private func whole(_ name: String, _ photo: Photo) -> String {
+        let ending = MediaEndings.ending(of: name)
+        return MediaEndings.photos.contains(ending ?? "") || isSpecial(name) ? name : "\(name).\(Self.ending(photo))"
+    }
+
+    private static func ending(_ photo: Photo) -> String { photo.fileType == "jpeg" ? "jpg" : photo.fileType }
 
     /// Whether names tell before the photo is taken.
     var areKnown: Bool {
@@ -124,14 +132,21 @@ struct PhotoPlaces {
         }
     }
 
-    /// Refuses a folder that isn't there, or is not for this user, before a photo is taken that could not be kept.
+    /// Refuses a name that can't be one, and a folder that isn't there, or is not for this user, before a photo is taken that could not be
+    /// kept.
     ///
     /// - Parameter path: of a file in it.
-    static func checkFolder(of path: String) throws {
-        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+    static func check(_ path: String) throws {
         if WholeFile.isSpecial(path), !MoviePlaces.isFolder(path) { return }
+        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
+        func refusal(_ subject: String, _ code: Int32) -> Failure {
+            Failure(
+                status: ExitStatus.refused,
+                description: Table.printable("\(subject): \(String(cString: strerror(code)))"))
+        }
+        if WholeFile.isTooLong(path) { throw refusal(path, ENAMETOOLONG) }
         guard access(folder, W_OK | X_OK) != 0 else { return }
-        throw Failure(status: ExitStatus.refused, description: "\(folder): \(String(cString: strerror(errno)))")
+        throw refusal(folder, errno)
     }
 
     /// `20260314-091500-123`, as the clocks here go.

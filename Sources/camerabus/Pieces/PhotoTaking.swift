@@ -234,15 +234,20 @@ struct PhotoTaking {
     // A photo that can't be kept is better not taken.
     private func checkNames(_ extent: PhotoPlaces.Extent) throws {
         if places.isStandardOutput { return }
-        let some = PhotoPlaces.Photo(device: devices.first ?? "x", number: 1, realtime: 0, fileType: "jpeg")
-        try PhotoPlaces.checkFolder(of: places.path(of: some, extent))
+        // A name without an ending is that of a JPEG unless something says otherwise, as most photos are.
+        let type = command.making.format ?? places.fileType ?? "jpeg"
+        func path(_ device: String, _ number: Int) -> String {
+            places.path(
+                of: PhotoPlaces.Photo(device: device, number: number, realtime: 0, fileType: type), extent)
+        }
+        let last = min(extent.count ?? 1, 100_000)
+        for device in devices.isEmpty ? ["x"] : devices { try PhotoPlaces.check(path(device, last)) }
         guard places.areKnown, !command.force else { return }
         for device in devices {
-            for number in 1...min(extent.count ?? 1, 100_000) {
-                let photo = PhotoPlaces.Photo(device: device, number: number, realtime: 0, fileType: "jpeg")
-                let path = places.path(of: photo, extent)
-                guard MoviePlaces.exists(path), !WholeFile.isSpecial(path) else { continue }
-                throw Failure(status: ExitStatus.refused, description: Table.printable(Self.isThere(path)))
+            for number in 1...last {
+                let name = path(device, number)
+                guard MoviePlaces.exists(name), !WholeFile.isSpecial(name) else { continue }
+                throw Failure(status: ExitStatus.refused, description: Table.printable(Self.isThere(name)))
             }
         }
     }

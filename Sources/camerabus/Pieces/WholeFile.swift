@@ -29,6 +29,18 @@ enum WholeFile {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     }
 
+    // Linux's NAME_MAX and PATH_MAX, the latter with its 0 at the end.
+    private static let (longestName, longestPath) = (255, 4095)
+
+    /// Whether a file can't be called so, or not while it is being written.
+    static func isTooLong(_ path: String) -> Bool {
+        let name = path.utf8.reversed().prefix { $0 != UInt8(ascii: "/") }
+        let mark = temporary(path).utf8.count - path.utf8.count
+        return name.count + mark > longestName || path.utf8.count + mark > longestPath
+    }
+
+    private static func temporary(_ path: String) -> String { "\(path).\(CurrentProcess.pid).part" }
+
     // Where a link leads; what is no link, or leads nowhere, is its own target.
     private static func target(of path: String) -> String {
         guard let resolved = realpath(path, nil) else { return path }
@@ -37,7 +49,7 @@ enum WholeFile {
     }
 
     private static func replace(_ path: String, with bytes: UnsafeRawBufferPointer) throws(SystemError) {
-        let temporary = "\(path).\(CurrentProcess.pid).part"
+        let temporary = Self.temporary(path)
         do throws(SystemError) {
             let file = try open(temporary)
             try writeAll(bytes, to: file.rawValue, path)
@@ -74,7 +86,7 @@ enum WholeFile {
     private static func make(
         _ path: String, replaces: Bool, filling: (Int32) throws(SystemError) -> Void
     ) throws(SystemError) {
-        let temporary = "\(path).\(CurrentProcess.pid).part"
+        let temporary = Self.temporary(path)
         defer { unfinished.withLock { $0 = nil } }
         do throws(SystemError) {
             let file = try open(temporary)
