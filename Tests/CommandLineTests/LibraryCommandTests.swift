@@ -89,6 +89,45 @@ import Testing
         #expect(bus.requests.filter { $0.method == "take.discard" }.count == 1)
     }
 
+    @Test func `the beginning of a request's or a take's id chooses from the library`() async throws {
+        let entry = Self.photo.object.map { JSONValue.object($0.merging(["take": "7a0000"]) { $1 }) } ?? .null
+        let bus = try FakeBus { request, respond in
+            guard request.method == "library.list" else { return false }
+            let (photo, take) = (request.params["photo"], request.params["take"])
+            let isMeant = (photo == nil || photo == "one") && (take == nil || take == "7a0000")
+            respond(.result(["entries": isMeant ? [entry] : [], "more": false]))
+            return true
+        }
+        for arguments in [["--photo", "on"], ["--take", "7a"], ["--photo", "o", "--take", "7a0000"]] {
+            let result = try await RunningProgram(
+                "camerabus", ["library", "--ids"] + arguments,
+                environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch
+            ).end()
+            #expect(result.standardOutput == "1f0c9a2b3d4e5f60\n", "\(result)")
+        }
+        #expect(try await run(bus, "library", "--photo", "two").standardError.contains("matches"))
+    }
+
+    @Test func `the beginning of an ended movie's id, and of a session's, is enough`() async throws {
+        let bus = try FakeBus { request, respond in
+            switch request.method {
+            case "movie.list": respond(.result(["movies": []]))
+            case "library.list":
+                respond(.result(["entries": [["id": "cfe2300000000000", "kind": "movie"]], "more": false]))
+            case "session.list": respond(.result(["sessions": [["id": "5e55101a"], ["id": "77000000"]]]))
+            default: return false
+            }
+            return true
+        }
+        _ = try await run(bus, "movies", "show", "cfe23")
+        _ = try await run(bus, "photo", "--session", "5e")
+        _ = try await run(bus, "take", "create", "--session", "5e")
+        func params(_ method: String) -> JSONValue? { bus.requests.first { $0.method == method }?.params }
+        #expect(params("movie.status")?["movie"] == "cfe2300000000000")
+        #expect(params("photo.capture")?["session"] == "5e55101a")
+        #expect(params("take.create")?["session"] == "5e55101a")
+    }
+
     @Test func `an id is taken as it is typed where nobody lists any`() async throws {
         let bus = try FakeBus { request, respond in
             guard request.method == "take.discard" else { return false }

@@ -51,10 +51,10 @@ extension LibraryCommand {
             completion: .list(["recording", "finished", "recovered", "damaged", "missing"]))
         var state: String?
 
-        @Option(help: ArgumentHelp("Only what belongs to this take: its whole id.", valueName: "id"))
+        @Option(help: ArgumentHelp("Only what belongs to this take: its id, or its beginning.", valueName: "id"))
         var take: String?
 
-        @Option(help: ArgumentHelp("Only the photos of this request: its uniqueID.", valueName: "id"))
+        @Option(help: ArgumentHelp("Only the photos of this request: its uniqueID, or its beginning.", valueName: "id"))
         var photo: String?
 
         @Option(help: ArgumentHelp("Only what began in the last so many hours.", valueName: "hours"))
@@ -71,16 +71,28 @@ extension LibraryCommand {
             if let limit, !(1...1000).contains(limit) { throw ValidationError("--limit takes a number from 1 to 1000") }
         }
 
+        /// Nothing has what was typed: it may be the beginning of something.
+        ///
+        /// - Returns: whether it is.
+        private func completeIDs(of filter: inout Client.LibraryFilter, _ client: Client) async throws -> Bool {
+            let typed = filter
+            if let photo { filter.photo = try await ShortID.photo(photo, client, timeout) }
+            if let take { filter.take = try await ShortID.libraryTake(take, client, timeout) }
+            return filter != typed
+        }
+
         private var choosesAll: Bool {
             [device, kind, state, take, photo].allSatisfy { $0 == nil } && hours == nil
         }
 
         func run(_ client: Client) async throws {
-            let answer = try await client.library(
-                Client.LibraryFilter(
-                    since: hours.map { MonotonicClock.realtime() - Int64($0 * 3_600_000_000_000) }, kind: kind,
-                    device: device,
-                    state: state, take: take, photo: photo, limit: limit), timeout: timeout)
+            var filter = Client.LibraryFilter(
+                since: hours.map { MonotonicClock.realtime() - Int64($0 * 3_600_000_000_000) }, kind: kind,
+                device: device, state: state, take: take, photo: photo, limit: limit)
+            var answer = try await client.library(filter, timeout: timeout)
+            if answer["entries"]?.array?.isEmpty ?? true, try await completeIDs(of: &filter, client) {
+                answer = try await client.library(filter, timeout: timeout)
+            }
             let entries = answer["entries"]?.array ?? []
             if ids {
                 for entry in entries { try Output.line(Describing.plain(entry["id"])) }

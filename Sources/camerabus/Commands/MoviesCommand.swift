@@ -79,7 +79,7 @@ extension MoviesCommand {
         @Argument(help: idHelp, completion: MoviesCommand.completion) var movie: String
 
         func run(_ client: Client) async throws {
-            let movie = try await ShortID.movie(movie, client, timeout)
+            let movie = try await ShortID.anyMovie(movie, client, timeout)
             let state = try await client.movie(movie, timeout: timeout)
             if options.json { return try Output.json(["movie": state.json]) }
             guard let ending = state.ending else { return try MoviesCommand.table([state]).print() }

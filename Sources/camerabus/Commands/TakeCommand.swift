@@ -100,10 +100,11 @@ extension TakeCommand {
             }
         }
 
-        var params: [String: JSONValue] {
+        /// The params of `take.create`, with a session whose id was typed in short.
+        func params(_ client: Client, _ timeout: Duration) async throws -> [String: JSONValue] {
             var params: [String: JSONValue] = [:]
             params["device"] = device.map(JSONValue.string)
-            params["session"] = session.map(JSONValue.string)
+            if let session { params["session"] = .string(try await ShortID.session(session, client, timeout)) }
             params["microphone"] = microphone.map(JSONValue.string)
             params["name"] = name.map(JSONValue.string)
             params["minDuration"] = min.map { .number($0.value * 1000) }
@@ -202,7 +203,7 @@ extension TakeCommand {
 
         func run(_ client: Client) async throws {
             try await wishes.check(client, timeout: timeout)
-            var params = wishes.params
+            var params = try await wishes.params(client, timeout)
             // The program that begins a segment ends at once. Those of a session end with that.
             if wishes.session == nil { params["detached"] = true }
             let take = try await client.createTake(params, timeout: timeout)

@@ -14,6 +14,7 @@ struct PhotoTaking {
     private let devices: [String]
     /// A rig of which the photos are, in the place of its cameras.
     private let rig: String?
+    private let session: String?
 
     /// Reads the command, and asks the bus for a rig of that name.
     ///
@@ -22,6 +23,11 @@ struct PhotoTaking {
         self.command = command
         self.client = client
         places = try PhotoPlaces(command.output)
+        if let typed = command.session {
+            session = try await ShortID.session(typed, client, command.timeout)
+        } else {
+            session = nil
+        }
         let name = command.rig ?? (command.devices.count == 1 && command.session == nil ? command.devices[0] : nil)
         let hasRigs = client.greeting.features.contains(Feature.rigs.rawValue)
         let rigs = name == nil || !hasRigs ? [] : try await client.rigs(timeout: command.timeout)
@@ -202,7 +208,7 @@ struct PhotoTaking {
         var wishes: [String: JSONValue] = [:]
         if let rig {
             wishes["rig"] = .string(rig)
-        } else if let session = command.session {
+        } else if let session {
             wishes["session"] = .string(session)
             wishes["device"] = command.devices.first.map(JSONValue.string)
         } else if command.devices.count == 1 {

@@ -5,6 +5,7 @@ import JSON
 enum ShortID {
     /// Digits of a whole one: nobody is asked about these.
     private static let digits = 16
+    private static let sessionDigits = 8
     /// Of those that begin alike, so many are told.
     private static let most = 8
 
@@ -24,6 +25,42 @@ enum ShortID {
         }
     }
 
+    /// Of a movie that is being recorded, or was and is in the capture library.
+    static func anyMovie(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
+        try await whole(typed, "movies") { () throws(ClientError) in
+            let running = try await client.movies(timeout: timeout).map(\.id).filter { $0.hasPrefix(typed) }
+            let filter = Client.LibraryFilter(kind: "movie", prefix: typed, limit: most + 1)
+            // A bus without a library has only those.
+            let ended = (try? await client.library(filter, timeout: timeout))?["entries"]?.array ?? []
+            return running + ended.compactMap { $0["id"]?.string }.filter { !running.contains($0) }
+        }
+    }
+
+    /// Of a session.
+    static func session(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
+        try await whole(typed, "sessions", digits: sessionDigits) { () throws(ClientError) in
+            try await client.sessions(timeout: timeout).compactMap { $0["id"]?.string }
+        }
+    }
+
+    /// Of a request whose photos are in the capture library, among the newest there.
+    static func photo(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
+        let entries = try await newest(Client.LibraryFilter(kind: "photo", limit: 1000), client, timeout)
+        return try chosen(typed, among: Set(entries.compactMap { $0["photo"]?["uniqueID"]?.string }).sorted(), "photos")
+    }
+
+    /// Of a take, or of movies that were begun together, of which something is in the capture library, among the newest there.
+    static func libraryTake(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
+        let entries = try await newest(Client.LibraryFilter(limit: 1000), client, timeout)
+        return try chosen(typed, among: Set(entries.compactMap { $0["take"]?.string }).sorted(), "takes")
+    }
+
+    private static func newest(
+        _ filter: Client.LibraryFilter, _ client: Client, _ timeout: Duration
+    ) async throws(ClientError) -> [JSONValue] {
+        try await client.library(filter, timeout: timeout)["entries"]?.array ?? []
+    }
+
     /// Of a take that is neither finished nor discarded.
     static func take(_ typed: String, _ client: Client, _ timeout: Duration) async throws -> String {
         try await whole(typed, "takes") { () throws(ClientError) in
@@ -40,7 +77,7 @@ enum ShortID {
     }
 
     private static func whole(
-        _ typed: String, _ what: String, _ ids: () async throws(ClientError) -> [String]
+        _ typed: String, _ what: String, digits: Int = ShortID.digits, _ ids: () async throws(ClientError) -> [String]
     ) async throws -> String {
         guard !typed.isEmpty, typed.utf8.count < digits else { return typed }
         let known: [String]

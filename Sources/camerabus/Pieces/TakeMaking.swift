@@ -48,7 +48,8 @@ struct TakeMaking {
     }
 
     func run() async throws {
-        let take = try await client.createTake(command.wishes.params, timeout: command.timeout)
+        let take = try await client.createTake(
+            try await command.wishes.params(client, command.timeout), timeout: command.timeout)
         do {
             try await make(take)
         } catch {
