@@ -16,6 +16,8 @@ public struct SourceError: Error, Hashable, Sendable, CustomStringConvertible {
         case noResources
         /// No permission to open the node (`EACCES`, `EPERM`).
         case notPermitted
+        /// It is there, and gives nothing.
+        case silent
         /// Everything else.
         case failed
     }

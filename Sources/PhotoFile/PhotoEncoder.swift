@@ -59,9 +59,10 @@ public final class PhotoEncoder {
     private static func unavailable(_ fileType: PhotoFileType, _ format: PixelFormat) -> BusError {
         let available = Self.available(for: format)
         let choice = fileType == .dng ? "a raw format" : "another format"
+        let instead = fileType == .jpeg && !available.raw.isEmpty ? "a dng can, and " : ""
         return BusError(
             .photoFormatUnavailable,
-            "no \(fileType.rawValue) can be made of \(format.name); device.configure chooses \(choice), if device.formats has one",
+            "no \(fileType.rawValue) can be made of \(format.name); \(instead)device.configure chooses \(choice), if device.formats has one",
             [
                 "available": .object([
                     "photo": .array(available.codecs.map { .string($0.rawValue) }),

@@ -49,6 +49,10 @@ extension BusError {
             self.init(
                 .unauthorized, "The service may not open \(device); let its user into the node's group. (\(detail))",
                 ["device": .string(device), "status": "restricted", "needed": "access to the device node"])
+        case .silent:
+            self.init(
+                .interrupted, "\(device) gives no pictures for now; look after it if that stays so. (\(detail))",
+                ["device": .string(device), "interruption": "noFrames"])
         case .failed:
             self.init(.internalError, "\(device) failed: \(detail)", ["device": .string(device)])
         }

@@ -149,7 +149,7 @@ final class StreamRun {
         isOver = true
         onLost?(
             SourceError(
-                .failed, operation: "stream",
+                .silent, operation: "stream",
                 message: "no frame has come for \(limit / 1_000_000) ms; the device is opened anew"))
     }
 

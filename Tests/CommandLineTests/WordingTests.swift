@@ -38,6 +38,12 @@ import Testing
         #expect(
             Wording(command: "photo", device: "pics").text(.refused(raw)).contains(
                 "'camerabus format pics --pixel RG12'"))
+        let packed = BusError(
+            .photoFormatUnavailable, "no jpeg can be made of pRAA; so and so",
+            ["available": ["photo": [], "raw": ["pRAA"]]])
+        #expect(
+            Wording(command: "photo", device: "pics").text(.refused(packed)).contains(
+                "no jpeg can be made of pRAA; --format dng takes it raw; 'camerabus format pics --pixel YUYV'"))
         #expect(Wording(command: "set").text(.refused(gain)) == "invalidParams: gain must be an integer.")
         let torch = ClientError.refused(
             BusError(.controlUnsupported, "This camera has no torchMode; device.controls lists what it has.", [:]))

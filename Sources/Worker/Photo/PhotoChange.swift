@@ -15,14 +15,16 @@ enum PhotoChange {
     }
 
     /// What is to be set before all; nil: nothing.
-    static func base(_ settings: PhotoSettings, _ now: DeviceSnapshot) throws(BusError) -> JSONValue? {
+    ///
+    /// - Parameter device: its id, for errors.
+    static func base(_ settings: PhotoSettings, _ now: DeviceSnapshot, of device: String) throws(BusError) -> JSONValue? {
         var members: [String: JSONValue] = [:]
         if settings.highResolution, let largest = largest(settings.format, now) {
             members["activeFormat"] = .string(largest.id)
         }
         if settings.flash != .off {
             guard case .word(let words)? = now.cameraControls.kind(.flashMode) else {
-                throw unsupported(.flashMode, now)
+                throw unsupported(.flashMode, "flash", now, device)
             }
             let isLeft = settings.flash == .auto && words.contains("auto")
             members["controls"] = ["flashMode": isLeft ? "auto" : "on"]
@@ -31,11 +33,13 @@ enum PhotoChange {
     }
 
     /// How the steps of a bracket are made with this camera.
-    static func neutral(_ bracket: PhotoBracket, _ now: DeviceSnapshot) throws(BusError) -> Neutral {
+    static func neutral(_ bracket: PhotoBracket, _ now: DeviceSnapshot, of device: String) throws(BusError) -> Neutral {
         let map = now.cameraControls
         switch bracket {
         case .exposureDuration:
-            guard case .number? = map.kind(.exposureDuration) else { throw unsupported(.exposureDuration, now) }
+            guard case .number? = map.kind(.exposureDuration) else {
+                throw unsupported(.exposureDuration, "exposure that can be set, for a bracket", now, device)
+            }
             return Neutral()
         case .exposureBias:
             let values = now.values
@@ -43,7 +47,7 @@ enum PhotoChange {
             if isAutomatic, case .number? = map.kind(.exposureTargetBias) { return Neutral() }
             guard case .number? = map.kind(.exposureDuration),
                 let duration = values[CameraControlName.exposureDuration.rawValue]?.double, duration > 0
-            else { throw unsupported(.exposureTargetBias, now) }
+            else { throw unsupported(.exposureTargetBias, "exposure that can be set, for a bracket", now, device) }
             return Neutral(duration: duration)
         }
     }
@@ -100,11 +104,15 @@ enum PhotoChange {
         return rows.first { $0.pixelFormat == present.pixelFormat } ?? rows.first
     }
 
-    private static func unsupported(_ name: CameraControlName, _ now: DeviceSnapshot) -> BusError {
+    private static func unsupported(
+        _ name: CameraControlName, _ what: String, _ now: DeviceSnapshot, _ device: String
+    ) -> BusError {
         let supported = now.cameraControls.controls.filter { !$0.name.isReadOnly }.map(\.name.rawValue)
         return BusError(
-            .controlUnsupported, "This camera has no \(name.rawValue); device.controls lists what it has.",
-            ["control": .string(name.rawValue), "supported": JSONValue(supported)])
+            .controlUnsupported, "\(device) has no \(what); device.controls lists what it has.",
+            [
+                "device": .string(device), "control": .string(name.rawValue), "supported": JSONValue(supported),
+            ])
     }
 }
 

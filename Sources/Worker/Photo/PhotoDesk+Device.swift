@@ -132,8 +132,9 @@ extension PhotoDesk {
     // The camera has found its exposure as it is; a bracket begins from there.
     func settled(_ task: PhotoTask) {
         guard let bracket = task.settings.bracket, task.step == nil else { return becomeReady(task) }
+        let device = device
         orders.work(.open) { keeper throws(BusError) in
-            try PhotoChange.neutral(bracket, try keeper.look())
+            try PhotoChange.neutral(bracket, try keeper.look(), of: device)
         } then: { [weak self] result in
             guard let self, isPresent(task) else { return }
             switch result {

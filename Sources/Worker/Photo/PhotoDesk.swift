@@ -203,9 +203,9 @@ final class PhotoDesk {
         guard isPresent(task) else { return }
         if let error = obstacle?() { return fail(task, error) }
         guard task.settings.highResolution || task.settings.flash != .off else { return settle(task) }
-        let settings = task.settings
+        let (settings, device) = (task.settings, device)
         set(task) { keeper throws(BusError) in
-            try keeper.prepare(try PhotoChange.base(settings, try keeper.look()))
+            try keeper.prepare(try PhotoChange.base(settings, try keeper.look(), of: device))
         } then: { [weak self] _ in
             self?.settle(task)
         }

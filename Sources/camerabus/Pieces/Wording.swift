@@ -62,8 +62,9 @@ struct Wording {
         case .photoFormatUnavailable:
             let device = device ?? self.device ?? "DEV"
             let isRaw = error.data["available"]?["photo"]?.array?.isEmpty == false
+            let instead = error.data["available"]?["raw"]?.array?.isEmpty == false ? "; --format dng takes it raw" : ""
             return Self.beforeSemicolon(error.message)
-                + "; 'camerabus format \(device) --pixel \(isRaw ? "RG12" : "YUYV")' chooses \(isRaw ? "a raw" : "another") format, and 'camerabus formats \(device)' lists those that it has."
+                + "\(instead); 'camerabus format \(device) --pixel \(isRaw ? "RG12" : "YUYV")' chooses \(isRaw ? "a raw" : "another") format, and 'camerabus formats \(device)' lists those that it has."
         case .limitExceeded where command == "photo" && error.data["limit"]?.string?.hasPrefix("photoRepl") ?? false:
             return "\(error.message) With --library they go into the bus's library instead."
         case .invalidParams: return invalid(error)
