@@ -121,7 +121,7 @@ class Photos(BusTestCase):
         self.bus.methods["photo.capture"] = stored
         found = self.client.capture_photo("cam0", deliver=["library"]).photo
         self.assertEqual((found.path, found.id, found.data), ("/v/a.jpg", "e1", None))
-        with self.assertRaises(ValueError):
+        with self.assertRaisesRegex(ValueError, r"library: /v/a\.jpg"):
             found.save("/nowhere")
 
     def test_a_photo_that_could_not_be_stored_is_there_all_the_same(self) -> None:
@@ -142,8 +142,9 @@ class Photos(BusTestCase):
             found.save(path)
             self.assertEqual(path.read_bytes(), b"000.")
             path.write_bytes(b"old")
-            with self.assertRaises(FileExistsError):
+            with self.assertRaises(FileExistsError) as raised:
                 found.save(path)
+            self.assertEqual((raised.exception.filename, raised.exception.filename2), (str(path), None))
             self.assertEqual(path.read_bytes(), b"old")
             found.save(path, overwrite=True)
             self.assertEqual((path.read_bytes(), os.listdir(folder)), (b"000.", ["a.jpg"]))

@@ -51,8 +51,9 @@ def _error() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Photo:
-    """A photo. `data` is its file, whole with its metadata, where the reply was to bring it; `path` and `id` are its file, as the bus sees it, and its
-    entry in the capture library, where it is there, and `error` says why it is not though it was to be."""
+    """A photo. `data` is its file, whole with its metadata, where the reply was to bring it, else None (`deliver=["library"]`): then `path` and `id` are
+    its file, as the bus sees it, and its entry in the capture library, and `error` says why it is not there though it was to be. With
+    `deliver=["reply", "library"]` it has both."""
 
     device: str = ""
     #: Which it is of this camera's, from 0.
@@ -90,7 +91,8 @@ class Photo:
         return Image.open(io.BytesIO(self._bytes()))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Writes the file so that it is on the disk then, and never seen half-written. Raises `FileExistsError` unless it may `overwrite`."""
+        """Writes the file so that it is on the disk then, and never seen half-written. Raises `FileExistsError` with its name where
+        there is one already, unless it may `overwrite`."""
         data, name = self._bytes(), os.fspath(path)
         temporary = f"{name}.{os.getpid()}.part"
         try:
@@ -101,7 +103,10 @@ class Photo:
             if overwrite:
                 os.replace(temporary, name)
             else:
-                os.link(temporary, name)  # which, unlike a rename, takes no other's place
+                try:
+                    os.link(temporary, name)  # which, unlike a rename, takes no other's place
+                except FileExistsError as error:
+                    raise FileExistsError(*error.args[:2], name) from None
         finally:
             try:
                 os.unlink(temporary)
@@ -115,7 +120,8 @@ class Photo:
 
     def _bytes(self) -> builtins.bytes:
         if self.data is None:
-            raise ValueError("This photo's bytes did not come with the reply: ask for deliver=['reply'].")
+            where = f" It is in the bus's library: {self.path}" if self.path else ""
+            raise ValueError(f"This photo's bytes did not come with the reply: deliver=['reply', 'library'] asks for both.{where}")
         return self.data
 
 
@@ -363,7 +369,8 @@ class PhotoCalls(Opened):
     ) -> PhotoCapture:
         """Takes a photo of a camera; of several, or of those of a `rig`, one each at the same moment. A `session` has to be running, with a photo output.
 
-        The photo's file is `data` of each of the `photos`; `deliver=["library"]` puts it into the bus's capture library in its place, both names do both.
+        The photo's file is `data` of each of the `photos`; `deliver=["library"]` puts it into the bus's capture library in its place, where `data` is None, and both
+        names do both.
 
         `format` is `jpeg` or `dng`, the camera's raw picture; None: its first. `quality` is a JPEG's, 1 to 100. `flash` is `on`, `off` or `auto`.
         With `high_resolution` the photo has the camera's largest size, whatever size it streams in. `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`,
