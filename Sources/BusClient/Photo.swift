@@ -9,9 +9,11 @@ public struct PhotoCapture: Sendable {
     public let photos: [ClientPhoto]
     /// How far apart the cameras' first frames are; nil: there is one camera.
     public let spread: Duration?
-    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, spread, attachments}.
+    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, adjusted, spread, attachments}.
     public let json: JSONValue
 
+    /// What a camera took otherwise than it was asked for: {device, path, asked, given, why}, with a path as `settings.bracket.exposureBias[0]`.
+    public var adjusted: [JSONValue] { json["adjusted"]?.array ?? [] }
     /// What the settings came to on each camera: {device, format, width, height, pixelFormat, flash, highResolution, …}.
     public var resolved: [JSONValue] { json["resolved"]?["devices"]?.array ?? [] }
     /// How many photos the settings ask for.

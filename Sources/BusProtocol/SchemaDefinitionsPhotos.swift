@@ -72,6 +72,15 @@ extension Schema {
                     "spread",
                     .integer(min: 0).described(
                         "Of several cameras: nanoseconds between the first and the last one's first photo.")),
+                .optional(
+                    "adjusted",
+                    .array(
+                        of: .object(
+                            [
+                                .required("device", .string(minLength: 1)), .required("path", .string()),
+                                .required("asked", .any), .required("given", .any), .required("why", .string()),
+                            ], additional: true)
+                    ).described("What a camera takes otherwise than it was asked for. Absent: nothing.")),
                 .required(
                     "attachments",
                     .array(

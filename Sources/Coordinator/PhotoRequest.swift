@@ -68,6 +68,8 @@ struct PhotoRequest {
         func answer(attaches: Bool) -> [String: JSONValue] {
             var members = outcome.json(attaches: attaches).object ?? [:]
             members["photos"] = .array((members["photos"]?.array ?? []).map(told))
+            let adjusted = outcome.resolutions.flatMap { $0.adjustments(to: settings) }
+            if !adjusted.isEmpty { members["adjusted"] = .array(adjusted) }
             return members
         }
         guard !files.isEmpty else { return .success(.object(answer(attaches: false))) }

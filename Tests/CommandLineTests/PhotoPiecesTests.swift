@@ -167,6 +167,20 @@ import Testing
         #expect(PhotoWords.spread(.microseconds(1500)) == "The cameras' pictures are 1.5 ms apart.")
     }
 
+    @Test func `what is adjusted is told in the units in which it was asked`() {
+        func text(_ name: String, _ asked: Double, _ given: Double) -> String {
+            PhotoWords.adjustment([
+                "device": "cam0", "path": .string("settings.bracket.\(name)[1]"), "asked": .number(asked),
+                "given": .number(given), "why": "So it is.",
+            ])
+        }
+        #expect(
+            text("exposureBias", -9, -2) == "adjusted: cam0's exposure 2 is -2 EV instead of -9 EV. So it is.")
+        #expect(
+            text("exposureDuration", 0.000001, 0.001)
+                == "adjusted: cam0's exposure 2 is 1/1000 s instead of 1/1000000 s. So it is.")
+    }
+
     @Test func `a file is stored whole, and takes no other's place unless told to`() throws {
         let folder = try TemporaryDirectory()
         let path = "\(folder.path)/a"

@@ -323,6 +323,19 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what a camera can't expose is taken with the nearest, and told`() async throws {
+            let bus = try await bus()
+            let client = try client(bus)
+            let steps: [String: JSONValue] = ["bracket": ["exposureBias": [-9, 0]]]
+            let answer = try client.call(
+                "photo.capture", ["device": "cam0", "settings": settings("clamped", steps)], within: 30)
+            let adjusted = answer["adjusted"]?.array
+            #expect(adjusted?.count == 1 && adjusted?[0]["path"] == "settings.bracket.exposureBias[0]", "\(answer)")
+            #expect(adjusted?[0]["asked"]?.double == -9 && adjusted?[0]["given"]?.double == -2)
+            #expect(adjusted?[0]["device"] == "cam0")
+            try await bus.stop()
+        }
+
         @Test func `a photo that waits is given up, also with who asked for it`() async throws {
             let bus = try await bus()
             let (client, ears) = (try client(bus), try PhotoEars(bus))

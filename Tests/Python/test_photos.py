@@ -113,6 +113,17 @@ class Photos(BusTestCase):
             self.client.capture_photo("cam0", flash="off")
             self.assertNotIn("lock", self.asked())
 
+    def test_what_a_camera_takes_otherwise_is_told(self) -> None:
+        def clamped(params: dict[str, Any]) -> Any:
+            result, *data = answer(params)
+            change = {"device": "cam0", "path": "settings.bracket.exposureBias[0]", "asked": -9, "given": -2, "why": "So."}
+            return ({**result, "adjusted": [change]}, *data)
+
+        self.assertEqual(self.client.capture_photo("cam0").adjusted, ())
+        self.bus.methods["photo.capture"] = clamped
+        (change,) = self.client.capture_photo("cam0", bracket=[-9, 0]).adjusted
+        self.assertEqual((change.device, change.asked, change.given, change.why), ("cam0", -9, -2, "So."))
+
     def test_the_library_alone_sends_no_file(self) -> None:
         def stored(params: dict[str, Any]) -> Any:
             result, *_ = answer(params)

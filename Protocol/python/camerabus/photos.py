@@ -24,7 +24,7 @@ from .errors import BusTimeout, CaptureError, ClientError, ProtocolError
 from .locks import LockBase, token_for
 from .steps import Steps, Wait, deadline, is_over, run
 from .subscription import EventFeed
-from .values import Reply, Timestamp, _map, _raw, _tuple, read
+from .values import Adjustment, Reply, Timestamp, _map, _raw, _tuple, read
 
 FEATURE = "photos"
 #: What photos may take: their cameras may have to begin to stream, and to settle, and
@@ -135,6 +135,8 @@ class PhotoCapture:
     resolved: Mapping[str, Any] = _map()
     expectedPhotoCount: int = 0
     photos: tuple[Photo, ...] = _tuple(lambda value: read(Photo, value))
+    #: What a camera took otherwise than it was asked for, with a path as `settings.bracket.exposureBias[0]`.
+    adjusted: tuple[Adjustment, ...] = _tuple(lambda value: read(Adjustment, value))
     #: Nanoseconds between the cameras' first frames; None: there is one camera.
     spread: int | None = None
     raw: Mapping[str, Any] = _raw()

@@ -360,8 +360,10 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
-    """What `mode="nearest"` gave in place of what was asked."""
+    """What `mode="nearest"`, or a camera for a photo, gave in place of what was asked."""
 
+    #: The camera, of a photo.
+    device: str = ""
     path: str = ""
     asked: Any = None
     given: Any = None

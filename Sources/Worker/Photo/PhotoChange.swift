@@ -69,6 +69,11 @@ enum PhotoChange {
 
     /// The bracket as the camera takes it.
     static func given(_ bracket: PhotoBracket, _ neutral: Neutral, _ map: CameraControlMap) -> PhotoBracket {
+        func given(_ seconds: Double) -> Int64 {
+            Int64(min(max((seconds * 1e9).rounded(), 1_000), 3_600_000_000_000))
+        }
+        // What a table has may lie beyond what can be said, and its logarithm is no number that is read easily.
+        func given(bias: Double) -> Double { min(max((bias * 1000).rounded() / 1000, -20), 20) }
         func nearest(_ value: Double, _ name: CameraControlName) -> Double {
             guard case .number(let least, let most, let values)? = map.kind(name) else { return value }
             let clamped = min(max(value, least), most)
@@ -76,13 +81,13 @@ enum PhotoChange {
         }
         switch bracket {
         case .exposureDuration(let steps):
-            return .exposureDuration(
-                steps.map { Int64((nearest(Double($0) / 1e9, .exposureDuration) * 1e9).rounded()) })
+            return .exposureDuration(steps.map { given(nearest(Double($0) / 1e9, .exposureDuration)) })
         case .exposureBias(let steps):
             guard let duration = neutral.duration else {
-                return .exposureBias(steps.map { nearest($0, .exposureTargetBias) })
+                return .exposureBias(steps.map { given(bias: nearest($0, .exposureTargetBias)) })
             }
-            return .exposureBias(steps.map { log2(nearest(duration * exp2($0), .exposureDuration) / duration) })
+            return .exposureBias(
+                steps.map { given(bias: log2(nearest(duration * exp2($0), .exposureDuration) / duration)) })
         }
     }
 

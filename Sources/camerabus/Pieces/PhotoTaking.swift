@@ -147,6 +147,7 @@ struct PhotoTaking {
             Output.note(Table.printable(PhotoWords.summary(photo)))
         }
         if asJSON { try Output.json(Self.json(capture, files)) }
+        for adjusted in capture.adjusted { Output.note(Table.printable(PhotoWords.adjustment(adjusted))) }
         if let spread = capture.spread, !asJSON { Output.note(PhotoWords.spread(spread)) }
         if let loss = losses.first {
             let names = losses.count < capture.photos.count || losses.contains(where: \.isNamed)

@@ -23,6 +23,21 @@ enum PhotoWords {
         return "1/\(Int64((1 / max(seconds, 1e-9)).rounded())) s"
     }
 
+    /// `adjusted: cam0's exposure 1 is -2 EV instead of -9. The camera has nothing that is nearer.`
+    static func adjustment(_ adjusted: JSONValue) -> String {
+        let path = adjusted["path"]?.string ?? ""
+        let step = path.split(separator: "[").last.flatMap { Int($0.dropLast()) }
+        let isDuration = path.contains("exposureDuration")
+        func text(_ value: JSONValue?) -> String {
+            guard let number = value?.double else { return Describing.plain(value) }
+            return isDuration ? duration(number) : "\(Describing.rate(number)) EV"
+        }
+        let what = step.map { "exposure \($0 + 1)" } ?? path
+        let why = adjusted["why"]?.string.map { ". \($0)" } ?? "."
+        return "adjusted: \(Describing.plain(adjusted["device"]))'s \(what) is \(text(adjusted["given"])) instead of "
+            + "\(text(adjusted["asked"]))\(why)"
+    }
+
     /// How far apart the photos of several cameras are.
     static func spread(_ spread: Duration) -> String {
         "The cameras' pictures are \(Describing.rate(spread / .milliseconds(1))) ms apart."
