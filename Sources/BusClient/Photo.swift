@@ -9,9 +9,11 @@ public struct PhotoCapture: Sendable {
     public let photos: [ClientPhoto]
     /// How far apart the cameras' first frames are; nil: there is one camera.
     public let spread: Duration?
-    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, adjusted, spread, attachments}.
+    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, adjusted, late, spread, attachments}.
     public let json: JSONValue
 
+    /// How many photos of bursts were taken later than asked.
+    public var late: Int { json["late"]?.integer.flatMap { Int(exactly: $0) } ?? 0 }
     /// What a camera took otherwise than it was asked for: {device, path, asked, given, why}, with a path as `settings.bracket.exposureBias[0]`.
     public var adjusted: [JSONValue] { json["adjusted"]?.array ?? [] }
     /// What the settings came to on each camera: {device, format, width, height, pixelFormat, flash, highResolution, …}.
@@ -56,6 +58,8 @@ public struct ClientPhoto: Sendable {
     public var realtime: Int64 { json["timestamp"]?["realtime"]?.integer ?? 0 }
     /// False: the camera's exposure had not come to rest within the time that there is for that.
     public var isSettled: Bool { json["settled"]?.bool ?? true }
+    /// How much later than its burst asked it was taken; nil: it was not.
+    public var late: Duration? { json["late"]?.integer.map { .nanoseconds($0) } }
     /// Where it is in the capture library, as the bus sees it; nil: it is not there.
     public var path: String? { json["path"]?.string }
     /// Its entry in the capture library.

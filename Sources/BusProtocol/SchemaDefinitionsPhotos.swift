@@ -73,6 +73,10 @@ extension Schema {
                     .integer(min: 0).described(
                         "Of several cameras: nanoseconds between the first and the last one's first photo.")),
                 .optional(
+                    "late",
+                    .integer(min: 1).described(
+                        "How many photos of bursts were taken later than asked. Absent: none.")),
+                .optional(
                     "adjusted",
                     .array(
                         of: .object(
@@ -135,6 +139,10 @@ extension Schema {
                 .required(
                     "settled",
                     .boolean.described("False: the camera had not found its exposure in the time that it has for it.")),
+                .optional(
+                    "late",
+                    .integer(min: 1).described(
+                        "Nanoseconds by which it was taken later than its burst asked. Absent: it was not.")),
                 .optional("thumbnail", size),
                 .optional("path", .string(minLength: 1).described("The file in the library, absolute.")),
                 .optional("id", .string(minLength: 1).described("The entry in the library.")),

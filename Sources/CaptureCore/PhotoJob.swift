@@ -45,10 +45,11 @@ public struct PhotoOutcome: Hashable, Sendable {
     public func json(attaches: Bool) -> JSONValue {
         var listed = photos
         for index in listed.indices { listed[index].attachment = attaches ? index : nil }
+        let late = photos.count { $0.late != nil }
         return .members([
             "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
             "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
-            "spread": spread.map(JSONValue.integer), "attachments": .array(attaches ? listed.map(announcement) : []),
+            "spread": spread.map(JSONValue.integer), "late": late == 0 ? nil : JSONValue(late), "attachments": .array(attaches ? listed.map(announcement) : []),
         ])
     }
 

@@ -92,6 +92,8 @@ public struct PhotoResult: Hashable, Sendable {
     public var flashFired: Bool?
     /// False: the camera had not found its exposure when the time for that was over.
     public var isSettled: Bool
+    /// How much later than its burst asked for it was taken, nanoseconds; nil: it was not.
+    public var late: Int64?
     public var thumbnail: Dimensions?
     /// The file in the library, absolute.
     public var path: String?
@@ -105,7 +107,7 @@ public struct PhotoResult: Hashable, Sendable {
     public init(
         device: String, index: Int, fileType: PhotoFileType, dimensions: Dimensions, bytes: Int, timestamp: Timestamp,
         sequence: UInt64, stream: String, exposure: Exposure? = nil, flashFired: Bool? = nil, isSettled: Bool = true,
-        thumbnail: Dimensions? = nil, path: String? = nil, id: String? = nil, error: BusError? = nil,
+        late: Int64? = nil, thumbnail: Dimensions? = nil, path: String? = nil, id: String? = nil, error: BusError? = nil,
         attachment: Int? = nil
     ) {
         self.device = device
@@ -119,6 +121,7 @@ public struct PhotoResult: Hashable, Sendable {
         self.exposure = exposure
         self.flashFired = flashFired
         self.isSettled = isSettled
+        self.late = late
         self.thumbnail = thumbnail
         self.path = path
         self.id = id
@@ -187,7 +190,8 @@ extension PhotoResult {
                 "source": .string(timestamp.source),
             ],
             "sequence": JSONValue(sequence), "stream": .string(stream), "exposure": exposure?.json,
-            "flashFired": flashFired.map(JSONValue.bool), "settled": .bool(isSettled), "thumbnail": thumbnail?.json,
+            "flashFired": flashFired.map(JSONValue.bool), "settled": .bool(isSettled),
+            "late": late.map(JSONValue.integer), "thumbnail": thumbnail?.json,
             "path": path.map(JSONValue.string), "id": id.map(JSONValue.string), "error": error?.json,
             "attachment": attachment.map { JSONValue($0) },
         ])
@@ -214,6 +218,7 @@ extension PhotoResult {
         }
         flashFired = try reader.flag("flashFired")
         isSettled = try reader.flag("settled") ?? true
+        late = try reader.number("late", in: 0 ... .max)
         thumbnail = try reader.dimensions("thumbnail")
         self.path = try reader.text("path")
         id = try reader.text("id")

@@ -223,4 +223,15 @@ import Testing
         let end = try #require(outcome(queue.taken("a", "door", .success([photo("door")])))).get()
         #expect(end.resolutions.map(\.device) == ["cam1", "door"])
     }
+
+    @Test func howManyCameLateIsTold() {
+        var late = photo("a", 1)
+        late.late = 7
+        let outcome = PhotoOutcome(uniqueID: "u", resolutions: [resolution("a", photos: 2)], photos: [photo("a"), late])
+        #expect(outcome.json(attaches: false)["late"] == 1)
+        #expect(outcome.json(attaches: false)["photos"]?[1]?["late"] == 7)
+        #expect(try PhotoResult(json: late.json) == late)
+        let none = PhotoOutcome(uniqueID: "u", resolutions: [resolution("a")], photos: [photo("a")])
+        #expect(none.json(attaches: false)["late"] == nil)
+    }
 }

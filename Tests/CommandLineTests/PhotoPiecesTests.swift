@@ -181,6 +181,12 @@ import Testing
                 == "adjusted: cam0's exposure 2 is 1/1000 s instead of 1/1000000 s. So it is.")
     }
 
+    @Test func `what came later than asked is told`() {
+        #expect(PhotoWords.late([], of: 3) == nil)
+        let text = PhotoWords.late([.milliseconds(400), .milliseconds(1100)], of: 100)
+        #expect(text?.hasPrefix("2 of 100 photos came later than asked, by at most 1.1 s:") == true, "\(text ?? "")")
+    }
+
     @Test func `a file is stored whole, and takes no other's place unless told to`() throws {
         let folder = try TemporaryDirectory()
         let path = "\(folder.path)/a"

@@ -117,11 +117,15 @@ class Photos(BusTestCase):
         def clamped(params: dict[str, Any]) -> Any:
             result, *data = answer(params)
             change = {"device": "cam0", "path": "settings.bracket.exposureBias[0]", "asked": -9, "given": -2, "why": "So."}
-            return ({**result, "adjusted": [change]}, *data)
+            photos = [{**photo, "late": 5} for photo in result["photos"]]
+            return ({**result, "photos": photos, "late": len(photos), "adjusted": [change]}, *data)
 
-        self.assertEqual(self.client.capture_photo("cam0").adjusted, ())
+        plain = self.client.capture_photo("cam0")
+        self.assertEqual((plain.adjusted, plain.late, plain.photo.late), ((), 0, None))
         self.bus.methods["photo.capture"] = clamped
-        (change,) = self.client.capture_photo("cam0", bracket=[-9, 0]).adjusted
+        told = self.client.capture_photo("cam0", bracket=[-9, 0])
+        (change,) = told.adjusted
+        self.assertEqual((told.late, told.photo.late), (1, 5))
         self.assertEqual((change.device, change.asked, change.given, change.why), ("cam0", -9, -2, "So."))
 
     def test_the_library_alone_sends_no_file(self) -> None:

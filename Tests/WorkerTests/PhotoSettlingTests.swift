@@ -69,4 +69,19 @@ struct PhotoSettlingTests {
         }
         #expect(taken == [500, 700, 1000])
     }
+
+    @Test("what comes later than asked is told by how much")
+    func late() {
+        func delays(interval: Int64, _ times: [Int64]) -> [Int64?] {
+            var shots = PhotoShots(times.count, interval: interval, frame: 100, at: nil, now: 0)
+            return times.map { time in
+                _ = shots.take(exposedFrom: time)
+                return shots.late
+            }
+        }
+        #expect(delays(interval: 0, [100, 200, 310, 500, 600, 1000]) == [nil, nil, nil, 90, nil, 300])
+        #expect(delays(interval: 0, [100, 251]) == [nil, 51])
+        #expect(delays(interval: 250, [100, 300, 600, 900, 1100]) == [nil, nil, nil, nil, nil])
+        #expect(delays(interval: 250, [100, 500, 701]) == [nil, 150, 101])
+    }
 }

@@ -74,6 +74,8 @@ class Photo:
     flashFired: bool | None = None
     #: False: the camera's exposure had not come to rest within the time that there is for that.
     settled: bool = True
+    #: Nanoseconds by which it was taken later than its burst asked; None: it was not.
+    late: int | None = None
     #: {width, height} of the small picture in it.
     thumbnail: Mapping[str, int] = _map()
     path: str | None = None
@@ -135,6 +137,8 @@ class PhotoCapture:
     resolved: Mapping[str, Any] = _map()
     expectedPhotoCount: int = 0
     photos: tuple[Photo, ...] = _tuple(lambda value: read(Photo, value))
+    #: How many photos of bursts were taken later than asked.
+    late: int = 0
     #: What a camera took otherwise than it was asked for, with a path as `settings.bracket.exposureBias[0]`.
     adjusted: tuple[Adjustment, ...] = _tuple(lambda value: read(Adjustment, value))
     #: Nanoseconds between the cameras' first frames; None: there is one camera.

@@ -18,7 +18,7 @@ extension PhotoDesk {
             (reader.bias, reader.flashFired) = (shot.bias, shot.flashFired)
             let photos = task.maker
             let isQueued = maker.perform { [reader] in
-                photos.make(frame, index: index, reader, isSettled: shot.isSettled)
+                photos.make(frame, index: index, reader, isSettled: shot.isSettled, late: shot.late)
             } then: { [weak self] result in
                 guard let self else { return }
                 made(task, result)

@@ -67,7 +67,8 @@ extension PhotoDesk {
         task.taken.append(
             PhotoTask.Shot(
                 frame: frame, isKept: frame != nil, bias: task.bias, flashFired: flashFired,
-                isSettled: task.isSettled))
+                // A bracket takes as long as its exposures take to come.
+                isSettled: task.isSettled, late: task.settings.bracket == nil ? task.shots?.late : nil))
         let isLast = task.shots?.isOver ?? true
         // No more frames until it is set for the next.
         task.isHeld = isLast || task.settings.bracket != nil

@@ -65,7 +65,7 @@ final class PhotoMaker: @unchecked Sendable {
 
     /// Makes a photo of a frame, and stores it where it is to be stored.
     func make(
-        _ frame: KeptFrame, index: Int, _ reader: PhotoFactsReader, isSettled: Bool
+        _ frame: KeptFrame, index: Int, _ reader: PhotoFactsReader, isSettled: Bool, late: Int64? = nil
     ) -> Result<MadePhoto, BusError> {
         Result { () throws(BusError) in
             guard let encoder, !isOver.load(ordering: .relaxed) else {
@@ -89,7 +89,7 @@ final class PhotoMaker: @unchecked Sendable {
                     monotonic: frame.facts.monotonic, realtime: frame.facts.realtime,
                     source: frame.timestampSource.rawValue),
                 sequence: frame.facts.captureSequence, stream: frame.stream, exposure: reader.exposure,
-                flashFired: reader.flashFired, isSettled: isSettled, thumbnail: photo.thumbnail)
+                flashFired: reader.flashFired, isSettled: isSettled, late: late, thumbnail: photo.thumbnail)
             var attachment: Message?
             if order.attaches { attachment = try attach(photo.bytes) }
             if let place = order.place {

@@ -9,8 +9,11 @@ struct PhotoShots: Hashable {
     private let tolerance: Int64
     /// How many there are.
     private(set) var taken = 0
+    /// How much later than asked the last one of them was, nanoseconds; nil: it was not, or was the first.
+    private(set) var late: Int64?
     private var earliest: Instant
     private var first: Instant?
+    private var last: Instant?
 
     /// - Parameters:
     ///   - frame: a frame's time, nanoseconds.
@@ -35,8 +38,19 @@ struct PhotoShots: Hashable {
     ///
     /// - Returns: its number, from 0.
     mutating func take(exposedFrom start: Instant) -> Int {
-        first = first ?? start
+        late = delay(of: start)
+        (first, last) = (first ?? start, start)
         taken += 1
         return taken - 1
+    }
+
+    // Of each frame the next one was wanted, else the one that is nearest to its time.
+    private func delay(of start: Instant) -> Int64? {
+        guard let first, let last, tolerance > 0 else { return nil }
+        let wanted =
+            interval > 0
+            ? Int128(first) + Int128(interval) * Int128(taken) : Int128(last) + Int128(tolerance) * 2
+        let delay = Int128(start) - wanted
+        return delay > Int128(tolerance) * (interval > 0 ? 2 : 1) ? Int64(clamping: delay) : nil
     }
 }

@@ -38,6 +38,8 @@ final class PhotoTask {
         var bias: Double?
         var flashFired: Bool?
         var isSettled: Bool
+        /// How much later than asked it was, nanoseconds; nil: it was not.
+        var late: Int64?
         /// It is being made into a file, or is one.
         var isBegun = false
     }

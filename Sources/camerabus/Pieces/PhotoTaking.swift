@@ -148,6 +148,7 @@ struct PhotoTaking {
         }
         if asJSON { try Output.json(Self.json(capture, files)) }
         for adjusted in capture.adjusted { Output.note(Table.printable(PhotoWords.adjustment(adjusted))) }
+        if let late = PhotoWords.late(capture.photos) { Output.note(late) }
         if let spread = capture.spread, !asJSON { Output.note(PhotoWords.spread(spread)) }
         if let loss = losses.first {
             let names = losses.count < capture.photos.count || losses.contains(where: \.isNamed)

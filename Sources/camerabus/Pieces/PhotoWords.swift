@@ -38,6 +38,15 @@ enum PhotoWords {
             + "\(text(adjusted["asked"]))\(why)"
     }
 
+    /// `67 of 100 photos came later than asked, by at most 1.1 s.`; nil: none did.
+    static func late(_ photos: [ClientPhoto]) -> String? { late(photos.compactMap(\.late), of: photos.count) }
+
+    static func late(_ delays: [Duration], of count: Int) -> String? {
+        guard let most = delays.max() else { return nil }
+        let size = count == 1 ? "The photo" : "\(delays.count) of \(count) photos"
+        return "\(size) came later than asked, by at most \(Describing.rate(most / .seconds(1))) s: the camera, or what makes the files, is slower."
+    }
+
     /// How far apart the photos of several cameras are.
     static func spread(_ spread: Duration) -> String {
         "The cameras' pictures are \(Describing.rate(spread / .milliseconds(1))) ms apart."
