@@ -162,6 +162,9 @@ extension Schema {
             [
                 .required("readiness", .reference("PhotoReadiness")),
                 .required("waiting", .integer(min: 0).described("Requests that wait for their turn.")),
+                .optional(
+                    "owner",
+                    Schema.reference("Holder").described("For whom a photo is being taken. Absent: for nobody.")),
             ], additional: true
         ).described("How ready a camera is to take a photo."),
     ]

@@ -127,6 +127,11 @@ public struct PhotoQueue: Sendable {
         return (isStreaming ? .ready : .notRunning, waiting)
     }
 
+    /// For whom the device takes photos, as its request was given; nil: for nobody.
+    public func holder(of device: String) -> JSONValue? {
+        jobs.first { $0.holds(device) }.flatMap { $0.owner.isNull ? nil : $0.owner }
+    }
+
     // MARK: Turns
 
     private func processing(_ device: String) -> Int {

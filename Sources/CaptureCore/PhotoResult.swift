@@ -39,6 +39,13 @@ public struct PhotoResolution: Hashable, Sendable {
         self.bracket = bracket
         self.photos = photos
     }
+
+    /// Bytes that all files have together at least; nil: that shows only when they are made.
+    public var leastBytes: Int64? {
+        guard format == .dng, let samples = pixelFormat.rawSamples else { return nil }
+        // They are stored one by one, without compression.
+        return Int64(dimensions.area) * (samples.bits > 8 ? 2 : 1) * Int64(photos)
+    }
 }
 
 /// A photo that is finished.

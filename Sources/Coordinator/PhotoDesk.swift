@@ -19,6 +19,8 @@ final class PhotoDesk {
         /// The files, by their camera's `uniqueID` and their index.
         var files: [String: Message] = [:]
         var bytes = 0
+        /// That all files have at least, as far as that is known before they are made.
+        var leastBytes: Int64 = 0
         /// There was no room for them all: the reply has none, and those that go into the library go on.
         var isTooLarge = false
         /// Under which a camera is set for it, by `uniqueID`.
@@ -249,13 +251,19 @@ final class PhotoDesk {
         order(.preparePhoto(photo), camera.device.id, run, limit) { [weak self] device, result in
             guard let self else { return }
             if case .success(let answer) = result { run.beats[uniqueID] = answer["beat"].flatMap(PhotoBeat.init) }
-            perform(
-                queue.prepared(
-                    id, device,
-                    result.flatMap { answer in
-                        Result { () throws(BusError) in try PhotoResolution(json: answer["resolution"] ?? .null) }
-                    }))
+            let resolution = result.flatMap { answer in
+                Result { () throws(BusError) in try PhotoResolution(json: answer["resolution"] ?? .null) }
+            }
+            if case .success(let known) = resolution, isTooLarge(known, run) { return end(id, tooLarge) }
+            perform(queue.prepared(id, device, resolution))
         }
+    }
+
+    /// Whether no reply can hold the files, as is known before the first picture is taken. What goes into the library as well is taken.
+    private func isTooLarge(_ resolution: PhotoResolution, _ run: Run) -> Bool {
+        guard run.request.isAttached, !run.request.isStored else { return false }
+        run.leastBytes += resolution.leastBytes ?? 0
+        return run.leastBytes > maximumReply
     }
 
     private func take(_ run: Run, _ devices: [String]) {
@@ -338,12 +346,7 @@ final class PhotoDesk {
         guard let file else { throw Self.notGiven }
         run.bytes += file.count
         do throws(BusError) {
-            guard run.bytes <= maximumReply else {
-                throw BusError(
-                    .limitExceeded,
-                    "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
-                    ["limit": "photoReply", "maximum": JSONValue(maximumReply)])
-            }
+            guard run.bytes <= maximumReply else { throw tooLarge }
             run.files[key] = try budget.count(file, for: run.request.owner.uid)
         } catch {
             run.files = [:]
@@ -351,6 +354,13 @@ final class PhotoDesk {
             run.isTooLarge = true
             queue.fail(run.request.id, error)
         }
+    }
+
+    private var tooLarge: BusError {
+        BusError(
+            .limitExceeded,
+            "The photos are too large for a reply; have them delivered to the library, or ask for fewer.",
+            ["limit": "photoReply", "maximum": JSONValue(maximumReply)])
     }
 
     private static let notGiven = BusError(.internalError, "A worker has not given its photo.")
@@ -476,6 +486,9 @@ final class PhotoDesk {
     }
 
     // MARK: Readiness
+
+    /// For whom photos are being taken of a camera; nil: for nobody.
+    func holder(of device: String) -> JSONValue? { queue.holder(of: device) }
 
     /// How ready a camera is, and how many requests wait for it.
     func readiness(of worker: Worker) -> (readiness: PhotoReadiness, waiting: Int) {

@@ -235,10 +235,13 @@ extension Coordinator {
         }
     }
 
-    /// `photo` of `state/device/<id>/`: {readiness, waiting}.
+    /// `photo` of `state/device/<id>/`: {readiness, waiting, owner?}.
     func photoMember(_ worker: Worker) -> JSONValue {
         let (readiness, waiting) = photos.readiness(of: worker)
-        return ["readiness": .string(readiness.rawValue), "waiting": JSONValue(waiting)]
+        return .members([
+            "readiness": .string(readiness.rawValue), "waiting": JSONValue(waiting),
+            "owner": photos.holder(of: worker.device.id),
+        ])
     }
 
     /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes, readiness}. Of several cameras,

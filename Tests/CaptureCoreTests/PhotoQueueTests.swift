@@ -234,4 +234,25 @@ import Testing
         let none = PhotoOutcome(uniqueID: "u", resolutions: [resolution("a")], photos: [photo("a")])
         #expect(none.json(attaches: false)["late"] == nil)
     }
+
+    @Test func whoHasADeviceIsKnown() throws {
+        _ = try queue.add("one", devices: ["a"], owner: ["pid": 1])
+        _ = try queue.add("two", devices: ["a", "b"], owner: ["pid": 2])
+        #expect(queue.holder(of: "a") == ["pid": 1] && queue.holder(of: "b") == nil)
+        _ = queue.prepared("one", "a", .success(resolution("a")))
+        #expect(queue.holder(of: "a") == ["pid": 1])
+        _ = queue.progressed("one", "a", .didCapture)
+        #expect(queue.holder(of: "a") == ["pid": 2] && queue.holder(of: "b") == ["pid": 2])
+    }
+
+    @Test func rawFilesAreKnownToBeLarge() throws {
+        var raw = resolution("a", photos: 3)
+        #expect(raw.leastBytes == nil)
+        raw.format = .dng
+        #expect(raw.leastBytes == nil)
+        for (name, bytes) in [("RGGB", 1), ("GREY", 1), ("RG12", 2), ("pRAA", 2)] {
+            raw.pixelFormat = try #require(PixelFormat(name))
+            #expect(raw.leastBytes == Int64(640 * 480 * bytes * 3), "\(name)")
+        }
+    }
 }

@@ -187,6 +187,17 @@ import Testing
         #expect(text?.hasPrefix("2 of 100 photos came later than asked, by at most 1.1 s:") == true, "\(text ?? "")")
     }
 
+    @Test func `who waits is told for whom`() {
+        let owner: JSONValue = ["uid": 1000, "gid": 1000, "pid": 7, "name": "probe"]
+        let state: JSONValue = ["readiness": "waitingForCapture", "waiting": 1, "owner": owner]
+        #expect(
+            PhotoWords.before("cam1", state, own: 8)
+                == "cam1 takes photos for probe (pid 7, uid 1000); these wait for their turn.")
+        #expect(PhotoWords.before("cam1", state, own: 7) == nil)
+        #expect(PhotoWords.before("cam1", ["readiness": "ready", "waiting": 0], own: 7) == nil)
+        #expect(PhotoWords.before("cam1", nil, own: 7) == nil)
+    }
+
     @Test func `a file is stored whole, and takes no other's place unless told to`() throws {
         let folder = try TemporaryDirectory()
         let path = "\(folder.path)/a"

@@ -121,6 +121,7 @@ import Testing
 
     @Test func `numbers have no digits that say nothing`() {
         #expect([30, 29.97, 7.5, 0.05, 1e300].map(Describing.rate) == ["30", "29.97", "7.5", "0.05", "-"])
+        #expect([-0.5, -2, -1.25, -0.001].map(Describing.rate) == ["-0.5", "-2", "-1.25", "0"])
         #expect(Describing.rate(ofDuration: "1001/30000") == "29.97")
         #expect(Describing.rate(ofDuration: nil) == "-")
         let second: Int64 = 1_000_000_000

@@ -323,6 +323,28 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `raw photos that no reply can hold are refused before the first is taken`() async throws {
+            let bus = try await bus(configuration: "[limits]\nphoto_reply = 65536\n")
+            let (client, ears) = (try client(bus), try PhotoEars(bus))
+            let formats = try client.call("device.formats", ["device": "cam0"])["formats"]?.array ?? []
+            let raw = try #require(formats.first { $0["pixelFormat"] == "RGGB" })
+            let lock = try client.call("device.lock", ["devices": ["cam0"]])["lock"] ?? .null
+            let change: JSONValue = ["device": "cam0", "activeFormat": raw["id"] ?? .null]
+            try client.call("device.configure", ["lock": lock, "changes": [change]])
+            try client.start(
+                "photo.capture",
+                ["device": "cam0", "deliver": ["reply"], "settings": settings("raw", ["format": "dng"])])
+            guard case .failure(let error) = try client.reply(within: 20).result else {
+                throw TestingError("it was answered")
+            }
+            #expect(error.reason == .limitExceeded && error.data["limit"] == "photoReply", "\(error)")
+            #expect(error.data["photos"] == nil)
+            let told = try ears.all(of: ["raw"])["raw"] ?? []
+            #expect(told.map { $0["event"] } == ["didFinishCapture"], "\(told)")
+            try await bus.wait(for: "state/device/cam0/", until: Self.isReady)
+            try await bus.stop()
+        }
+
         @Test func `what a camera can't expose is taken with the nearest, and told`() async throws {
             let bus = try await bus()
             let client = try client(bus)

@@ -16,9 +16,9 @@ enum Describing {
     static func rate(_ value: Double) -> String {
         let hundredths = (value * 100).rounded()
         guard hundredths.isFinite, abs(hundredths) < 1e15 else { return "-" }
-        let whole = Int64(hundredths) / 100
         let rest = abs(Int64(hundredths) % 100)
-        if rest == 0 { return String(whole) }
+        let whole = (hundredths < 0 ? "-" : "") + String(abs(Int64(hundredths)) / 100)
+        if rest == 0 { return whole }
         return rest % 10 == 0 ? "\(whole).\(rest / 10)" : "\(whole).\(rest < 10 ? "0" : "")\(rest)"
     }
 

@@ -122,13 +122,18 @@ struct PhotoTaking {
         let tell: @Sendable (PhotoStage) -> Void = { PhotoWords.tell($0, asJSON: asJSON) }
         let patience = max(command.timeout, Client.photoTimeout) + command.making.duration
         let capture: PhotoCapture
+        let (client, devices, timeout) = (client, devices, command.timeout)
+        let telling = Task { await Self.tellWhoIsBefore(devices, client, timeout) }
+        defer { telling.cancel() }
         do throws(ClientError) {
             capture = try await client.capturePhoto(
                 wishes, timeout: patience, onStage: command.stages ? tell : nil)
         } catch {
             Self.noteKept(error)
+            if Signals.interruption != nil { noteNothing() }
             throw error
         }
+        telling.cancel()
         let extent = command.extent(ofDevices: Set(capture.photos.map(\.device)).count)
         if let flaw = places.flaw(extent) { throw Failure(status: ExitStatus.refused, description: flaw) }
         var (files, losses): ([String?], [Loss]) = ([], [])
@@ -171,6 +176,24 @@ struct PhotoTaking {
     private static func text(_ loss: Loss, _ count: Int, of all: Int) -> String {
         let why = Table.printable(loss.why)
         return all == 1 ? why : "\(why)\n\(count) of \(all) photos could not be written."
+    }
+
+    // Whoever waits is to know for what.
+    private static func tellWhoIsBefore(_ devices: [String], _ client: Client, _ timeout: Duration) async {
+        guard (try? await Task.sleep(for: .seconds(3))) != nil else { return }
+        for device in devices {
+            guard let state = try? await client.device(device, timeout: timeout), !Task.isCancelled else { return }
+            guard let note = PhotoWords.before(device, state["photo"], own: client.greeting.pid) else { continue }
+            Output.note(Table.printable(note))
+            return
+        }
+    }
+
+    // Several photos are one job.
+    private func noteNothing() {
+        guard command.making.shots > 1 || devices.count > 1 else { return }
+        let kept = command.library ? " 'camerabus library --kind photo' shows what was finished in the bus's library." : ""
+        Output.note((keepsFiles ? "None of these photos was kept." : "Not all of these photos were taken.") + kept)
     }
 
     // Where one camera fails, the others' photos are in the library all the same.

@@ -47,6 +47,16 @@ enum PhotoWords {
         return "\(size) came later than asked, by at most \(Describing.rate(most / .seconds(1))) s: the camera, or what makes the files, is slower."
     }
 
+    /// For whom else a camera is taking photos, if it is.
+    ///
+    /// - Parameters:
+    ///   - state: `photo` of the camera's state.
+    ///   - pid: one's own, as the bus knows it.
+    static func before(_ device: String, _ state: JSONValue?, own pid: Int64) -> String? {
+        guard let owner = state?["owner"], let other = owner["pid"]?.integer, other != pid else { return nil }
+        return "\(device) takes photos for \(Describing.holder(owner)); these wait for their turn."
+    }
+
     /// How far apart the photos of several cameras are.
     static func spread(_ spread: Duration) -> String {
         "The cameras' pictures are \(Describing.rate(spread / .milliseconds(1))) ms apart."
