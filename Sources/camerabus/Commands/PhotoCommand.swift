@@ -17,11 +17,13 @@ struct PhotoCommand: BusCommand {
             Several cameras, or those of a rig, are taken at the same moment, as one: all or none. --bracket and --burst are one job of the camera, --count takes photo after photo, with --every as a \
             time-lapse: one that fails later than the first, or can't be written, is told and left out, and the exit status is 1 then.
 
-            Photos of a burst come when all are there: with --library those that are finished are kept whatever happens to the others.
+            A bracket has 2 to 16 exposures, a burst up to 100 photos; either lasts 60 seconds at most. --bracket is told in EV from what the camera finds right, also where that is set by \
+            hand; each step waits until the pictures show it, which takes some frames, and a second or two where the camera doesn't tell. What the camera can't expose is taken with the nearest, and \
+            told; so are photos of a burst that come later than asked. All photos of a job come in one reply, of 256 MiB at most: long bursts, and those of large or raw pictures, go --library.
 
             With --json: a line for each answer of photo.capture, whose photos have their 'file'; with --stages also a line {"uniqueID", "event", …} for each stage.
 
-            Ctrl-C ends it with status 130; photos that were printed are there.
+            Ctrl-C ends it with status 130; photos that were printed are there, of a bracket or a burst that was under way none.
 
             EXAMPLES:
               camerabus photo cam0
@@ -144,15 +146,18 @@ struct PhotoMaking: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "A photo for each of these exposures, in EV from what is right: -2,0,2.", valueName: "numbers"))
+            "A photo for each of these 2 to 16 exposures, in EV from what is right: -2,0,2.", valueName: "numbers"),
+        transform: ExposureBiases.read)
     var bracket: ExposureBiases?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("A photo for each of these exposures, in seconds: 1/125,1/30.", valueName: "seconds"))
+        help: ArgumentHelp(
+            "A photo for each of these 2 to 16 exposures, in seconds: 1/125,1/30.", valueName: "seconds"),
+        transform: ExposureDurations.read)
     var bracketDurations: ExposureDurations?
 
-    @Option(help: ArgumentHelp("So many photos one after the other, 1 to 100.", valueName: "count"))
+    @Option(help: ArgumentHelp("So many photos one after the other, 1 to 100, within 60 s.", valueName: "count"))
     var burst: Int?
 
     @Option(
@@ -182,6 +187,9 @@ struct PhotoMaking: ParsableArguments {
             throw ValidationError("--red-eye-reduction is of --flash on or auto.")
         }
         if interval != nil, burst ?? 1 == 1 { throw ValidationError("--interval is of a --burst.") }
+        guard (burst ?? 1) - 1 <= 60_000 / (interval ?? 1) else {
+            throw ValidationError("A burst lasts at most 60 s; --count with --every takes longer.")
+        }
         guard [bracket != nil, bracketDurations != nil, burst != nil].filter(\.self).count < 2 else {
             throw ValidationError("--bracket, --bracket-durations and --burst each say how many photos there are.")
         }
@@ -246,6 +254,14 @@ struct PhotoSeries: ParsableArguments {
 struct ExposureBiases: ExpressibleByArgument, Hashable {
     var values: [Double]
 
+    /// - Throws: what is wrong with it.
+    static func read(_ text: String) throws -> ExposureBiases {
+        guard let biases = Self(argument: text) else {
+            throw ValidationError("it takes 2 to 16 numbers of EV from -20 to 20, as in -2,0,2")
+        }
+        return biases
+    }
+
     /// - Returns: nil for less than 2 or more than 16, or what are no numbers.
     init?(argument: String) {
         let parts = argument.split(separator: ",", omittingEmptySubsequences: false)
@@ -259,6 +275,14 @@ struct ExposureBiases: ExpressibleByArgument, Hashable {
 struct ExposureDurations: ExpressibleByArgument, Hashable {
     /// As the bus takes them: text for a fraction, else a number.
     var values: [JSONValue]
+
+    /// - Throws: what is wrong with it.
+    static func read(_ text: String) throws -> ExposureDurations {
+        guard let durations = Self(argument: text) else {
+            throw ValidationError("it takes 2 to 16 times in seconds up to 3600, as in 1/125,1/30 or 0.01,0.1")
+        }
+        return durations
+    }
 
     /// - Returns: nil for less than 2 or more than 16, or what are no times.
     init?(argument: String) {
