@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
+from camerabus import Client
+
 from .bus import Bus
 from .figures import spread
 from .processes import Failed, Program, programs
@@ -168,6 +170,40 @@ def start_up(settings: Settings, _: Bus) -> dict[str, Any]:
     return spread(times, "ms")
 
 
+def _photo(client: Client) -> float:
+    """From the request until the file is there, whole."""
+    start = time.monotonic_ns()
+    client.capture_photo("cam0", timeout=20).photo
+    return milliseconds_since(start)
+
+
+def cold_photo(settings: Settings, _: Bus) -> dict[str, Any]:
+    """Of a camera that nobody uses: it is opened, streams, and finds its exposure first."""
+    times: list[float] = []
+    with Bus(settings.binaries) as bus, bus.client() as client:
+        for _ in range(settings.kills):
+            end = time.monotonic() + 20
+            while client.call("device.get", {"device": "cam0"})["device"]["isOpen"]:
+                if time.monotonic() > end:
+                    raise Failed("the camera stays open")
+                time.sleep(0.05)
+            times.append(_photo(client))
+    return spread(times, "ms")
+
+
+def warm_photo(settings: Settings, _: Bus) -> dict[str, Any]:
+    """Of a camera that somebody watches: it is the next frame."""
+    times: list[float] = []
+    with Bus(settings.binaries) as bus, bus.client() as client, bus.client() as watcher:
+        with watcher.frames("cam0", rendition="gray:320x0", timeout=20) as frames:
+            next(frames)
+            _photo(client)  # by which the camera has found its exposure
+            end = time.monotonic() + settings.seconds
+            while time.monotonic() < end:
+                times.append(_photo(client))
+    return spread(times, "ms")
+
+
 Measurement = tuple[str, Callable[[Settings, Bus], dict[str, Any]], bool]
 
 
@@ -183,3 +219,5 @@ def measurements(tools: Tools) -> Iterator[Measurement]:
     yield "kill -9 of a lock's holder → next holder", lock_after_kill, False
     yield "kill -9 of a worker → next frame", worker_after_kill, False
     yield "start of the bus → first frame", start_up, False
+    yield "photo of a camera that is closed, Python", cold_photo, False
+    yield "photo of a camera that is watched, Python", warm_photo, True

@@ -154,4 +154,6 @@ _EVENTS = (
     ("unlock → next holder, Python", "unlocking until the next in the queue has the lock"),
     ("kill -9 of a worker → next frame", "a worker killed until the next frame"),
     ("start of the bus → first frame", "the start of the bus until a reader's first frame"),
+    ("photo of a camera that is closed, Python", "a photo of a virtual camera that nobody uses, until its file is there"),
+    ("photo of a camera that is watched, Python", "the same of one that streams already"),
 )
