@@ -385,6 +385,15 @@ struct PhotoTests {
         #expect(try capture(worker, order("b")).photos.count == 1)
     }
 
+    @Test("a flash that the camera hasn't is refused with the camera's name")
+    func noFlash() throws {
+        let worker = try WorkerFixture(TestBench())
+        let refused = try worker.coordinator.order(.preparePhoto(order("a", PhotoSettings(flash: .on))))
+        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
+        #expect(error.reason == .controlUnsupported && error.data["device"] == "cam0", "\(error)")
+        #expect(error.message.hasPrefix("cam0 has no flash;"))
+    }
+
     @Test("what there is no memory for is refused, and what there is less for comes later")
     func memory() throws {
         let small = try fixture { $0.photoBudget = 100_000 }

@@ -17,6 +17,8 @@ struct PhotoCommand: BusCommand {
             Several cameras, or those of a rig, are taken at the same moment, as one: all or none. --bracket and --burst are one job of the camera, --count takes photo after photo, with --every as a \
             time-lapse: one that fails later than the first, or can't be written, is told and left out, and the exit status is 1 then.
 
+            --format dng wants a raw format of the camera, Bayer or grey: 'camerabus formats CAMERA' lists what it has, 'camerabus format CAMERA --pixel RG12' chooses one.
+
             A bracket has 2 to 16 exposures, a burst up to 100 photos; either lasts 60 seconds at most. --bracket is told in EV from what the camera finds right, also where that is set by \
             hand; each step waits until the pictures show it, which takes some frames, and a second or two where the camera doesn't tell. What the camera can't expose is taken with the nearest, and \
             told; so are photos of a burst that come later than asked. All photos of a job come in one reply, of 256 MiB at most: long bursts, and those of large or raw pictures, go --library.

@@ -29,8 +29,9 @@ enum WholeFile {
         return stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
     }
 
-    // Linux's NAME_MAX and PATH_MAX, the latter with its 0 at the end.
-    private static let (longestName, longestPath) = (255, 4095)
+    // Linux's NAME_MAX, and PATH_MAX without the 0 at its end.
+    private static let longestName = 255
+    private static let longestPath = 4095
 
     /// Whether a file can't be called so, or not while it is being written.
     static func isTooLong(_ path: String) -> Bool {
