@@ -49,7 +49,8 @@ public struct PhotoOutcome: Hashable, Sendable {
         return .members([
             "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
             "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
-            "spread": spread.map(JSONValue.integer), "late": late == 0 ? nil : JSONValue(late), "attachments": .array(attaches ? listed.map(announcement) : []),
+            "spread": spread.map(JSONValue.integer), "late": late == 0 ? nil : JSONValue(late),
+            "attachments": .array(attaches ? listed.map(announcement) : []),
         ])
     }
 

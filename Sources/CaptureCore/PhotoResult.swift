@@ -114,8 +114,8 @@ public struct PhotoResult: Hashable, Sendable {
     public init(
         device: String, index: Int, fileType: PhotoFileType, dimensions: Dimensions, bytes: Int, timestamp: Timestamp,
         sequence: UInt64, stream: String, exposure: Exposure? = nil, flashFired: Bool? = nil, isSettled: Bool = true,
-        late: Int64? = nil, thumbnail: Dimensions? = nil, path: String? = nil, id: String? = nil, error: BusError? = nil,
-        attachment: Int? = nil
+        late: Int64? = nil, thumbnail: Dimensions? = nil, path: String? = nil, id: String? = nil,
+        error: BusError? = nil, attachment: Int? = nil
     ) {
         self.device = device
         self.index = index

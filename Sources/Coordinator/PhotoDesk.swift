@@ -251,7 +251,7 @@ final class PhotoDesk {
         order(.preparePhoto(photo), camera.device.id, run, limit) { [weak self] device, result in
             guard let self else { return }
             if case .success(let answer) = result { run.beats[uniqueID] = answer["beat"].flatMap(PhotoBeat.init) }
-            let resolution = result.flatMap { answer in
+            let resolution: Result<PhotoResolution, BusError> = result.flatMap { answer in
                 Result { () throws(BusError) in try PhotoResolution(json: answer["resolution"] ?? .null) }
             }
             if case .success(let known) = resolution, isTooLarge(known, run) { return end(id, tooLarge) }

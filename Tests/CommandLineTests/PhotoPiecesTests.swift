@@ -150,7 +150,8 @@ import Testing
         ["a", "-o", "-", "--every", "1"], ["a", "b", "-o", "%d.jpg"], ["a", "--burst", "2", "-o", "%s.jpg"],
         ["a", "--format", "dng", "-o", "a.jpg"], ["a", "--force", "--library"], ["a", "--format", "png"],
         ["a", "--quality", "0"], ["a", "--flash", "yes"], ["a", "--orientation", "up"], ["a", "--burst", "101"],
-        ["a", "--interval", "5"], ["a", "--burst", "8", "--interval", "10000"], ["a", "--bracket-durations=1/30"], ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],
+        ["a", "--burst", "8", "--interval", "10000"], ["a", "--bracket-durations=1/30"], ["a", "--interval", "5"],
+        ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],
         ["a", "--thumbnail-size", "8"], ["a", "--count", "0"], ["a", "--every", "0"], ["a", "--red-eye-reduction"],
     ])
     func `what contradicts itself is refused before anybody is asked`(arguments: [String]) {

@@ -17,7 +17,9 @@ enum PhotoChange {
     /// What is to be set before all; nil: nothing.
     ///
     /// - Parameter device: its id, for errors.
-    static func base(_ settings: PhotoSettings, _ now: DeviceSnapshot, of device: String) throws(BusError) -> JSONValue? {
+    static func base(
+        _ settings: PhotoSettings, _ now: DeviceSnapshot, of device: String
+    ) throws(BusError) -> JSONValue? {
         var members: [String: JSONValue] = [:]
         if settings.highResolution, let largest = largest(settings.format, now) {
             members["activeFormat"] = .string(largest.id)

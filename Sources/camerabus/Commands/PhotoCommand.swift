@@ -49,7 +49,9 @@ struct PhotoCommand: BusCommand {
     var rig: String?
 
     @Option(
-        help: ArgumentHelp("A running session with a photo output, its id or its beginning; of several cameras name one.", valueName: "session"),
+        help: ArgumentHelp(
+            "A running session with a photo output, its id or its beginning; of several cameras name one.",
+            valueName: "session"),
         completion: sessionCompletion)
     var session: String?
 

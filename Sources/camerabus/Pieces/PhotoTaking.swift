@@ -192,8 +192,8 @@ struct PhotoTaking {
     // Several photos are one job.
     private func noteNothing() {
         guard command.making.shots > 1 || devices.count > 1 else { return }
-        let kept = command.library ? " 'camerabus library --kind photo' shows what was finished in the bus's library." : ""
-        Output.note((keepsFiles ? "None of these photos was kept." : "Not all of these photos were taken.") + kept)
+        let library = command.library ? " 'camerabus library --kind photo' shows what is in the bus's library." : ""
+        Output.note((keepsFiles ? "None of these photos was kept." : "Not all of these photos were taken.") + library)
     }
 
     // Where one camera fails, the others' photos are in the library all the same.

@@ -43,8 +43,8 @@ enum PhotoWords {
 
     static func late(_ delays: [Duration], of count: Int) -> String? {
         guard let most = delays.max() else { return nil }
-        let size = count == 1 ? "The photo" : "\(delays.count) of \(count) photos"
-        return "\(size) came later than asked, by at most \(Describing.rate(most / .seconds(1))) s: the camera, or what makes the files, is slower."
+        return "\(delays.count) of \(count) photos came later than asked, by at most "
+            + "\(Describing.rate(most / .seconds(1))) s: so fast they can't be had, or made into files."
     }
 
     /// For whom else a camera is taking photos, if it is.
