@@ -44,6 +44,28 @@ import Testing
         #expect(bus.requests.last?.params == ["devices": ["cam0", "cam1"], "settings": ["flash": "on"]])
     }
 
+    @Test func `what was taken otherwise or later than asked is told`() async throws {
+        let bus = try FakeBus { request, respond in
+            guard request.method == "photo.capture" else { return false }
+            var photo = Self.photo("cam0", attachment: 0).object ?? [:]
+            var result = Self.result("u", [], attachments: 1).object ?? [:]
+            if request.params["device"] == "cam0" {
+                photo["late"] = 1_500_000
+                result["late"] = 1
+                result["adjusted"] = [["device": "cam0", "path": "p", "asked": -9, "given": -2, "why": "So."]]
+            }
+            result["photos"] = [.object(photo)]
+            respond(.result(.object(result), attachments: [[1, 2, 3]]))
+            return true
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let told = try await client.capturePhoto(["device": "cam0"])
+        #expect(told.late == 1 && told.photos.first?.late == .microseconds(1500))
+        #expect(told.adjusted.map { $0["given"] } == [-2])
+        let plain = try await client.capturePhoto(["device": "cam1"])
+        #expect(plain.late == 0 && plain.photos.first?.late == nil && plain.adjusted.isEmpty)
+    }
+
     @Test func `a photo of the library has no bytes here, and one that did not come is an error`() async throws {
         let bus = try FakeBus { request, respond in
             guard request.method == "photo.capture" else { return false }
