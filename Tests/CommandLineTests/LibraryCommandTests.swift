@@ -122,10 +122,12 @@ import Testing
         _ = try await run(bus, "movies", "show", "cfe23")
         _ = try await run(bus, "photo", "--session", "5e")
         _ = try await run(bus, "take", "create", "--session", "5e")
+        _ = try await run(bus, "session", "stop", "77")
         func params(_ method: String) -> JSONValue? { bus.requests.first { $0.method == method }?.params }
         #expect(params("movie.status")?["movie"] == "cfe2300000000000")
         #expect(params("photo.capture")?["session"] == "5e55101a")
         #expect(params("take.create")?["session"] == "5e55101a")
+        #expect(params("session.stop")?["session"] == "77000000")
     }
 
     @Test func `an id is taken as it is typed where nobody lists any`() async throws {

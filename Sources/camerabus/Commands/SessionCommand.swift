@@ -4,7 +4,7 @@ import JSON
 
 /// Completes ids of sessions by asking the bus.
 let sessionCompletion = CompletionKind.shellCommand("camerabus sessions --ids 2>/dev/null")
-private let sessionHelp: ArgumentHelp = "The session's id, as 'camerabus sessions' lists it."
+private let sessionHelp: ArgumentHelp = "The session's id, as 'camerabus sessions' lists it, or its beginning."
 
 struct SessionCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -209,6 +209,7 @@ extension SessionCommand {
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
 
         func run(_ client: Client) async throws {
+            let session = try await ShortID.session(session, client, timeout)
             let answer = try await client.session(session, timeout: timeout)
             if options.json { return try Output.json(SessionCommand.json(answer)) }
             var value = answer.state.object ?? [:]
@@ -228,6 +229,7 @@ extension SessionCommand {
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
 
         func run(_ client: Client) async throws {
+            let session = try await ShortID.session(session, client, timeout)
             try SessionCommand.tell(
                 try await client.startSession(session, lock: lock.lock, timeout: timeout), options)
         }
@@ -241,6 +243,7 @@ extension SessionCommand {
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
 
         func run(_ client: Client) async throws {
+            let session = try await ShortID.session(session, client, timeout)
             let answer = try await client.stopSession(session, timeout: timeout)
             if options.json { try Output.json(SessionCommand.json(answer)) }
             Keeping.note(isKept: answer.isKept)
@@ -272,9 +275,10 @@ extension SessionCommand {
         }
 
         func run(_ client: Client) async throws {
-            let (session, dropped) = try await client.switchCamera(
+            let session = try await ShortID.session(session, client, timeout)
+            let (switched, dropped) = try await client.switchCamera(
                 ofSession: session, to: device ?? to, lock: lock.lock, timeout: timeout)
-            let cameras = session.state["inputs"]?.array?.filter { $0["mediaType"] != "audio" }
+            let cameras = switched.state["inputs"]?.array?.filter { $0["mediaType"] != "audio" }
             let active = cameras?.first?["device"] ?? .null
             if options.json { return try Output.json(["active": active, "dropped": .array(dropped)]) }
             try Output.line(Describing.plain(active))
@@ -308,6 +312,7 @@ extension SessionCommand {
         @Argument(help: "What is to be done, as JSON.", transform: SessionCommand.action) var actions: [JSONValue]
 
         func run(_ client: Client) async throws {
+            let session = try await ShortID.session(session, client, timeout)
             try SessionCommand.tell(
                 try await client.configureSession(session, actions, lock: lock.lock, timeout: timeout), options)
         }
@@ -332,6 +337,7 @@ extension SessionCommand {
         @Argument(help: "What is to be done, as JSON.", transform: SessionCommand.action) var action: JSONValue
 
         func run(_ client: Client) async throws {
+            let session = try await ShortID.session(session, client, timeout)
             let why = try await client.whyNot(action, inSession: session, timeout: timeout)
             if options.json {
                 try Output.json(["can": .bool(why == nil), "why": why.map(JSONValue.string) ?? .null])
@@ -351,6 +357,7 @@ extension SessionCommand {
         @Argument(help: sessionHelp, completion: sessionCompletion) var session: String
 
         func run(_ client: Client) async throws {
+            let session = try await ShortID.session(session, client, timeout)
             let isKept = try await client.deleteSession(session, timeout: timeout)
             if options.json { try Output.json(isKept ? [:] : ["kept": false]) }
             Keeping.note(isKept: isKept)
