@@ -15,10 +15,10 @@ extension Client {
     ///
     /// - Parameters:
     ///   - wishes: the params of `photo.capture`: device, devices, session or rig; settings {uniqueID, format, quality, flash, redEyeReduction,
-    ///     stabilization, highResolution, orientation, mirrored, turned, thumbnail, bracket, burst, interval}, each set of which is for one call; deliver
+    ///     stabilization, highResolution, orientation, mirrored, turned, thumbnail, bracket, burst, interval, ago}, each set of which is for one call; deliver
     ///     (`reply`, `library`; absent: into the library where the bus has one); name; lock.
     ///   - onStage: gets each stage as it comes, the last one before this returns; called from one task.
-    /// - Throws: ``ClientError/refused(_:)`` with `photoSettingsReused`, `photoFormatUnavailable`, `controlUnsupported`, `deviceBusy`,
+    /// - Throws: ``ClientError/refused(_:)`` with `photoSettingsReused`, `photoFormatUnavailable`, `momentNotHeld`, `controlUnsupported`, `deviceBusy`,
     ///   `sessionNotRunning`, `limitExceeded`, `diskFull`, `recordingInProgress`, `unauthorized`, `interrupted`, `workerCrashed` or
     ///   `deviceDisconnected`.
     public func capturePhoto(

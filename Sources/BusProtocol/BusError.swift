@@ -7,6 +7,7 @@ public struct BusError: Error, Hashable, Sendable {
         case deviceNotFound, deviceBusy, lockRequired, lockLost, lockTimeout, formatUnsupported, frameRateUnsupported
         case presetUnsupported, controlUnsupported, controlOutOfRange, controlReadOnly, controlBusy, sessionNotFound
         case sessionNotRunning, cannotAddInput, cannotAddOutput, photoSettingsReused, photoFormatUnavailable
+        case momentNotHeld
         case recordingInProgress, notRecording, diskFull, pathNotAllowed, unauthorized, interrupted, deviceDisconnected
         case deviceInUse, workerCrashed, limitExceeded, versionUnsupported, invalidParams, shuttingDown
         case profileNotFound, rigNotFound, entryNotFound, takeNotFound

@@ -160,6 +160,18 @@ extension BusError {
                             .required("raw", .array(of: .string()).described("Sensor's pixels, for dng.")),
                         ], additional: true))
             ]),
+        Meaning(
+            .momentNotHeld, "The camera's picture of that moment is not held, or not any more.",
+            [
+                .required("device", .string()),
+                .required("ago", .number(min: 0).described("Milliseconds, as it was asked for.")),
+                .required(
+                    "preRoll", .integer(min: 0).described("Milliseconds for which pictures are held; 0: they aren't.")),
+                .required(
+                    "oldest",
+                    Schema.number(min: 0).orNull.described("Milliseconds since the oldest one that is held; null: none is.")
+                ),
+            ]),
     ]
 
     private static let groups = [

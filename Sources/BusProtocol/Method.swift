@@ -92,4 +92,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case takes
     /// `photo.capture`: photos in stages.
     case photos
+    /// Photos of a moment that is over: `ago`, and the photo output's `preRoll`.
+    case photosOfThePast
 }

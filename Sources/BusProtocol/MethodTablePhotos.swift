@@ -35,7 +35,7 @@ extension MethodTable {
             result: .reference("PhotoCapture"), needs: .nothing, feature: .photos,
             errors: [
                 .deviceNotFound, .rigNotFound, .sessionNotFound, .sessionNotRunning, .photoSettingsReused,
-                .photoFormatUnavailable, .deviceBusy, .lockRequired, .lockLost, .controlUnsupported,
+                .photoFormatUnavailable, .momentNotHeld, .deviceBusy, .lockRequired, .lockLost, .controlUnsupported,
                 .controlOutOfRange, .controlReadOnly, .controlBusy, .formatUnsupported, .recordingInProgress,
                 .diskFull, .deviceDisconnected, .deviceInUse, .workerCrashed, .interrupted, .cancelled,
             ])

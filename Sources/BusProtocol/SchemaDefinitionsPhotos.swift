@@ -44,7 +44,11 @@ extension Schema {
                 "interval",
                 .number(min: 0, max: 10_000).described("Milliseconds between those of a burst; 0: each frame.")),
             .optional("livePhoto", .any.described("Of a bus with the feature livePhotos.")),
-            .optional("ago", .any.described("Of a bus with the feature photosOfThePast.")),
+            .optional(
+                "ago",
+                .number(min: 1, max: 10_000).described(
+                    "Milliseconds before the request came at which it is to have been taken, of the pictures that a session's preRoll holds (feature photosOfThePast)."
+                )),
         ]).described("What the photos are to be."),
         "PhotoFileType": .choice(["jpeg", "dng"]).described("JPEG with EXIF, or the sensor's own pixels (Adobe DNG)."),
         "PhotoBracket": .anyOf([

@@ -148,6 +148,7 @@ extension Schema {
                                 .optional("rate", Schema.integer().orNull),
                                 .optional("channels", Schema.integer().orNull),
                                 .optional("whenDenied", .choice(["blank"])),
+                                .optional("preRoll", .integer(min: 0, max: 10_000).described("Of a photo output.")),
                             ] + photoOutput, additional: true))),
                 .required(
                     "connections",
@@ -200,5 +201,10 @@ extension Schema {
             "whenDenied",
             Schema.choice(["blank"]).orNull.described(
                 "Of movie: what the session's user may not have is black, or silence, in its movies.")),
+        .optional(
+            "preRoll",
+            Schema.integer(min: 0, max: 10_000).orNull.described(
+                "Of photo: milliseconds for which the pictures of its cameras are held while the session runs, for photos of a moment that is over; 0 if absent."
+            )),
     ]
 }

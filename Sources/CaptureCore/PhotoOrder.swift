@@ -11,12 +11,15 @@ public struct PhotoOrder: Hashable, Sendable {
     public var attaches: Bool
     /// Where it is stored; nil: nowhere.
     public var place: PhotoPlace?
+    /// When it is to have been taken, where that is over (`ago`): monotonic nanoseconds; nil: when it is ordered.
+    public var moment: Instant?
 
-    public init(job: String, settings: PhotoSettings, attaches: Bool, place: PhotoPlace? = nil) {
+    public init(job: String, settings: PhotoSettings, attaches: Bool, place: PhotoPlace? = nil, moment: Instant? = nil) {
         self.job = job
         self.settings = settings
         self.attaches = attaches
         self.place = place
+        self.moment = moment
     }
 }
 
@@ -75,7 +78,7 @@ extension PhotoOrder {
     public var json: JSONValue {
         .members([
             "job": .string(job), "settings": settings.json, "attaches": attaches ? .bool(true) : nil,
-            "place": place?.json,
+            "place": place?.json, "moment": moment.map(JSONValue.integer),
         ])
     }
 
@@ -91,6 +94,7 @@ extension PhotoOrder {
         place = try reader.known("place").map { (value) throws(BusError) in
             try PhotoPlace(json: value, path: "place")
         }
+        moment = try reader.number("moment", in: .min ... .max)
     }
 }
 

@@ -96,6 +96,8 @@ public struct PhotoSettings: Hashable, Sendable {
     public var burst: Int
     /// Nanoseconds between the photos of a burst; 0: each frame is one.
     public var interval: Int64
+    /// Nanoseconds before the request came at which the photo is to have been taken; 0: it is taken when the request has come.
+    public var ago: Int64
 
     public static let usualQuality = 95
     public static let bursts: ClosedRange<Int64> = 1...100
@@ -103,12 +105,15 @@ public struct PhotoSettings: Hashable, Sendable {
     public static let longestBurst: Int64 = 60_000_000_000
     /// Milliseconds.
     public static let intervals: ClosedRange<Double> = 0...10_000
+    /// Milliseconds.
+    public static let pasts: ClosedRange<Double> = 1...Double(PhotoPast.longest)
 
     public init(
         uniqueID: String? = nil, format: PhotoFileType? = nil, quality: Int? = nil, flash: PhotoFlashMode = .off,
         redEyeReduction: Bool = false, stabilization: Bool = false, highResolution: Bool = false,
         orientation: VideoOrientation? = nil, isMirrored: Bool? = nil, isTurned: Bool = false,
-        thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1, interval: Int64 = 0
+        thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1, interval: Int64 = 0,
+        ago: Int64 = 0
     ) {
         self.uniqueID = uniqueID
         self.format = format
@@ -124,6 +129,7 @@ public struct PhotoSettings: Hashable, Sendable {
         self.bracket = bracket
         self.burst = burst
         self.interval = interval
+        self.ago = ago
     }
 
     /// Photos that come of each device.
@@ -151,6 +157,7 @@ extension PhotoSettings {
             "turned": isTurned ? .bool(true) : nil, "thumbnail": thumbnail?.json, "bracket": bracket?.json,
             "burst": burst == 1 ? nil : JSONValue(burst),
             "interval": interval == 0 ? nil : .number(Double(interval) / 1e6),
+            "ago": ago == 0 ? nil : .number(Double(ago) / 1e6),
         ])
     }
 
@@ -196,12 +203,21 @@ extension PhotoSettings {
                 }
                 return Int64((milliseconds * 1e6).rounded())
             } ?? 0
+        ago =
+            try reader.known("ago").map { (value) throws(BusError) in
+                guard let milliseconds = value.double, Self.pasts.contains(milliseconds) else {
+                    throw .invalidParams(
+                        reader.path(of: "ago"),
+                        "must be a number of milliseconds, 1 to \(Int(Self.pasts.upperBound))")
+                }
+                return Int64((milliseconds * 1e6).rounded())
+            } ?? 0
         try reader.refuseOthers()
         try check(path)
     }
 
     /// Members that later versions have: the feature that a bus with them tells.
-    static let missingFeatures = [("livePhoto", "livePhotos"), ("ago", "photosOfThePast")]
+    static let missingFeatures = [("livePhoto", "livePhotos")]
 
     private func check(_ path: String) throws(BusError) {
         func refusal(_ name: String, _ why: String) -> BusError {
@@ -216,7 +232,21 @@ extension PhotoSettings {
         guard Int64(burst - 1) * interval <= Self.longestBurst else {
             throw refusal("interval", "is too long: a burst lasts at most \(Self.longestBurst / 1_000_000_000) s")
         }
+        try checkPast(refusal)
         if redEyeReduction, flash == .off { throw refusal("redEyeReduction", "is of a flash; take flash on or auto") }
+    }
+
+    // What has been can't be set otherwise any more, and is held as the bus has it.
+    private func checkPast(_ refusal: (String, String) -> BusError) throws(BusError) {
+        guard ago > 0 else { return }
+        let others = [
+            ("flash", flash != .off), ("bracket", bracket != nil), ("burst", burst > 1),
+            ("highResolution", highResolution), ("stabilization", stabilization),
+        ]
+        if let (name, _) = others.first(where: \.1) {
+            throw refusal(name, "can't be had of a moment that is over (ago)")
+        }
+        if format == .dng { throw refusal("format", "is jpeg for a moment that is over (ago): only that is held") }
     }
 }
 

@@ -28,6 +28,8 @@ public enum SessionAction: Hashable, Sendable {
         public var channels: Setting<Int> = .keep
         /// Black, or silence, in the place of what may not be had.
         public var isBlankWhenDenied: Setting<Bool> = .keep
+        /// Milliseconds for which pictures are held.
+        public var preRoll: Setting<Int> = .keep
 
         public init() {}
     }
@@ -204,6 +206,12 @@ public enum SessionAction: Hashable, Sendable {
         options.isBlankWhenDenied = try setting(&reader, "whenDenied") { json, path throws(BusError) in
             guard json == "blank" else { throw .invalidParams(path, "must be blank") }
             return true
+        }
+        options.preRoll = try setting(&reader, "preRoll") { json, path throws(BusError) in
+            guard let milliseconds = json.integer, PhotoPast.lengths.contains(milliseconds) else {
+                throw .invalidParams(path, "must be a whole number of milliseconds, at most \(PhotoPast.longest)")
+            }
+            return Int(milliseconds)
         }
         try reader.refuseOthers()
         return options

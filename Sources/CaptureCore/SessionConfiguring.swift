@@ -253,6 +253,10 @@ extension SessionOutput {
     fileprivate func with(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
         guard options != SessionAction.OutputOptions() else { return self }
         if kind == .movie { return try withMovie(options, path: path) }
+        if kind == .photo { return try withPhoto(options, path: path) }
+        guard options.preRoll == .keep else {
+            throw .invalidParams(path, "preRoll is of photo outputs: what is held is for photos of a moment that is over")
+        }
         guard options.isBlankWhenDenied == .keep else {
             throw .invalidParams(path, "whenDenied is of movie outputs: nothing is on a topic that is denied")
         }
@@ -293,6 +297,17 @@ extension SessionOutput {
         }
         var output = self
         output.isBlankWhenDenied = options.isBlankWhenDenied.applied(to: isBlankWhenDenied) ?? false
+        return output
+    }
+
+    fileprivate func withPhoto(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
+        var others = options
+        others.preRoll = .keep
+        guard others == SessionAction.OutputOptions() else {
+            throw .invalidParams(path, "a photo output has no options of its own but preRoll")
+        }
+        var output = self
+        output.preRoll = options.preRoll.applied(to: preRoll) ?? 0
         return output
     }
 

@@ -88,6 +88,8 @@ public struct SessionOutput: Hashable, Sendable {
     public var channels: Int?
     /// A movie's: what the session's user may not have is black, or silence.
     public var isBlankWhenDenied = false
+    /// A photo output's: milliseconds for which its cameras' pictures are held, while the session runs.
+    public var preRoll = 0
 
     public init(
         id: String, kind: Kind, format: Rendition.Encoding? = nil, dimensions: Dimensions? = nil,

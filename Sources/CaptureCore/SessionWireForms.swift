@@ -23,7 +23,7 @@ extension SessionInput {
 }
 
 extension SessionOutput {
-    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?}; null: as the session has it.
+    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?, preRoll?}; null: as the session has it.
     var json: JSONValue {
         .members([
             "id": .string(id), "type": .string(kind.rawValue),
@@ -33,6 +33,7 @@ extension SessionOutput {
             "frameRate": frameRate.map { Int64(exactly: $0).map(JSONValue.integer) ?? .number($0) } ?? .null,
             "quality": quality.map { JSONValue($0) } ?? .null, "rate": rate.map { JSONValue($0) } ?? .null,
             "channels": channels.map { JSONValue($0) } ?? .null, "whenDenied": isBlankWhenDenied ? "blank" : nil,
+            "preRoll": kind == .photo ? JSONValue(preRoll) : nil,
         ])
     }
 }
@@ -109,6 +110,8 @@ extension SessionOutput {
             return
         }
         isBlankWhenDenied = reader.known("whenDenied") != nil
+        // Those before this version held nothing.
+        preRoll = Int(try reader.number("preRoll", in: PhotoPast.lengths) ?? 0)
         if reader.known("format") != nil { format = try reader.word("format") }
         if reader.known("width") != nil {
             dimensions = Dimensions(

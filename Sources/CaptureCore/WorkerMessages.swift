@@ -26,7 +26,9 @@ public struct WorkerOrder: Hashable, Sendable {
         /// The lock with this order's fence has ended.
         case unlock
         /// Running sessions want the device's pictures, or none does any more.
-        case session(isRunning: Bool)
+        ///
+        /// `preRoll`: milliseconds for which pictures are held, for photos of a moment that is over.
+        case session(isRunning: Bool, preRoll: Int = 0)
         /// The device is not to stream, whoever wants its pictures, or may again.
         case halt(Bool)
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
@@ -150,9 +152,10 @@ public struct WorkerOrder: Hashable, Sendable {
             members["transaction"] = .string(transaction)
         case .lock: members["do"] = "lock"
         case .unlock: members["do"] = "unlock"
-        case .session(let isRunning):
+        case .session(let isRunning, let preRoll):
             members["do"] = "session"
             members["running"] = .bool(isRunning)
+            if preRoll > 0 { members["preRoll"] = JSONValue(preRoll) }
         case .halt(let isOn):
             members["do"] = "halt"
             members["on"] = .bool(isOn)
@@ -220,7 +223,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("unlock", _): action = .unlock
         case ("session", _):
             guard let isRunning = json["running"]?.bool else { return nil }
-            action = .session(isRunning: isRunning)
+            let preRoll = min(max(json["preRoll"]?.integer ?? 0, 0), PhotoPast.lengths.upperBound)
+            action = .session(isRunning: isRunning, preRoll: Int(preRoll))
         case ("halt", _):
             guard let isOn = json["on"]?.bool else { return nil }
             action = .halt(isOn)

@@ -246,7 +246,7 @@ final class PhotoDesk {
         settings.isMirrored = camera.isMirrored
         let photo = PhotoOrder(
             job: id, settings: settings, attaches: run.request.isAttached,
-            place: run.request.isStored ? place?(run.request, camera, day, time) : nil)
+            place: run.request.isStored ? place?(run.request, camera, day, time) : nil, moment: run.request.moment)
         let limit = WorkerOrder.preparing(settings, frame: period(run.request.devices))
         order(.preparePhoto(photo), camera.device.id, run, limit) { [weak self] device, result in
             guard let self else { return }

@@ -26,6 +26,8 @@ extension Coordinator {
         let settings = try PhotoSettings(json: call.params["settings"] ?? [:])
         var request = PhotoRequest(
             id: settings.uniqueID ?? hexadecimal(randomBytes(16)), settings: settings, owner: holder(call.caller))
+        // Before all that takes time: of all cameras it is the same one.
+        if settings.ago > 0 { request.moment = MonotonicClock.now() - settings.ago }
         guard request.duration <= Self.maximumDuration else {
             let name = settings.bracket == nil ? "interval" : "bracket"
             throw .invalidParams(

@@ -27,6 +27,8 @@ struct PhotoRequest {
     var isStored = false
     /// What the files are called.
     var name: String?
+    /// When they are to have been taken, where that is over (`ago`): monotonic nanoseconds; nil: when their turn comes.
+    var moment: Instant?
     /// Why they don't go into the library, which they were to.
     var notStored: BusError?
 

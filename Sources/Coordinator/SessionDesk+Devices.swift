@@ -57,9 +57,16 @@ extension SessionDesk {
 
     func tell(_ device: String, isRunning: Bool) {
         // What another coordinator told it isn't known here.
-        guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] != isRunning else { return }
-        toldRunning[device] = isRunning
-        worker.order(.session(isRunning: isRunning))
+        let told = Told(isRunning: isRunning, preRoll: isRunning ? preRoll(of: device) : 0)
+        guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] != told else { return }
+        toldRunning[device] = told
+        worker.order(.session(isRunning: told.isRunning, preRoll: told.preRoll))
+    }
+
+    /// Milliseconds for which sessions that may have the device want its pictures to be held: the longest of them.
+    func preRoll(of device: String) -> Int {
+        entries.values.filter { $0.session.run.isActive && mayHave(device, $0.session) }
+            .map { $0.session.preRoll(of: device) }.max() ?? 0
     }
 
     // MARK: Who wants it

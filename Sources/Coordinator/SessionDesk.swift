@@ -83,7 +83,13 @@ final class SessionDesk {
     private var inherited: Set<String> = []
     var stages: [String: SessionStage] = [:]
     /// What each worker was last told.
-    var toldRunning: [String: Bool] = [:]
+    var toldRunning: [String: Told] = [:]
+
+    struct Told: Hashable {
+        var isRunning: Bool
+        /// Milliseconds for which the device's pictures are held.
+        var preRoll: Int
+    }
     /// By device, while it streams.
     var loads: [String: Load] = [:]
     /// By device, until it is looked at whether that has stayed so.

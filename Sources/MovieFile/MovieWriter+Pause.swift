@@ -1,3 +1,4 @@
+import CaptureCore
 import FFmpeg
 
 // Pauses (`AVCaptureFileOutput.pauseRecording`).

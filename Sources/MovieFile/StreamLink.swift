@@ -1,3 +1,4 @@
+import CaptureCore
 import FFmpeg
 
 /// One connection of a stream. Used by one thread at a time.

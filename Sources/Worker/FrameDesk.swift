@@ -19,6 +19,8 @@ final class FrameDesk {
     let meter: FrameMeter
     /// The same for photos.
     let photoMeter: FrameMeter
+    /// Holds frames for photos of a moment that is over.
+    let past: PastFrames
     private var outputs: [RenditionOutput] = []
     private var run: StreamRun?
     /// Its frames have all come, and only those that are lent are still waited for.
@@ -64,6 +66,7 @@ final class FrameDesk {
         self.zoom = zoom
         meter = FrameMeter(pool)
         photoMeter = FrameMeter(pool)
+        past = PastFrames(pool)
         pool.onFinished = { [weak self] work in self?.finished(work) }
     }
 
@@ -119,6 +122,7 @@ final class FrameDesk {
         }
         meter.end(run)
         photoMeter.end(run)
+        past.end(run)
         if let running { lender.end(running.ring.writer) }
         isOver = true
         native.removeAll()
@@ -169,8 +173,19 @@ final class FrameDesk {
         native.removeAll()
         completed.removeAll()
         meter.take(frame, of: running)
+        hold(frame, zoom)
         takePhotos(frame, zoom)
         if frame.facts.isKeyframe == false, outputs.contains(where: \.isWaiting) { run?.requestKeyframe() }
+    }
+
+    /// Holds frames for so many milliseconds from now on; 0: none.
+    func setPreRoll(_ milliseconds: Int) { past.setPreRoll(milliseconds, run: running) }
+
+    private func hold(_ frame: FrameJob, _ zoom: Int) {
+        guard past.preRoll > 0, let run = running else { return }
+        var frame = frame
+        frame.facts.zoom = zoom
+        past.take(frame, of: run)
     }
 
     // Whoever takes photos may keep the frame until it lets it go.
@@ -417,7 +432,9 @@ final class FrameDesk {
     }
 
     private func finished(_ work: RenditionWork) {
-        if meter.finished(work, of: run) || photoMeter.finished(work, of: run) { return }
+        if meter.finished(work, of: run) || photoMeter.finished(work, of: run) || past.finished(work, of: run) {
+            return
+        }
         let output = outputs.first { $0.work === work }
         let job = work.job
         if let job, let output {

@@ -47,13 +47,15 @@ final class OrderDesk {
     private(set) var lockFence: UInt64?
     /// A session runs that wants the device's pictures.
     private(set) var isInSession = false
+    /// Milliseconds for which they want its pictures to be held.
+    private(set) var preRoll = 0
     /// The device is not to stream, whoever wants its pictures: the machine, or it, is under too much pressure.
     private(set) var isHalted = false
     /// That of the last change that was made or taken back.
     private(set) var generation: UInt64
     private(set) var committed: CommittedConfiguration?
 
-    /// Told when ``lockFence``, ``isInSession``, ``isHalted``, ``generation`` or ``committed`` has changed.
+    /// Told when ``lockFence``, ``isInSession``, ``preRoll``, ``isHalted``, ``generation`` or ``committed`` has changed.
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
@@ -108,8 +110,9 @@ final class OrderDesk {
                 if order.fence == nil || order.fence == lockFence { lockFence = nil }
                 onChange?()
                 reply(order.number, .success([:]))
-            case .session(let isRunning):
+            case .session(let isRunning, let preRoll):
                 isInSession = isRunning
+                self.preRoll = isRunning ? preRoll : 0
                 onChange?()
                 reply(order.number, .success([:]))
             case .halt(let isOn):

@@ -237,6 +237,7 @@ public final class Worker {
         desk.onChange = { [weak self] in
             guard let self else { return }
             frames.generation = desk.generation
+            frames.setPreRoll(desk.preRoll)
             wish()
             status?.touch()
         }
@@ -466,7 +467,7 @@ public final class Worker {
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
-            "subscribersCut": JSONValue(socket.cut), "heldBytes": JSONValue(frames.heldBytes),
+            "preRollLeftOut": JSONValue(frames.past.leftOut), "subscribersCut": JSONValue(socket.cut), "heldBytes": JSONValue(frames.heldBytes),
             "readers": JSONValue(
                 DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),
             "refused": JSONValue(doors.refused), "ringReaders": JSONValue(rings.count),

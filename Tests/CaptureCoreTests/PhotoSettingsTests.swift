@@ -25,6 +25,15 @@ import Testing
         }
     }
 
+    @Test func aMomentThatIsOverSurvivesTheWire() throws {
+        let settings = PhotoSettings(format: .jpeg, quality: 80, isTurned: true, ago: 500_250_000)
+        #expect(settings.json["ago"] == 500.25 && !settings.changesDevice)
+        #expect(try PhotoSettings(json: JSONValue(parsing: settings.json.description)) == settings)
+        #expect(try PhotoSettings(json: ["ago": 1]).ago == 1_000_000)
+        let order = PhotoOrder(job: "1", settings: settings, attaches: true, moment: 81_234_567_890_123)
+        #expect(try PhotoOrder(json: JSONValue(parsing: order.json.description)) == order)
+    }
+
     @Test func durationsMayBeFractions() throws {
         let settings = try PhotoSettings(json: ["bracket": ["exposureDuration": ["1/125", 0.5, 2]]])
         #expect(settings.bracket == .exposureDuration([8_000_000, 500_000_000, 2_000_000_000]))
@@ -58,6 +67,15 @@ import Testing
         (#"{"mirrored":1}"#, "mirrored"),
         (#"{"orientation":"up"}"#, "orientation"),
         (#"{"flashMode":"on"}"#, "flashMode"),
+        (#"{"ago":0}"#, "ago"),
+        (#"{"ago":10001}"#, "ago"),
+        (#"{"ago":"500"}"#, "ago"),
+        (#"{"ago":500,"flash":"on"}"#, "flash"),
+        (#"{"ago":500,"bracket":{"exposureBias":[0,1]}}"#, "bracket"),
+        (#"{"ago":500,"burst":2}"#, "burst"),
+        (#"{"ago":500,"highResolution":true}"#, "highResolution"),
+        (#"{"ago":500,"stabilization":true}"#, "stabilization"),
+        (#"{"ago":500,"format":"dng"}"#, "format"),
     ]
 
     @Test(arguments: wrong) func whatIsWrongIsTold(settings: String, path: String) throws {
@@ -67,7 +85,7 @@ import Testing
         #expect(error?.data["path"] == .string("settings.\(path)"), "\(error?.message ?? "")")
     }
 
-    @Test(arguments: [("livePhoto", "livePhotos"), ("ago", "photosOfThePast")])
+    @Test(arguments: [("livePhoto", "livePhotos")])
     func whatIsToComeIsRefusedByItsFeature(member: String, feature: String) {
         let error = #expect(throws: BusError.self) { try PhotoSettings(json: .object([member: true])) }
         #expect(error?.data["feature"] == .string(feature) && error?.data["path"] == .string("settings.\(member)"))

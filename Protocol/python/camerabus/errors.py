@@ -211,6 +211,15 @@ class PhotoFormatUnavailable(CaptureError):
     available = Member()
 
 
+class MomentNotHeld(CaptureError):
+    """The camera's picture of that moment is not held, or not any more. `oldest` is how many milliseconds old the oldest one is."""
+
+    device = Member()
+    ago = Member()
+    preRoll = Member()
+    oldest = Member()
+
+
 class RecordingInProgress(CaptureError):
     """A movie is being recorded already, or a segment of the take; or the take is being finished."""
 

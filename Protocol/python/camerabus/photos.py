@@ -188,6 +188,7 @@ def settings(
     bracket_durations: Sequence[float | str | Fraction] | None,
     burst: int | None,
     interval: float | None,
+    ago: float | None,
     unique_id: str | None,
 ) -> dict[str, Any]:
     """The `settings` of `photo.capture`."""
@@ -204,7 +205,7 @@ def settings(
             uniqueID=unique_id, format=format, quality=quality, flash=flash, redEyeReduction=red_eye_reduction,
             stabilization=stabilization, highResolution=high_resolution, orientation=orientation, turned=turned,
             thumbnail=dict(small) if isinstance(small, Mapping) else small, bracket=steps, burst=burst,
-            interval=None if interval is None else interval * 1000,
+            interval=None if interval is None else interval * 1000, ago=None if ago is None else ago * 1000,
         ),  # fmt: skip
         **({} if mirrored is None else {"mirrored": mirrored}),
     }
@@ -366,6 +367,7 @@ class PhotoCalls(Opened):
         bracket_durations: Sequence[float | str | Fraction] | None = None,
         burst: int | None = None,
         interval: float | None = None,
+        ago: float | None = None,
         unique_id: str | None = None,
         deliver: Sequence[str] = ("reply",),
         name: str | None = None,
@@ -386,6 +388,8 @@ class PhotoCalls(Opened):
         other, `interval` seconds apart or else frame by frame. What is set for them is put back, whatever happens; a locked camera is set only under its `lock`, which is
         that of the `with` block around unless given.
 
+        `ago` is for a photo of so many seconds ago, at most 10, of the pictures that the photo output of a running session holds (`preRoll`); else it raises `MomentNotHeld`.
+
         `on_stage` is called with each `PhotoStage` as it comes, the last one before this returns. A `unique_id` is good for one call.
 
         Raises `PhotoSettingsReused`, `PhotoFormatUnavailable` (it has what is `available`), `ControlUnsupported`, `DeviceBusy`, `SessionNotRunning`, `LimitExceeded`,
@@ -395,7 +399,7 @@ class PhotoCalls(Opened):
         wishes = settings(
             format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
             high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
-            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, unique_id=unique_id,
+            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return run(_capture(self._open, params, timeout, on_stage))
@@ -423,6 +427,7 @@ class AsyncPhotoCalls(AsyncOpened):
         bracket_durations: Sequence[float | str | Fraction] | None = None,
         burst: int | None = None,
         interval: float | None = None,
+        ago: float | None = None,
         unique_id: str | None = None,
         deliver: Sequence[str] = ("reply",),
         name: str | None = None,
@@ -433,7 +438,7 @@ class AsyncPhotoCalls(AsyncOpened):
         wishes = settings(
             format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
             high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
-            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, unique_id=unique_id,
+            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return await self._run(_capture(self._open, params, timeout, on_stage))

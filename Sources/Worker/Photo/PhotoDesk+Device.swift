@@ -180,15 +180,16 @@ extension PhotoDesk {
     }
 
     func answerReady(
-        _ task: PhotoTask, _ plan: PhotoMaker.Plan, _ layout: FrameLayout, _ snapshot: DeviceSnapshot
+        _ task: PhotoTask, _ plan: PhotoMaker.Plan, _ layout: FrameLayout, _ snapshot: DeviceSnapshot?
     ) {
-        let stabilization = snapshot.values[CameraControlName.videoStabilizationMode.rawValue]?.string
+        let stabilization = snapshot?.values[CameraControlName.videoStabilizationMode.rawValue]?.string
         let resolution = PhotoResolution(
-            device: device, format: plan.fileType, dimensions: plan.dimensions, pixelFormat: layout.pixelFormat,
+            device: device, format: plan.fileType, dimensions: plan.dimensions,
+            pixelFormat: director.stream?.layout.pixelFormat ?? layout.pixelFormat,
             flash: task.fires, stabilization: stabilization.map { $0 != "off" } ?? false,
             highResolution: task.settings.highResolution, thumbnail: plan.thumbnail,
-            bracket: task.settings.bracket.map {
-                PhotoChange.given($0, task.neutral, snapshot.cameraControls)
+            bracket: task.settings.bracket.flatMap { bracket in
+                snapshot.map { PhotoChange.given(bracket, task.neutral, $0.cameraControls) }
             }, photos: task.count)
         task.stage = .ready
         beginWaiting(task, milliseconds: WorkerOrder.photoPatience)

@@ -107,6 +107,7 @@ final class PhotoDesk {
         if let place = order.place, place.ids.count < order.settings.photosPerDevice {
             return answer(.failure(.invalidParams("place.ids", "are fewer than the photos")))
         }
+        if let moment = order.moment { return preparePast(order, moment, answer) }
         tasks.append(PhotoTask(order, PhotoMaker(order, device: device, files), answer))
         startNext()
     }
@@ -121,6 +122,7 @@ final class PhotoDesk {
         }
         task.onTaken = answer
         task.stage = .taking
+        if let frame = task.past { return takePast(task, frame) }
         task.shots = PhotoShots(
             task.count, interval: task.settings.interval, frame: director.stream?.frameTime ?? 33_333_333, at: time,
             now: MonotonicClock.now())

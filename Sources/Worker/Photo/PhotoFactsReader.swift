@@ -17,10 +17,13 @@ struct PhotoFactsReader {
     var redEyeReduction = false
 
     private let values: [String: JSONValue]
+    private let isPast: Bool
 
-    init(_ snapshot: DeviceSnapshot?) {
+    /// - Parameter isPast: the frame is of a moment that is over: how the device was set then isn't known any more.
+    init(_ snapshot: DeviceSnapshot?, isPast: Bool = false) {
         self.snapshot = snapshot
-        values = snapshot?.values ?? [:]
+        self.isPast = isPast
+        values = isPast ? [:] : snapshot?.values ?? [:]
     }
 
     /// nil: nothing is known.
@@ -40,7 +43,7 @@ struct PhotoFactsReader {
             utcOffset: Self.utcOffset(at: frame.realtime),
             make: identity?.type == .virtual ? "CameraBus" : nil, model: identity?.localizedName, software: "CameraBus",
             exposureDuration: duration, iso: iso.map { Int($0.rounded()) }, exposureBias: exposure?.bias,
-            focalLength35: focalLength35(zoom), flashFired: flashFired ?? (hasFlash ? false : nil), hasFlash: hasFlash,
+            focalLength35: focalLength35(zoom), flashFired: flashFired ?? (hasFlash && !isPast ? false : nil), hasFlash: hasFlash,
             redEyeReduction: redEyeReduction, isExposureManual: exposureMode.map { $0 == "custom" },
             isWhiteBalanceManual: balanceMode.map { $0 == "locked" }, meteringMode: meteringMode,
             zoom: zoom > 1 ? zoom : nil)

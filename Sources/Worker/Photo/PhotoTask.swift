@@ -110,6 +110,8 @@ final class PhotoTask {
 
     // MARK: The photos
 
+    /// The frame of a moment that is over, from when it is found to when it becomes a photo; nil: it is of now.
+    var past: KeptFrame?
     /// What its frames are; nil: not known yet.
     var layout: FrameLayout?
     /// The step of the bracket that is set.
@@ -140,6 +142,7 @@ final class PhotoTask {
         stage = .over
         maker.giveUp()
         taken = []
+        past = nil
         flash = nil
         let (prepared, taking) = (onPrepared, onTaken)
         (onPrepared, onTaken) = (nil, nil)

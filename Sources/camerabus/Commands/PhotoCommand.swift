@@ -168,6 +168,12 @@ struct PhotoMaking: ParsableArguments {
         help: ArgumentHelp("Milliseconds between those of a burst (default: each frame).", valueName: "milliseconds"))
     var interval: Int?
 
+    @Option(
+        help: ArgumentHelp(
+            "Of so many milliseconds ago, 1 to 10000, where a session's photo output holds them (preRoll).",
+            valueName: "milliseconds"))
+    var ago: Int?
+
     func validate() throws {
         if let format, !["jpeg", "dng"].contains(format) { throw ValidationError("--format takes jpeg or dng.") }
         if let quality, !(1...100).contains(quality) {
@@ -186,6 +192,12 @@ struct PhotoMaking: ParsableArguments {
         if let burst, !(1...100).contains(burst) { throw ValidationError("--burst takes a number from 1 to 100.") }
         if let interval, !(1...10_000).contains(interval) {
             throw ValidationError("--interval takes milliseconds, 1 to 10000.")
+        }
+        if let ago {
+            guard (1...10_000).contains(ago) else { throw ValidationError("--ago takes milliseconds, 1 to 10000.") }
+            guard !changesDevice, burst ?? 1 == 1, format != "dng" else {
+                throw ValidationError("--ago is one JPEG of each camera, with nothing set for it.")
+            }
         }
         if redEyeReduction, flash ?? "off" == "off" {
             throw ValidationError("--red-eye-reduction is of --flash on or auto.")
@@ -231,6 +243,7 @@ struct PhotoMaking: ParsableArguments {
         if let bracketDurations { settings["bracket"] = ["exposureDuration": .array(bracketDurations.values)] }
         settings["burst"] = burst.map { JSONValue($0) }
         settings["interval"] = interval.map { JSONValue($0) }
+        settings["ago"] = ago.map { JSONValue($0) }
         return .object(settings)
     }
 }

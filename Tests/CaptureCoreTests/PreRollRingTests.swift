@@ -1,4 +1,4 @@
-import MovieFile
+import CaptureCore
 import Testing
 
 @Suite struct PreRollRingTests {

@@ -1,0 +1,46 @@
+public import BusProtocol
+public import JSON
+
+/// How long a camera's pictures are held, so that a photo can be of a moment that is over.
+public enum PhotoPast {
+    /// Milliseconds, at most.
+    public static let longest = 10_000
+    /// Milliseconds that a photo output may ask for; 0: nothing is held.
+    public static let lengths: ClosedRange<Int64> = 0...Int64(longest)
+    /// Bytes of a camera's pictures that are held, at most, whatever was asked for.
+    public static let capacity = 64 << 20
+}
+
+extension CaptureSession {
+    /// Milliseconds for which its photo output wants the device's pictures to be held; 0: not at all.
+    public func preRoll(of device: String) -> Int {
+        outputs.filter { $0.kind == .photo && $0.preRoll > 0 }.filter { output in
+            connections.contains { $0.output == output.id && $0.input == device && $0.isEnabled }
+        }.map(\.preRoll).max() ?? 0
+    }
+}
+
+extension BusError {
+    /// A photo of a moment that is not held, or not any more.
+    ///
+    /// - Parameters:
+    ///   - ago: nanoseconds before the request came.
+    ///   - preRoll: milliseconds for which the camera's pictures are held; 0: they aren't.
+    ///   - oldest: how old the oldest one is, nanoseconds; nil: there is none.
+    public static func momentNotHeld(device: String, ago: Int64, preRoll: Int, oldest: Int64?) -> BusError {
+        let message =
+            if preRoll == 0 {
+                "No session that runs holds pictures of \(device); session.configure gives a photo output a preRoll of so many milliseconds."
+            } else if oldest == nil {
+                "No picture of \(device) is held yet; it streams since just now, or can't be held in its present format."
+            } else {
+                "That moment of \(device) is not held any more; ask for a later one, or give the photo output a longer preRoll."
+            }
+        return BusError(
+            .momentNotHeld, message,
+            [
+                "device": .string(device), "ago": .number(Double(ago) / 1e6), "preRoll": JSONValue(preRoll),
+                "oldest": oldest.map { .number(Double($0) / 1e6) } ?? .null,
+            ])
+    }
+}
