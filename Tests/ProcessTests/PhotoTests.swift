@@ -148,6 +148,34 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a photo of a moment ago is older than its request`() async throws {
+            let bus = try await bus()
+            let (client, ears) = (try client(bus), try PhotoEars(bus))
+            let made = try client.call(
+                "session.create", ["inputs": ["cam0"], "outputs": [["type": "photo", "preRoll": 2000]]])
+            let session = try #require(made["session"]?.string)
+            try client.call("session.start", ["session": .string(session)])
+            #expect(made["state"]?["outputs"]?[0]?["preRoll"] == 2000)
+            let first = try #require(
+                try client.call("photo.capture", ["session": .string(session)])["photos"]?[0]?["timestamp"]?["monotonic"]?
+                    .integer)
+            try await bus.wait(for: "state/device/cam0/", until: Self.isReady)
+            while MonotonicClock.now() < first + 600_000_000 {
+                // Each is later than the one before; that is time enough.
+                try client.call("photo.capture", ["device": "cam0"])
+            }
+            let asked = MonotonicClock.now()
+            let past = try client.call("photo.capture", ["device": "cam0", "settings": settings("past", ["ago": 500])])
+            let moment = try #require(past["photos"]?[0]?["timestamp"]?["monotonic"]?.integer)
+            #expect(moment < asked && past["photos"]?[0]?["exposure"] == nil)
+            #expect(PhotoEars.names(try ears.all(of: ["past"])["past"]) == PhotoEars.stages)
+            // It is held for the session only.
+            try client.call("session.stop", ["session": .string(session)])
+            let refusal = try client.refusal("photo.capture", ["device": "cam0", "settings": ["ago": 500]])
+            #expect(refusal?.reason == .momentNotHeld && refusal?.data["preRoll"] == 0)
+            try await bus.stop()
+        }
+
         @Test func `too large a reply leaves what goes into the library`() async throws {
             let bus = try await bus(configuration: "[limits]\nphoto_reply = 65536\n")
             let (client, ears) = (try client(bus), try PhotoEars(bus))
@@ -196,7 +224,8 @@ extension ProcessTests {
                 (["session": session ?? .null], .invalidParams, "session"),
                 (["session": stopped["session"] ?? .null], .sessionNotRunning, nil),
                 (["device": "cam0", "settings": ["uniqueID": "a/b"]], .invalidParams, "settings.uniqueID"),
-                (["device": "cam0", "settings": ["ago": 1]], .invalidParams, "settings.ago"),
+                (["device": "cam0", "settings": ["ago": 0]], .invalidParams, "settings.ago"),
+                (["device": "cam0", "settings": ["ago": 1]], .momentNotHeld, nil),
                 (["device": "cam0", "lock": .string(String(repeating: "0", count: 32))], .lockLost, nil),
                 (["device": "cam0", "name": "a/b"], .invalidParams, "name"),
                 (
