@@ -89,6 +89,8 @@ public struct PhotoJob: Sendable {
     public private(set) var devices: [String]
     /// For whom it is, as `willBeginCapture` tells it.
     public let owner: JSONValue
+    /// Of a moment that is over: it needs no device for itself.
+    let isPast: Bool
     private(set) var parts: [String: Part]
     private var resolutions: [String: PhotoResolution] = [:]
     /// Finished, and told if ``hasCaptured``.
@@ -100,10 +102,11 @@ public struct PhotoJob: Sendable {
     private var captured: Set<String> = []
     private(set) var isOver = false
 
-    init(id: String, devices: [String], owner: JSONValue) {
+    init(id: String, devices: [String], owner: JSONValue, isPast: Bool = false) {
         self.id = id
         self.devices = devices
         self.owner = owner
+        self.isPast = isPast
         parts = Dictionary(devices.map { ($0, .waiting) }, uniquingKeysWith: { part, _ in part })
     }
 
@@ -112,7 +115,8 @@ public struct PhotoJob: Sendable {
 
     /// It needs the device for itself: no other job may have it.
     func holds(_ device: String) -> Bool {
-        switch parts[device] {
+        guard !isPast else { return false }
+        return switch parts[device] {
         case .preparing, .ready, .taking, .dropping: true
         case .waiting, .processing, .over, nil: false
         }

@@ -35,10 +35,12 @@ public struct PhotoQueue: Sendable {
 
     /// A request comes, with devices that are named once each.
     ///
-    /// - Parameter owner: as `willBeginCapture` tells it.
+    /// - Parameters:
+    ///   - owner: as `willBeginCapture` tells it.
+    ///   - isPast: of a moment that is over: it has its turn at once, as it needs no device, and waiting would cost it its moment.
     /// - Throws: `limitExceeded` {limit: "photos", maximum}; `photoSettingsReused` if it is in the queue.
     public mutating func add(
-        _ id: String, devices: [String], owner: JSONValue = .null
+        _ id: String, devices: [String], owner: JSONValue = .null, isPast: Bool = false
     ) throws(BusError) -> [PhotoStep] {
         guard job(id) == nil else {
             throw BusError(.photoSettingsReused, "The photo '\(id)' is being taken.", ["uniqueID": .string(id)])
@@ -48,7 +50,7 @@ public struct PhotoQueue: Sendable {
                 .limitExceeded, "\(Self.maximum) photos wait or are being taken; wait for their ends.",
                 ["limit": "photos", "maximum": JSONValue(Self.maximum)])
         }
-        jobs.append(PhotoJob(id: id, devices: devices, owner: owner))
+        jobs.append(PhotoJob(id: id, devices: devices, owner: owner, isPast: isPast))
         return startReady()
     }
 
@@ -158,7 +160,8 @@ public struct PhotoQueue: Sendable {
         // Devices that somebody waits for: who comes later waits behind.
         var wanted: Set<String> = []
         for index in jobs.indices where jobs[index].isWaiting {
-            if jobs[index].devices.allSatisfy({ isFree($0) && !wanted.contains($0) }) {
+            let needsNone = jobs[index].isPast
+            if needsNone || jobs[index].devices.allSatisfy({ isFree($0) && !wanted.contains($0) }) {
                 steps += jobs[index].start()
             } else {
                 wanted.formUnion(jobs[index].devices)

@@ -109,7 +109,8 @@ final class PhotoDesk {
         guard !hasEnded else { throw MovieDesk.shuttingDown }
         guard watch(request.owner) else { throw Self.ownerGone }
         do throws(BusError) {
-            let steps = try queue.add(request.id, devices: request.devices, owner: request.owner.json)
+            let steps = try queue.add(
+                request.id, devices: request.devices, owner: request.owner.json, isPast: request.moment != nil)
             runs[request.id] = Run(request, completion)
             loop.schedule(at: 0) { [weak self] in self?.perform(steps) }
         } catch {

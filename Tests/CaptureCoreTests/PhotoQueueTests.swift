@@ -48,6 +48,21 @@ import Testing
         #expect(queue.count == 0)
     }
 
+    @Test func aMomentThatIsOverWaitsForNoDevice() throws {
+        _ = try queue.add("a", devices: ["cam0"])
+        #expect(try queue.add("b", devices: ["cam0"]).isEmpty)
+        let steps = try queue.add("past", devices: ["cam0", "cam1"], isPast: true)
+        #expect(steps == [.prepare(job: "past", device: "cam0"), .prepare(job: "past", device: "cam1")])
+        // Nor does anybody wait for it.
+        #expect(try queue.add("c", devices: ["cam1"]) == [.prepare(job: "c", device: "cam1")])
+        #expect(queue.prepared("past", "cam0", .success(resolution("cam0"))).isEmpty)
+        let ready = queue.prepared("past", "cam1", .success(resolution("cam1")))
+        #expect(stages(ready) == [.willBeginCapture] && readiness("cam0") == "waitingForCapture 1")
+        _ = queue.taken("past", "cam0", .success([photo("cam0")]))
+        let end = queue.taken("past", "cam1", .success([photo("cam1")]))
+        #expect(stages(end).last == .didFinishCapture && queue.ids == ["a", "b", "c"])
+    }
+
     @Test func whatHasFailedGoesOnToItsEnd() throws {
         _ = try queue.add("a", devices: ["cam0"])
         _ = queue.prepared("a", "cam0", .success(resolution("cam0", photos: 2)))
