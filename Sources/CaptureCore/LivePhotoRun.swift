@@ -1,0 +1,73 @@
+public import BusProtocol
+import JSON
+
+/// The live photos that a session's photo output is making, and what may be in their movies.
+///
+/// A value that is told what happens; whoever records asks it from when to when each movie is. Times are monotonic nanoseconds.
+public struct LivePhotoRun: Hashable, Sendable {
+    /// How many movies can be made at a time, over one past.
+    public static let maximum = 4
+
+    public private(set) var isSuspended: Bool
+    /// Of the movies that are being made, by their photos' ids.
+    public private(set) var windows: [String: LivePhotoWindow] = [:]
+    /// Nothing older may be in any movie; nil: all that is held may.
+    private var earliest: Instant?
+
+    public init(isSuspended: Bool = false) { self.isSuspended = isSuspended }
+
+    /// A photo was taken at that moment.
+    ///
+    /// - Parameter oldest: of what is held; nil: nothing is.
+    /// - Throws: `limitExceeded` {limit: "livePhotos", maximum}; `invalidParams` while it is suspended, or there is one of that id.
+    public mutating func begin(_ id: String, moment: Instant, oldest: Instant?) throws(BusError) -> LivePhotoWindow {
+        guard !isSuspended else {
+            throw .invalidParams("settings.livePhoto", "can't be had while livePhotoCaptureSuspended is true")
+        }
+        guard windows[id] == nil else { throw .invalidParams("job", "'\(id)' is being recorded already") }
+        guard windows.count < Self.maximum else {
+            throw BusError(
+                .limitExceeded, "\(Self.maximum) live photos are being recorded; take it in a moment.",
+                ["limit": "livePhotos", "maximum": JSONValue(Self.maximum)])
+        }
+        let bounds = [earliest, oldest].compactMap(\.self)
+        let window = LivePhotoWindow(moment: moment, notBefore: bounds.max())
+        windows[id] = window
+        return window
+    }
+
+    /// Pictures, and sound if there is any, have come up to that time.
+    ///
+    /// - Returns: whose movies have all that belongs to them, in the order of their ends. They are still to be finished.
+    public func over(at newest: Instant) -> [String] {
+        windows.filter { $0.value.isOver(at: newest) }.sorted { ($0.value.end, $0.key) < ($1.value.end, $1.key) }
+            .map(\.key)
+    }
+
+    /// The movie is finished, or given up.
+    public mutating func finish(_ id: String) { windows[id] = nil }
+
+    /// Movement was seen around a photo: only what lies between is in its movie.
+    public mutating func trim(_ id: String, from start: Instant?, to end: Instant?) {
+        if let start { windows[id]?.begin(at: start) }
+        if let end { windows[id]?.end(at: end) }
+    }
+
+    /// `livePhotoCaptureSuspended` is set: what is being made ends now, and what comes after holds nothing from before.
+    public mutating func setSuspended(_ isSuspended: Bool, at now: Instant) {
+        guard isSuspended != self.isSuspended else { return }
+        self.isSuspended = isSuspended
+        if isSuspended { endAll(at: now) } else { earliest = now }
+    }
+
+    /// The session is set otherwise, stopped, or may not be heard or seen any more: what is being made ends with what it has.
+    public mutating func endAll(at now: Instant) {
+        for id in windows.keys { windows[id]?.end(at: now) }
+    }
+
+    /// Pictures come from another stream now: what was held is not what comes next.
+    public mutating func restart(at now: Instant) {
+        endAll(at: now)
+        earliest = now
+    }
+}

@@ -1,0 +1,166 @@
+import BusProtocol
+import JSON
+import Testing
+
+@testable import CaptureCore
+
+private let second: Int64 = 1_000_000_000
+
+@Suite struct LivePhotoWindowTests {
+    @Test func itIsCentredOnThePhoto() {
+        let window = LivePhotoWindow(moment: 100 * second)
+        #expect(window.duration == 3 * second && window.photoDisplayTime == second * 3 / 2)
+        #expect(window.contains(window.start) && window.contains(window.end) && !window.isOver(at: window.end))
+        #expect(window.isOver(at: window.end + 1))
+    }
+
+    @Test func itNeverLosesThePhotoItself() {
+        var window = LivePhotoWindow(moment: 100 * second, notBefore: 101 * second)
+        #expect(window.start == window.moment)
+        window.end(at: 99 * second)
+        #expect(window.end == window.moment && window.duration == 0 && window.contains(window.moment))
+        // It only ever gets shorter.
+        window.end(at: 105 * second)
+        window.begin(at: 90 * second)
+        #expect(window.duration == 0)
+    }
+
+    @Test(arguments: [Int64.min, .max]) func timesThatCanNotBeAreNoCrash(moment: Int64) {
+        _ = LivePhotoWindow(moment: moment, notBefore: 0)
+    }
+}
+
+@Suite struct LivePhotoRunTests {
+    @Test func severalOverlap() throws {
+        var run = LivePhotoRun()
+        let first = try run.begin("a", moment: 10 * second, oldest: 7 * second)
+        let later = try run.begin("b", moment: 11 * second, oldest: 7 * second)
+        #expect(first.duration == 3 * second && later.start == 9 * second + second / 2)
+        #expect(run.over(at: first.end).isEmpty && run.over(at: first.end + 1) == ["a"])
+        #expect(run.over(at: 20 * second) == ["a", "b"])
+        run.finish("a")
+        #expect(run.over(at: 20 * second) == ["b"])
+        #expect(throws: BusError.self) { try run.begin("b", moment: 12 * second, oldest: nil) }
+        for id in ["c", "d", "e"] { _ = try run.begin(id, moment: 12 * second, oldest: nil) }
+        let error = #expect(throws: BusError.self) { try run.begin("f", moment: 12 * second, oldest: nil) }
+        #expect(error?.reason == .limitExceeded && error?.data["limit"] == "livePhotos")
+    }
+
+    @Test func whatIsNotHeldYetIsNotInIt() throws {
+        var run = LivePhotoRun()
+        let window = try run.begin("a", moment: 10 * second, oldest: 9 * second)
+        #expect(window.photoDisplayTime == second && window.duration == 5 * second / 2)
+    }
+
+    @Test func suspendedItTrimsAndForgets() throws {
+        var run = LivePhotoRun()
+        _ = try run.begin("a", moment: 10 * second, oldest: 0)
+        run.setSuspended(true, at: 10 * second + second / 2)
+        #expect(run.windows["a"]?.duration == 2 * second && run.over(at: 11 * second) == ["a"])
+        let error = #expect(throws: BusError.self) { try run.begin("b", moment: 11 * second, oldest: 0) }
+        #expect(error?.reason == .invalidParams)
+        run.setSuspended(false, at: 12 * second)
+        // Said again it is nothing new.
+        run.setSuspended(false, at: 12 * second + second / 2)
+        #expect(try run.begin("c", moment: 13 * second, oldest: 0).photoDisplayTime == second)
+        #expect(try run.begin("d", moment: 20 * second, oldest: 0).photoDisplayTime == second * 3 / 2)
+    }
+
+    @Test func aReconfigurationEndsThemWithWhatTheyHave() throws {
+        var run = LivePhotoRun()
+        _ = try run.begin("a", moment: 10 * second, oldest: 0)
+        run.restart(at: 10 * second + second / 10)
+        #expect(run.windows["a"]?.duration == second * 16 / 10)
+        #expect(try run.begin("b", moment: 11 * second, oldest: 0).photoDisplayTime == second * 9 / 10)
+    }
+}
+
+@Suite struct MotionTrimmingTests {
+    private let window = LivePhotoWindow(moment: 10 * second)
+
+    /// 30 pictures a second from 8.5 s to 11.5 s; the amount by the time in hundredths of a second.
+    private func log(_ amount: (Int64) -> Double) -> MotionTrimming {
+        var trimming = MotionTrimming()
+        for number in Int64(0)...90 {
+            let time = window.start + number * second / 30
+            trimming.add(amount(time / (second / 100)), at: time)
+        }
+        return trimming
+    }
+
+    @Test func whatIsStillIsWhole() {
+        let trimming = log { _ in 1 }
+        #expect(trimming.start(of: window) == nil && trimming.end(of: window) == nil)
+        let none = MotionTrimming()
+        #expect(none.start(of: window) == nil && none.end(of: window) == nil)
+    }
+
+    @Test func aCameraThatIsLiftedAndPutAwayIsCutOff() throws {
+        let trimming = log { $0 < 930 || $0 > 1080 ? 40 : 2 }
+        let start = try #require(trimming.start(of: window))
+        let end = try #require(trimming.end(of: window))
+        #expect(start > 9 * second && start <= 9 * second + second * 3 / 10)
+        #expect(end >= 10 * second + second * 7 / 10 && end <= 10 * second + second * 8 / 10)
+    }
+
+    @Test func oneFlashIsNoMovement() {
+        let trimming = log { (950..<954).contains($0) || (1050..<1056).contains($0) ? 200 : 1 }
+        #expect(trimming.start(of: window) == nil && trimming.end(of: window) == nil)
+    }
+
+    @Test func whoFilmsWhatMovesIsNotCut() {
+        // As much around the photo as anywhere.
+        let trimming = log { _ in 30 }
+        #expect(trimming.start(of: window) == nil && trimming.end(of: window) == nil)
+    }
+
+    @Test func itHoldsNoMoreThanItMay() {
+        var trimming = MotionTrimming()
+        for number in Int64(0)..<5000 { trimming.add(number > 4500 ? 1 : 100, at: number * second / 100) }
+        trimming.add(.nan, at: 100 * second)
+        trimming.add(50, at: 0)
+        #expect(trimming.end(of: LivePhotoWindow(moment: 48 * second)) == nil)
+    }
+}
+
+@Suite struct SceneMonitorTests {
+    private final class Watch {
+        private(set) var monitor: SceneMonitor
+
+        init(_ settings: SceneMonitor.Settings) { monitor = SceneMonitor(settings) }
+
+        /// - Returns: how often a verdict turned.
+        func see(_ luma: Double, _ times: Int, exposure: Int64? = nil) -> Int {
+            (0..<times).count { _ in monitor.see(SceneMonitor.Sight(luma: luma, exposureDuration: exposure)) }
+        }
+
+        var isFlashScene: Bool { monitor.isFlashScene }
+        var isStabilizationScene: Bool { monitor.isStabilizationScene }
+    }
+
+    @Test func aDarkSceneIsOneForAFlash() {
+        let monitor = Watch(.init(flash: .auto))
+        #expect(!monitor.isFlashScene && monitor.see(30, 2) == 0 && !monitor.isFlashScene)
+        #expect(monitor.see(30, 1) == 1 && monitor.isFlashScene)
+        // In between it stays as it is.
+        #expect(monitor.see(70, 20) == 0 && monitor.isFlashScene)
+        #expect(monitor.see(80, 2) == 0 && monitor.see(70, 1) == 0 && monitor.see(80, 2) == 0)
+        #expect(monitor.see(80, 1) == 1 && !monitor.isFlashScene && !monitor.isStabilizationScene)
+    }
+
+    @Test func onlyWhatIsLookedForIsTold() {
+        let off = Watch(.init())
+        #expect(off.see(1, 9) == 0 && !off.isFlashScene && !off.isStabilizationScene && !off.monitor.settings.isMonitored)
+        let on = Watch(.init(flash: .on))
+        #expect(on.see(200, 9) == 0 && on.isFlashScene && !on.monitor.settings.isMonitored)
+    }
+
+    @Test func longExposuresWantASteadyPicture() {
+        let monitor = Watch(.init(stabilization: true))
+        #expect(monitor.see(120, 3, exposure: 40_000_000) == 1 && monitor.isStabilizationScene)
+        #expect(monitor.see(120, 9, exposure: 30_000_000) == 0 && monitor.isStabilizationScene)
+        #expect(monitor.see(20, 3, exposure: 10_000_000) == 1 && !monitor.isStabilizationScene)
+        #expect(monitor.see(80, 3) == 1 && monitor.see(.nan, 3) == 0 && monitor.isStabilizationScene)
+        #expect(monitor.see(110, 3) == 1 && !monitor.isStabilizationScene)
+    }
+}
