@@ -6,6 +6,10 @@ public enum PhotoStage: String, Hashable, Sendable, CaseIterable {
     case willBeginCapture, willCapturePhoto, didCapturePhoto
     /// Once per photo.
     case didFinishProcessingPhoto
+    /// Of a live photo: its movie has all that belongs to it.
+    case didFinishRecordingLivePhotoMovie
+    /// Both of its files are whole.
+    case didFinishProcessingLivePhotoToMovieFile
     /// Always, and always the last.
     case didFinishCapture
 }
@@ -18,6 +22,12 @@ public enum PhotoStep: Hashable, Sendable {
     case take(job: String, devices: [String])
     /// Order `dropPhoto`; ``PhotoQueue/dropped(_:_:)`` when it is answered, however.
     case drop(job: String, device: String)
+    /// Have the live recorder make the movie around the moment that the device told; ``PhotoQueue/recorded(_:_:)`` when it is whole.
+    case record(job: String, device: String)
+    /// The movie is given up, and nothing of it is to be left.
+    case unrecord(job: String)
+    /// Picture and movie are whole: have both stored, or neither; ``PhotoQueue/stored(_:_:)`` then.
+    case store(job: String, device: String)
     /// An event on `event/photo/<job>/`, with its members.
     case tell(job: String, PhotoStage, JSONValue)
     /// Answer the request; the job is over.
@@ -31,6 +41,8 @@ public struct PhotoOutcome: Hashable, Sendable {
     public var resolutions: [PhotoResolution]
     /// In the order of the devices, and of each device in the order in which they were taken.
     public var photos: [PhotoResult]
+    /// Of a live photo.
+    public var movie: LivePhotoMovie?
 
     /// Nanoseconds between the first and the last device's first photo; nil with one device.
     public var spread: Int64? {
@@ -45,13 +57,23 @@ public struct PhotoOutcome: Hashable, Sendable {
     public func json(attaches: Bool) -> JSONValue {
         var listed = photos
         for index in listed.indices { listed[index].attachment = attaches ? index : nil }
+        var movie = movie
+        movie?.attachment = attaches ? listed.count : nil
         let late = photos.count { $0.late != nil }
         return .members([
             "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
             "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
-            "spread": spread.map(JSONValue.integer), "late": late == 0 ? nil : JSONValue(late),
-            "attachments": .array(attaches ? listed.map(announcement) : []),
+            "livePhotoMovie": movie?.json, "spread": spread.map(JSONValue.integer), "late": late == 0 ? nil : JSONValue(late),
+            "attachments": .array(attaches ? listed.map(announcement) + (movie.map { [announcement($0)] } ?? []) : []),
         ])
+    }
+
+    private func announcement(_ movie: LivePhotoMovie) -> JSONValue {
+        let stored = movie.path.flatMap { $0.split(separator: "/").last.map(String.init) }
+        return [
+            "name": .string(stored ?? "photo-\(uniqueID).mov"), "contentType": "video/quicktime",
+            "bytes": JSONValue(movie.bytes),
+        ]
     }
 
     // What the reply says of a further frame.
@@ -80,9 +102,22 @@ public struct PhotoJob: Sendable {
         case preparing, ready, taking
         /// Its photos are being made: the next request may have the device.
         case processing
+        /// Its photo is made and waits to be stored together with the movie.
+        case made
         case dropping
         /// It has no more part in this.
         case over
+    }
+
+    /// How far the movie of a live photo is.
+    private enum Recording: Hashable, Sendable {
+        /// It is no live photo, or the movie is stored or given up.
+        case none
+        /// For the photo's moment.
+        case waiting
+        case recording
+        case recorded(LivePhotoMovie)
+        case storing
     }
 
     public let id: String
@@ -101,8 +136,11 @@ public struct PhotoJob: Sendable {
     private var hasCaptured = false
     private var captured: Set<String> = []
     private(set) var isOver = false
+    private var recording: Recording
+    private var movie: LivePhotoMovie?
 
-    init(id: String, devices: [String], owner: JSONValue, isPast: Bool = false) {
+    init(id: String, devices: [String], owner: JSONValue, isPast: Bool = false, isLive: Bool = false) {
+        recording = isLive ? .waiting : .none
         self.id = id
         self.devices = devices
         self.owner = owner
@@ -118,7 +156,7 @@ public struct PhotoJob: Sendable {
         guard !isPast else { return false }
         return switch parts[device] {
         case .preparing, .ready, .taking, .dropping: true
-        case .waiting, .processing, .over, nil: false
+        case .waiting, .processing, .made, .over, nil: false
         }
     }
 
@@ -168,10 +206,12 @@ public struct PhotoJob: Sendable {
         case .success(let photos):
             steps += capture(device)
             for photo in photos { steps += process(photo) }
-            parts[device] = .over
+            parts[device] = recording == .none ? .over : .made
+            steps += storeIfWhole()
         case .failure(let error):
             self.error = self.error ?? error
             parts[device] = .over
+            steps += giveUpMovie()
             // The others' photos wait for nobody any more.
             steps += settleCaptured()
         }
@@ -186,20 +226,22 @@ public struct PhotoJob: Sendable {
 
     /// - Parameter keepsCaptured: devices whose pictures are taken finish them.
     mutating func end(_ error: BusError, keepsCaptured: Bool) -> [PhotoStep] {
-        guard !isOver else { return [] }
-        if keepsCaptured, parts.values.allSatisfy({ $0 == .processing || $0 == .over }) { return [] }
+        // What is being stored is stored in a moment, and can't be given up half way.
+        guard !isOver, recording != .storing else { return [] }
+        if keepsCaptured, parts.values.allSatisfy({ [.processing, .made, .over].contains($0) }) { return [] }
         self.error = self.error ?? error
         var steps: [PhotoStep] = []
         for device in devices {
             switch parts[device] {
             case .waiting: parts[device] = .over
-            case .processing where keepsCaptured: break
-            case .preparing, .ready, .taking, .processing:
+            case .processing where keepsCaptured, .made where keepsCaptured: break
+            case .preparing, .ready, .taking, .processing, .made:
                 parts[device] = .dropping
                 steps.append(.drop(job: id, device: device))
             case .dropping, .over, nil: break
             }
         }
+        if !keepsCaptured || captured.isEmpty { steps += giveUpMovie() }
         return steps + settleCaptured() + finishIfOver()
     }
 
@@ -210,7 +252,7 @@ public struct PhotoJob: Sendable {
     mutating func abandon(_ error: BusError) -> [PhotoStep] {
         fail(error)
         for device in devices { parts[device] = .over }
-        return settleCaptured() + finishIfOver()
+        return giveUpMovie() + settleCaptured() + finishIfOver()
     }
 
     /// The device, or its worker, is gone: what it was asked is not answered any more, or with an error.
@@ -221,6 +263,10 @@ public struct PhotoJob: Sendable {
             parts[device] = .over
             return end(error, keepsCaptured: false)
         case .taking, .processing: return taken(device, .failure(error))
+        case .made:
+            self.error = self.error ?? error
+            parts[device] = .over
+            return giveUpMovie() + finishIfOver()
         case .dropping: return dropped(device)
         case .waiting, .over, nil: return []
         }
@@ -241,6 +287,68 @@ public struct PhotoJob: Sendable {
         for index in photos.indices { photos[index].device = new(photos[index].device) }
     }
 
+    // MARK: The movie of a live photo
+
+    /// The movie has all that belongs to it; or there is none.
+    mutating func recorded(_ result: Result<LivePhotoMovie, BusError>) -> [PhotoStep] {
+        guard recording == .recording else { return [] }
+        switch result {
+        case .success(let movie):
+            recording = .recorded(movie)
+            return storeIfWhole()
+        case .failure(let error):
+            recording = .none
+            return giveUpPhoto(error)
+        }
+    }
+
+    /// Both are stored, or neither.
+    mutating func stored(_ result: Result<LivePhotoMovie, BusError>) -> [PhotoStep] {
+        guard recording == .storing else { return [] }
+        switch result {
+        case .success(let movie):
+            recording = .none
+            self.movie = movie
+            for device in devices where parts[device] == .made { parts[device] = .over }
+            let members: JSONValue = [
+                "duration": .number(Double(movie.duration) / 1e9),
+                "photoDisplayTime": .number(Double(movie.photoDisplayTime) / 1e9), "livePhotoMovie": movie.json,
+            ]
+            return [.tell(job: id, .didFinishProcessingLivePhotoToMovieFile, members)] + finishIfOver()
+        case .failure(let error):
+            return giveUpMovie() + giveUpPhoto(error)
+        }
+    }
+
+    private mutating func storeIfWhole() -> [PhotoStep] {
+        guard case .recorded(let movie) = recording, let device = devices.first, parts[device] == .made else {
+            return []
+        }
+        recording = .storing
+        let members: JSONValue = ["duration": .number(Double(movie.duration) / 1e9)]
+        return [.tell(job: id, .didFinishRecordingLivePhotoMovie, members), .store(job: id, device: device)]
+    }
+
+    private mutating func giveUpMovie() -> [PhotoStep] {
+        defer { recording = .none }
+        return switch recording {
+        case .none, .waiting: []
+        case .recording, .recorded, .storing: [.unrecord(job: id)]
+        }
+    }
+
+    // One without the other is nothing: what the device holds back is dropped.
+    private mutating func giveUpPhoto(_ error: BusError) -> [PhotoStep] {
+        self.error = self.error ?? error
+        photos = []
+        var steps: [PhotoStep] = []
+        for device in devices where parts[device] == .processing || parts[device] == .made {
+            parts[device] = .dropping
+            steps.append(.drop(job: id, device: device))
+        }
+        return steps + finishIfOver()
+    }
+
     // MARK: What is told
 
     private mutating func beginCapturing() -> [PhotoStep] {
@@ -253,7 +361,10 @@ public struct PhotoJob: Sendable {
         let steps = beginCapturing()
         captured.insert(device)
         if parts[device] == .taking { parts[device] = .processing }
-        return steps + settleCaptured()
+        let told = steps + settleCaptured()
+        guard recording == .waiting else { return told }
+        recording = .recording
+        return told + [.record(job: id, device: device)]
     }
 
     /// All that are still to take theirs have done so, and there is one at least.
@@ -277,7 +388,9 @@ public struct PhotoJob: Sendable {
     }
 
     private mutating func finishIfOver() -> [PhotoStep] {
-        guard !isOver, parts.values.allSatisfy({ $0 == .over }) else { return [] }
+        guard !isOver, parts.values.allSatisfy({ $0 == .over }), recording == .none || recording == .waiting else {
+            return []
+        }
         isOver = true
         let finished = sorted
         let members: JSONValue = ["error": error?.json ?? .null, "photos": JSONValue(finished.count)]
@@ -286,7 +399,7 @@ public struct PhotoJob: Sendable {
             if !finished.isEmpty { error.data["photos"] = .array(finished.map(\.json)) }
             result = .failure(error)
         } else {
-            result = .success(PhotoOutcome(uniqueID: id, resolutions: resolved, photos: finished))
+            result = .success(PhotoOutcome(uniqueID: id, resolutions: resolved, photos: finished, movie: movie))
         }
         return [.tell(job: id, .didFinishCapture, members), .finish(job: id, result)]
     }

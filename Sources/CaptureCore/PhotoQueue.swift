@@ -38,9 +38,10 @@ public struct PhotoQueue: Sendable {
     /// - Parameters:
     ///   - owner: as `willBeginCapture` tells it.
     ///   - isPast: of a moment that is over: it has its turn at once, as it needs no device, and waiting would cost it its moment.
+    ///   - isLive: of one device, with a movie.
     /// - Throws: `limitExceeded` {limit: "photos", maximum}; `photoSettingsReused` if it is in the queue.
     public mutating func add(
-        _ id: String, devices: [String], owner: JSONValue = .null, isPast: Bool = false
+        _ id: String, devices: [String], owner: JSONValue = .null, isPast: Bool = false, isLive: Bool = false
     ) throws(BusError) -> [PhotoStep] {
         guard job(id) == nil else {
             throw BusError(.photoSettingsReused, "The photo '\(id)' is being taken.", ["uniqueID": .string(id)])
@@ -50,7 +51,7 @@ public struct PhotoQueue: Sendable {
                 .limitExceeded, "\(Self.maximum) photos wait or are being taken; wait for their ends.",
                 ["limit": "photos", "maximum": JSONValue(Self.maximum)])
         }
-        jobs.append(PhotoJob(id: id, devices: devices, owner: owner, isPast: isPast))
+        jobs.append(PhotoJob(id: id, devices: devices, owner: owner, isPast: isPast, isLive: isLive))
         return startReady()
     }
 
@@ -109,6 +110,18 @@ public struct PhotoQueue: Sendable {
     /// Devices go by other ids from now on: those by the present ones.
     public mutating func rename(_ names: [String: String]) {
         for index in jobs.indices { jobs[index].rename(names) }
+    }
+
+    // MARK: Live photos
+
+    /// The answer to ``PhotoStep/record(job:device:)``.
+    public mutating func recorded(_ id: String, _ result: Result<LivePhotoMovie, BusError>) -> [PhotoStep] {
+        change(id) { $0.recorded(result) }
+    }
+
+    /// The answer to ``PhotoStep/store(job:device:)``.
+    public mutating func stored(_ id: String, _ result: Result<LivePhotoMovie, BusError>) -> [PhotoStep] {
+        change(id) { $0.stored(result) }
     }
 
     // MARK: Readiness

@@ -165,6 +165,10 @@ final class PhotoDesk {
                 guard let self else { return }
                 perform(queue.dropped(id, device))
             }
+        // No request is for a live photo yet.
+        case .record(let id, _): perform(queue.recorded(id, .failure(Self.noLivePhotos)))
+        case .store(let id, _): perform(queue.stored(id, .failure(Self.noLivePhotos)))
+        case .unrecord: break
         case .tell(let id, let stage, let members): if let run = runs[id] { tell(run, stage, members) }
         case .finish(let id, let result): if let run = runs.removeValue(forKey: id) { finish(run, result) }
         }
@@ -319,6 +323,8 @@ final class PhotoDesk {
                 result.mapError { $0.reason == .shuttingDown ? Self.gone(device) : $0 })
         }
     }
+
+    private static let noLivePhotos = BusError(.internalError, "This bus makes no live photos.")
 
     private static func gone(_ device: String) -> BusError {
         BusError(

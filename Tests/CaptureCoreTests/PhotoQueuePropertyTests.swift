@@ -188,6 +188,7 @@ private final class PhotoHistory {
             if told[job]?.isOver != false { return fail("\(job) is dropped after its end") }
             orders[Asked(job: job, device: device), default: []].append(.drop)
         case .tell(let job, let stage, let members): tell(job, stage, members["photo"])
+        case .record(let job, _), .unrecord(let job), .store(let job, _): fail("\(job) is no live photo")
         case .finish(let job, let result): finish(job, result)
         }
     }
