@@ -45,6 +45,8 @@ public struct PhotoFacts: Hashable, Sendable {
     public var zoom: Double?
     /// For people.
     public var comment: String?
+    /// What its movie has as well; ``uniqueID`` has the same digits then. nil: it has no movie.
+    public var livePhoto: LivePhotoIdentifier?
 
     public init(
         uniqueID: String, realtime: Int64, utcOffset: Int, make: String? = nil, model: String? = nil,
@@ -52,7 +54,8 @@ public struct PhotoFacts: Hashable, Sendable {
         exposureBias: Double? = nil, fNumber: Double? = nil, focalLength: Double? = nil, focalLength35: Double? = nil,
         subjectDistance: Double? = nil, flashFired: Bool? = nil, hasFlash: Bool = false,
         redEyeReduction: Bool = false, isExposureManual: Bool? = nil, isWhiteBalanceManual: Bool? = nil,
-        meteringMode: MeteringMode? = nil, orientation: Int = 1, zoom: Double? = nil, comment: String? = nil
+        meteringMode: MeteringMode? = nil, orientation: Int = 1, zoom: Double? = nil, comment: String? = nil,
+        livePhoto: LivePhotoIdentifier? = nil
     ) {
         self.uniqueID = uniqueID
         self.realtime = realtime
@@ -77,6 +80,7 @@ public struct PhotoFacts: Hashable, Sendable {
         self.orientation = orientation
         self.zoom = zoom
         self.comment = comment
+        self.livePhoto = livePhoto
     }
 }
 

@@ -142,6 +142,7 @@ private final class FragmentedMovie {
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
         av_dict_set(&options, "write_tmcd", "0", 0)
+        if container == .mov, copyTags(to: output) { av_dict_set(&options, "movflags", Muxer.tagFlag, 0) }
         try MediaError.check("avformat_write_header", avformat_write_header(output, &options))
         for (number, track) in tracks.enumerated() {
             try copySamples(of: track, number, to: output, packet, pb)
@@ -151,6 +152,16 @@ private final class FragmentedMovie {
         avio_flush(pb)
         if let failure = result.failure { throw MediaError("av_write_trailer", cffmpeg_error(failure)) }
         try MediaError.check("av_write_trailer", end)
+    }
+
+    // The new index has what the old one says of the file beside its tracks.
+    private func copyTags(to output: UnsafeMutablePointer<AVFormatContext>) -> Bool {
+        var last: UnsafeMutablePointer<AVDictionaryEntry>?
+        while let tag = av_dict_get(format?.pointee.metadata, "com.apple.quicktime.", last, AV_DICT_IGNORE_SUFFIX) {
+            av_dict_set(&output.pointee.metadata, tag.pointee.key, tag.pointee.value, 0)
+            last = tag
+        }
+        return last != nil
     }
 
     // What lies in uncompressed pictures would be known to their decoder alone.

@@ -188,8 +188,9 @@ public final class Muxer {
 
     /// Writes the beginning of the file, or connects; all tracks are there.
     ///
+    /// - Parameter tags: what stands in the file beside its tracks, by QuickTime's names (`com.apple.quicktime.…`); of QuickTime only.
     /// - Throws: also what the container can't hold.
-    public func start() throws(MediaError) {
+    public func start(tags: [String: String] = [:]) throws(MediaError) {
         var options: OpaquePointer?
         defer { av_dict_free(&options) }
         if let url { try connect(url) }
@@ -199,7 +200,14 @@ public final class Muxer {
         if container == .flv { av_dict_set(&options, "flvflags", "no_duration_filesize", 0) }
         if container.isFragmented {
             // With the last, times are kept as they are, also where a track begins later than another; for one fragment.
-            av_dict_set(&options, "movflags", "frag_custom+empty_moov+default_base_moof+frag_discont", 0)
+            var flags = "frag_custom+empty_moov+default_base_moof+frag_discont"
+            if container == .mov, !tags.isEmpty, let format {
+                flags += "+" + Self.tagFlag
+                for (name, value) in tags.sorted(by: { $0.key < $1.key }) {
+                    av_dict_set(&format.pointee.metadata, name, value, 0)
+                }
+            }
+            av_dict_set(&options, "movflags", flags, 0)
             av_dict_set(&options, "use_editlist", "0", 0)
             av_dict_set(&options, "write_tmcd", "0", 0)
         }
@@ -208,6 +216,9 @@ public final class Muxer {
         if let stream { avio_flush(stream.context) }
         try check("avio_flush", 0)
     }
+
+    /// libavformat leaves names out that it doesn't know, unless told so.
+    static let tagFlag = "use_metadata_tags"
 
     private func connect(_ url: String) throws(MediaError) {
         guard let format, let deadline, format.pointee.oformat.pointee.flags & AVFMT_NOFILE == 0 else { return }

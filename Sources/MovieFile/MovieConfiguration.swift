@@ -70,6 +70,11 @@ public struct MovieConfiguration: Hashable, Sendable {
     /// Bytes: a fragment that becomes larger ends earlier, since all of it is in memory until then.
     public var fragmentSize = 16 << 20
     public var limits = MovieLimits()
+    /// What stands in the file beside its tracks, by QuickTime's names: of MOV only.
+    public var tags: [String: String] = [:]
+
+    /// The name of what says that a picture belongs to the movie.
+    public static let contentIdentifier = "com.apple.quicktime.content.identifier"
 
     public init(_ fileType: MovieFileType, video: MovieVideo?, audio: MovieAudio? = nil, frameRate: Double = 30) {
         self.fileType = fileType

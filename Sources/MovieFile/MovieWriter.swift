@@ -92,7 +92,7 @@ public final class MovieWriter {
             let muxer = try Muxer(configuration.fileType.container, to: file.rawValue)
             try picture?.add(to: muxer)
             try sound?.add(to: muxer)
-            try muxer.start()
+            try muxer.start(tags: configuration.tags)
             self.muxer = muxer
         } catch {
             throw .media(error)

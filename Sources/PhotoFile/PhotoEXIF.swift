@@ -109,7 +109,8 @@ struct PhotoEXIF {
         try data.set(.colorSpace, .shorts([1]))
         try data.set(.pixelXDimension, .longs([UInt32(clamping: dimensions.width)]))
         try data.set(.pixelYDimension, .longs([UInt32(clamping: dimensions.height)]))
-        try data.set(.imageUniqueID, .text(facts.uniqueID))
+        try data.set(.imageUniqueID, .text(facts.livePhoto?.digits ?? facts.uniqueID))
+        if let livePhoto = facts.livePhoto { try data.set(.makerNote, .undefined(AppleNote.bytes(livePhoto))) }
     }
 
     private func adopt(_ camera: UnsafeRawBufferPointer, _ data: EXIFData) throws(EXIFError) {

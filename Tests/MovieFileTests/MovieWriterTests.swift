@@ -89,6 +89,30 @@ import Testing
         #expect(writer.statistics.recordedFileSize == inspection.fileSize)
     }
 
+    @Test func whatPairsItWithAPictureIsInTheFinishedFile() async throws {
+        let material = try await material(.motionJPEG, 10)
+        let path = path(.mov)
+        var configuration = MovieConfiguration(.mov, video: try video(.motionJPEG, material, .mov))
+        configuration.movieFragmentInterval = 100_000_000
+        let identifier = "01234567-89AB-CDEF-0123-456789ABCDEF"
+        configuration.tags = [MovieConfiguration.contentIdentifier: identifier]
+        let writer = try MovieWriter(path, configuration)
+        let times = Material.times(10)
+        for index in 0..<10 {
+            _ = try material.frames[index].withUnsafeBytes { try writer.append($0, at: times[index]) }
+        }
+        func tags() async throws -> String {
+            let arguments = ["-v", "error", "-show_entries", "format_tags", "-of", "default=nw=1", path]
+            return try await run("ffprobe", arguments, scratch).standardOutput
+        }
+        let line = "TAG:\(MovieConfiguration.contentIdentifier)=\(identifier)"
+        // Also of a movie whose recorder dies before it is finished.
+        #expect(try await tags().contains(line))
+        #expect(try writer.finishWriting() == nil)
+        #expect(try await tags().contains(line))
+        #expect(try await Judge(path: path, scratch: scratch).times("v:0").count == 10)
+    }
+
     @Test(
         arguments: [
             (.mp4, .aac), (.mp4, .opus), (.mov, .aac), (.mov, .pcm), (.mkv, .aac), (.mkv, .opus), (.mkv, .pcm),

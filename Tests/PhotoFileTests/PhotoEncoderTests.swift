@@ -54,6 +54,21 @@ private let size = Dimensions(width: 96, height: 64)
         try PatchPicture(size: size).frame(.motionJPEG)
     }
 
+    @Test func `a picture says to which movie it belongs`() throws {
+        var facts = usualFacts
+        let identifier = try #require(LivePhotoIdentifier(digits: "fedcba9876543210fedcba9876543210"))
+        facts.livePhoto = identifier
+        let data = try exif(try encode(try frame(), PhotoMaking(fileType: .jpeg), facts))
+        #expect(data.value(.imageUniqueID) == .text(identifier.digits))
+        guard case .undefined(let note)? = data.value(.makerNote) else { return #expect(Bool(false), "no note") }
+        #expect(Array(note.prefix(14)) == Array("Apple iOS".utf8) + [0, 0, 1] + Array("MM".utf8))
+        // One field, 0x0011, text of 37 bytes, which stands where it is said to.
+        #expect(Array(note[14..<24]) == [0, 1, 0, 0x11, 0, 2, 0, 0, 0, 37])
+        let place = Int(note[26]) << 8 | Int(note[27])
+        #expect(Array(note[place...]) == Array(identifier.text.utf8) + [0])
+        #expect(try exif(try encode(try frame(), PhotoMaking(fileType: .jpeg))).value(.makerNote) == nil)
+    }
+
     @Test func `a picture stays what it is, without what the camera fills up with`() throws {
         var frame = try frame()
         let whole = try essence(frame.bytes)
