@@ -164,3 +164,67 @@ private let second: Int64 = 1_000_000_000
         #expect(monitor.see(110, 3) == 1 && !monitor.isStabilizationScene)
     }
 }
+
+@Suite struct LivePhotoOutputTests {
+    private func session(_ preset: SessionPreset, _ actions: JSONValue...) throws -> CaptureSession {
+        let owner = LockHolder(uid: 1000, gid: 1000, pid: 42, startTime: 7, name: "probe")
+        var session = CaptureSession(id: "5e55", owner: owner, since: 1, preset: preset)
+        let surroundings = CaptureSession.Surroundings(known: ["front", "back"]) { Self.device($0) }
+        var parsed: [(action: SessionAction, path: String)] = []
+        for action in actions { parsed.append((try SessionAction.parse(action, path: "a"), "a")) }
+        try session.configure(parsed, in: surroundings)
+        return session
+    }
+
+    private static func device(_ id: String) -> SessionDevice? {
+        SessionDevice(id: id, position: .unspecified, formats: id == "new" ? nil : SampleDevice.formats)
+    }
+
+    @Test func whatIsInTheWayIsTold() throws {
+        let whole = try session(.photo, ["addInput": "back"], ["addOutput": "photo"], ["addOutput": "videoData"])
+        #expect(whole.livePhotoObstacle(Self.device) == nil)
+        let others: [(CaptureSession, String)] = [
+            (try session(.photo, ["addInput": "back"]), "no photo output"),
+            (try session(.high, ["addInput": "back"], ["addOutput": "photo"]), "preset high"),
+            (try session(.photo, ["addInput": "back"], ["addOutput": "photo"], ["addOutput": "movie"]), "movie output"),
+            (try session(.photo, ["addOutput": "photo"]), "has none"),
+            (try session(.photo, ["addInput": "back"], ["addInput": "front"], ["addOutput": "photo"]), "has 2"),
+        ]
+        for (session, why) in others {
+            #expect(session.livePhotoObstacle(Self.device)?.contains(why) == true, "\(why)")
+        }
+    }
+
+    @Test func itIsEnabledBeforeItIsUsed() throws {
+        var output = LivePhotoOutput()
+        let suspended = #expect(throws: BusError.self) {
+            try output.set(.init(isSuspended: true), obstacle: nil, path: "setOutput")
+        }
+        #expect(suspended?.data["path"] == "setOutput.livePhotoCaptureSuspended")
+        let refused = #expect(throws: BusError.self) {
+            try output.set(.init(isEnabled: true), obstacle: "so and so", path: "setOutput")
+        }
+        #expect(refused?.data["why"] == "can't be true: so and so" && !output.isEnabled)
+        let both = try output.set(.init(isEnabled: true, isSuspended: true), obstacle: nil, path: "")
+        #expect(both == .reconfiguration && output.isEnabled && output.isSuspended && output.isAutoTrimming)
+        let on = try output.set(.init(isSuspended: false), obstacle: nil, path: "")
+        let again = try output.set(.init(isSuspended: false), obstacle: nil, path: "")
+        #expect(on == .suspension(false) && again == .nothing)
+        let untrimmed = try output.set(.init(isAutoTrimming: false), obstacle: nil, path: "")
+        #expect(untrimmed == .reconfiguration && !output.isAutoTrimming)
+    }
+
+    @Test func whatCannotBeAnyMoreIsOff() throws {
+        var output = LivePhotoOutput()
+        let trimmed = try output.set(.init(isAutoTrimming: false), obstacle: "a movie output", path: "")
+        let settled = output.settle(obstacle: "a movie output")
+        #expect(trimmed == .nothing && settled == .nothing)
+        _ = try output.set(.init(isEnabled: true, isSuspended: true), obstacle: nil, path: "")
+        let still = output.settle(obstacle: nil)
+        let ended = output.settle(obstacle: "a movie output")
+        #expect(still == .nothing && ended == .reconfiguration && !output.isEnabled && !output.isSuspended)
+        // It doesn't come back by itself, and keeps how it trims.
+        let later = output.settle(obstacle: nil)
+        #expect(later == .nothing && !output.isEnabled && !output.isAutoTrimming)
+    }
+}
