@@ -51,6 +51,10 @@ extension Schema {
                 )),
         ]).described("What the photos are to be."),
         "PhotoFileType": .choice(["jpeg", "dng"]).described("JPEG with EXIF, or the sensor's own pixels (Adobe DNG)."),
+        "SceneMonitoring": .object([
+            .optional("flash", .choice(["off", "on", "auto"]).described("off if absent.")),
+            .optional("stabilization", .boolean.described("false if absent.")),
+        ]).described("What photos are to be, for who wants to know whether the scene is one for that."),
         "PhotoBracket": .anyOf([
             .object([
                 .required(
@@ -185,5 +189,9 @@ extension Schema {
             "availableRawPhotoPixelFormatTypes",
             .array(of: .string()).described("Of a photo output: sensor's pixels that dng can have.")),
         .optional("readiness", Schema.reference("PhotoReadiness").described("Of a photo output.")),
+        .optional("isFlashScene", .boolean.described("Of a photo output: a photo of the scene wants a flash.")),
+        .optional(
+            "isStillImageStabilizationScene",
+            .boolean.described("Of a photo output: a photo of the scene wants to be steadied.")),
     ]
 }

@@ -149,6 +149,9 @@ extension Schema {
                                 .optional("channels", Schema.integer().orNull),
                                 .optional("whenDenied", .choice(["blank"])),
                                 .optional("preRoll", .integer(min: 0, max: 10_000).described("Of a photo output.")),
+                                .optional(
+                                    "photoSettingsForSceneMonitoring",
+                                    Schema.reference("SceneMonitoring").orNull.described("Of a photo output.")),
                             ] + photoOutput, additional: true))),
                 .required(
                     "connections",
@@ -206,5 +209,9 @@ extension Schema {
             Schema.integer(min: 0, max: 10_000).orNull.described(
                 "Of photo: milliseconds for which the pictures of its cameras are held while the session runs, for photos of a moment that is over; 0 if absent."
             )),
+        .optional(
+            "photoSettingsForSceneMonitoring",
+            Schema.reference("SceneMonitoring").orNull.described(
+                "Of photo: what its photos are to be, for who wants to know whether the scene is one for that.")),
     ]
 }

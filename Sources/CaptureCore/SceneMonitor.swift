@@ -1,3 +1,6 @@
+public import BusProtocol
+public import JSON
+
 /// Whether what a camera sees wants a flash, or a picture that is steadied (`isFlashScene`, `isStillImageStabilizationScene`).
 ///
 /// It is told how bright the picture is, again and again. A verdict stands until the scene has been another one for a while and by some
@@ -80,5 +83,29 @@ public struct SceneMonitor: Hashable, Sendable {
     // nil: between the two.
     private static func side(_ luma: Double, below: Double, above: Double) -> Bool? {
         luma < below ? true : luma > above ? false : nil
+    }
+}
+
+extension SceneMonitor.Settings {
+    /// {flash, stabilization}
+    public var json: JSONValue { ["flash": .string(flash.rawValue), "stabilization": .bool(stabilization)] }
+
+    /// - Throws: `invalidParams` with the member that is wrong.
+    public init(json: JSONValue, path: String) throws(BusError) {
+        var reader = try MemberReader(json, path: path)
+        let flash: PhotoFlashMode = reader.known("flash") == nil ? .off : try reader.word("flash")
+        let stabilization = try reader.flag("stabilization") ?? false
+        try reader.refuseOthers()
+        self.init(flash: flash, stabilization: stabilization)
+    }
+}
+
+extension CaptureSession {
+    /// Somebody who sees its state wants to know what the scene of that device wants of a photo.
+    public func watchesScene(of device: String) -> Bool {
+        outputs.contains { output in
+            output.kind == .photo && output.sceneMonitoring?.isMonitored == true
+                && connections.contains { $0.output == output.id && $0.input == device && $0.isEnabled }
+        }
     }
 }

@@ -30,6 +30,7 @@ public enum SessionAction: Hashable, Sendable {
         public var isBlankWhenDenied: Setting<Bool> = .keep
         /// Milliseconds for which pictures are held.
         public var preRoll: Setting<Int> = .keep
+        public var sceneMonitoring: Setting<SceneMonitor.Settings> = .keep
 
         public init() {}
     }
@@ -212,6 +213,9 @@ public enum SessionAction: Hashable, Sendable {
                 throw .invalidParams(path, "must be a whole number of milliseconds, at most \(PhotoPast.longest)")
             }
             return Int(milliseconds)
+        }
+        options.sceneMonitoring = try setting(&reader, "photoSettingsForSceneMonitoring") { json, path throws(BusError) in
+            try SceneMonitor.Settings(json: json, path: path)
         }
         try reader.refuseOthers()
         return options

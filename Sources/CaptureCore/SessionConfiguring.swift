@@ -254,8 +254,8 @@ extension SessionOutput {
         guard options != SessionAction.OutputOptions() else { return self }
         if kind == .movie { return try withMovie(options, path: path) }
         if kind == .photo { return try withPhoto(options, path: path) }
-        guard options.preRoll == .keep else {
-            throw .invalidParams(path, "preRoll is of photo outputs: what is held is for photos of a moment that is over")
+        guard options.preRoll == .keep, options.sceneMonitoring == .keep else {
+            throw .invalidParams(path, "preRoll and photoSettingsForSceneMonitoring are of photo outputs")
         }
         guard options.isBlankWhenDenied == .keep else {
             throw .invalidParams(path, "whenDenied is of movie outputs: nothing is on a topic that is denied")
@@ -303,11 +303,13 @@ extension SessionOutput {
     fileprivate func withPhoto(_ options: SessionAction.OutputOptions, path: String) throws(BusError) -> SessionOutput {
         var others = options
         others.preRoll = .keep
+        others.sceneMonitoring = .keep
         guard others == SessionAction.OutputOptions() else {
-            throw .invalidParams(path, "a photo output has no options of its own but preRoll")
+            throw .invalidParams(path, "a photo output has no options of its own but preRoll and photoSettingsForSceneMonitoring")
         }
         var output = self
         output.preRoll = options.preRoll.applied(to: preRoll) ?? 0
+        output.sceneMonitoring = options.sceneMonitoring.applied(to: sceneMonitoring)
         return output
     }
 

@@ -90,6 +90,8 @@ public struct SessionOutput: Hashable, Sendable {
     public var isBlankWhenDenied = false
     /// A photo output's: milliseconds for which its cameras' pictures are held, while the session runs.
     public var preRoll = 0
+    /// A photo output's: what its photos are to be, for who wants to know whether the scene is one for that; nil: nobody does.
+    public var sceneMonitoring: SceneMonitor.Settings?
 
     public init(
         id: String, kind: Kind, format: Rendition.Encoding? = nil, dimensions: Dimensions? = nil,

@@ -23,9 +23,11 @@ extension SessionInput {
 }
 
 extension SessionOutput {
-    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?, preRoll?}; null: as the session has it.
+    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?, preRoll?, photoSettingsForSceneMonitoring?}; null: as the session has it.
     var json: JSONValue {
-        .members([
+        let scene: JSONValue? = kind == .photo ? sceneMonitoring?.json ?? .null : nil
+        let held: JSONValue? = kind == .photo ? JSONValue(preRoll) : nil
+        return .members([
             "id": .string(id), "type": .string(kind.rawValue),
             "format": (format?.rawValue ?? soundFormat?.rawValue).map(JSONValue.string) ?? .null,
             "width": dimensions.map { JSONValue($0.width) } ?? .null,
@@ -33,7 +35,8 @@ extension SessionOutput {
             "frameRate": frameRate.map { Int64(exactly: $0).map(JSONValue.integer) ?? .number($0) } ?? .null,
             "quality": quality.map { JSONValue($0) } ?? .null, "rate": rate.map { JSONValue($0) } ?? .null,
             "channels": channels.map { JSONValue($0) } ?? .null, "whenDenied": isBlankWhenDenied ? "blank" : nil,
-            "preRoll": kind == .photo ? JSONValue(preRoll) : nil,
+            "preRoll": held,
+            "photoSettingsForSceneMonitoring": scene,
         ])
     }
 }
@@ -112,6 +115,9 @@ extension SessionOutput {
         isBlankWhenDenied = reader.known("whenDenied") != nil
         // Those before this version held nothing.
         preRoll = Int(try reader.number("preRoll", in: PhotoPast.lengths) ?? 0)
+        sceneMonitoring = try reader.known("photoSettingsForSceneMonitoring").map { (value) throws(BusError) in
+            try SceneMonitor.Settings(json: value, path: "photoSettingsForSceneMonitoring")
+        }
         if reader.known("format") != nil { format = try reader.word("format") }
         if reader.known("width") != nil {
             dimensions = Dimensions(

@@ -28,7 +28,8 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Running sessions want the device's pictures, or none does any more.
         ///
         /// `preRoll`: milliseconds for which pictures are held, for photos of a moment that is over.
-        case session(isRunning: Bool, preRoll: Int = 0)
+        /// `watchesScene`: somebody wants to know whether the scene wants a flash, or a picture that is steadied.
+        case session(isRunning: Bool, preRoll: Int = 0, watchesScene: Bool = false)
         /// The device is not to stream, whoever wants its pictures, or may again.
         case halt(Bool)
         /// Reads the controls' tables and values anew. Answers {controls: […]} with values.
@@ -152,10 +153,11 @@ public struct WorkerOrder: Hashable, Sendable {
             members["transaction"] = .string(transaction)
         case .lock: members["do"] = "lock"
         case .unlock: members["do"] = "unlock"
-        case .session(let isRunning, let preRoll):
+        case .session(let isRunning, let preRoll, let watchesScene):
             members["do"] = "session"
             members["running"] = .bool(isRunning)
             if preRoll > 0 { members["preRoll"] = JSONValue(preRoll) }
+            if watchesScene { members["scene"] = true }
         case .halt(let isOn):
             members["do"] = "halt"
             members["on"] = .bool(isOn)
@@ -224,7 +226,8 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("session", _):
             guard let isRunning = json["running"]?.bool else { return nil }
             let preRoll = min(max(json["preRoll"]?.integer ?? 0, 0), PhotoPast.lengths.upperBound)
-            action = .session(isRunning: isRunning, preRoll: Int(preRoll))
+            action = .session(
+                isRunning: isRunning, preRoll: Int(preRoll), watchesScene: json["scene"]?.bool ?? false)
         case ("halt", _):
             guard let isOn = json["on"]?.bool else { return nil }
             action = .halt(isOn)

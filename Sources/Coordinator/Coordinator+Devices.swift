@@ -181,7 +181,9 @@ extension Coordinator {
             tellPressure(worker, change)
             exposures.changed(worker)
             judgeZoom(worker)
+            tellScene(device, worker.status["scene"])
         } else {
+            scenes[device] = nil
             locks.deviceEnded(device)
             events.set("state/device/\(device)", nil)
         }

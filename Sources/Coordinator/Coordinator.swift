@@ -133,6 +133,8 @@ public final class Coordinator {
     var unreadable: [String] = []
     /// Which devices were connected when they were published last, by `uniqueID`.
     var connected: [String: Bool] = [:]
+    /// What each camera's worker last told of its scene, by id.
+    var scenes: [String: JSONValue] = [:]
     private var failure: StartError?
     /// Looks up whom the configuration names when it was read again; from the first time on.
     private var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?

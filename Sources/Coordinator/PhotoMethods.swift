@@ -237,6 +237,24 @@ extension Coordinator {
         }
     }
 
+    /// Tells whom it concerns what a camera's scene wants of a photo, if that has changed.
+    func tellScene(_ device: String, _ scene: JSONValue?) {
+        guard scenes[device] ?? .null != scene ?? .null else { return }
+        scenes[device] = scene
+        for (id, entry) in sessions.entries where entry.session.watchesScene(of: device) { sessions.publish(id) }
+    }
+
+    /// What the scene wants, of the photos that a session's photo output is to take; of several cameras, what any of them sees.
+    private func sceneMembers(_ session: CaptureSession, _ workers: [Worker]) -> [String: JSONValue] {
+        let settings = session.outputs.first { $0.kind == .photo }?.sceneMonitoring ?? SceneMonitor.Settings()
+        func sees(_ name: String) -> Bool { workers.contains { $0.status["scene"]?[name] == true } }
+        let isFlashScene = settings.flash == .on || settings.flash == .auto && sees("flash")
+        return [
+            "isFlashScene": .bool(isFlashScene),
+            "isStillImageStabilizationScene": .bool(settings.stabilization && sees("stabilization")),
+        ]
+    }
+
     /// `photo` of `state/device/<id>/`: {readiness, waiting, owner?}.
     func photoMember(_ worker: Worker) -> JSONValue {
         let (readiness, waiting) = photos.readiness(of: worker)
@@ -246,7 +264,8 @@ extension Coordinator {
         ])
     }
 
-    /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes, readiness}. Of several cameras,
+    /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes, readiness,
+    /// isFlashScene, isStillImageStabilizationScene}. Of several cameras,
     /// what all of them can.
     func photoMembers(of session: CaptureSession) -> [String: JSONValue] {
         let workers = photoConnections(of: session).compactMap { fleet.workers[$0.input] }
@@ -262,11 +281,12 @@ extension Coordinator {
         let order: [PhotoReadiness] = [.notReady, .waitingForCapture, .waitingForProcessing, .notRunning, .ready]
         let readiness = Set(workers.map { photos.readiness(of: $0).readiness })
         let least = session.run.state == .running ? order.first(where: readiness.contains) : nil
-        return [
+        let members: [String: JSONValue] = [
             "availablePhotoCodecTypes": JSONValue(codecs.map(\.rawValue)),
             "availableRawPhotoPixelFormatTypes": JSONValue(raws.map(\.name)),
             "readiness": .string((least ?? .notRunning).rawValue),
         ]
+        return members.merging(sceneMembers(session, workers)) { $1 }
     }
 }
 

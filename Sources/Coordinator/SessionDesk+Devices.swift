@@ -57,16 +57,21 @@ extension SessionDesk {
 
     func tell(_ device: String, isRunning: Bool) {
         // What another coordinator told it isn't known here.
-        let told = Told(isRunning: isRunning, preRoll: isRunning ? preRoll(of: device) : 0)
+        let sessions = isRunning ? active(on: device) : []
+        let told = Told(
+            isRunning: isRunning, preRoll: sessions.map { $0.preRoll(of: device) }.max() ?? 0,
+            watchesScene: sessions.contains { $0.watchesScene(of: device) })
         guard let worker = fleet.workers[device], worker.isRunning, toldRunning[device] != told else { return }
         toldRunning[device] = told
-        worker.order(.session(isRunning: told.isRunning, preRoll: told.preRoll))
+        worker.order(
+            .session(isRunning: told.isRunning, preRoll: told.preRoll, watchesScene: told.watchesScene))
     }
 
-    /// Milliseconds for which sessions that may have the device want its pictures to be held: the longest of them.
-    func preRoll(of device: String) -> Int {
-        entries.values.filter { $0.session.run.isActive && mayHave(device, $0.session) }
-            .map { $0.session.preRoll(of: device) }.max() ?? 0
+    /// Sessions that are to run, and may have the device.
+    private func active(on device: String) -> [CaptureSession] {
+        entries.values.map(\.session).filter {
+            $0.run.isActive && $0.input(device) != nil && mayHave(device, $0)
+        }
     }
 
     // MARK: Who wants it

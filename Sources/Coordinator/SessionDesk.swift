@@ -89,6 +89,8 @@ final class SessionDesk {
         var isRunning: Bool
         /// Milliseconds for which the device's pictures are held.
         var preRoll: Int
+        /// Somebody wants to know what its scene wants of a photo.
+        var watchesScene: Bool
     }
     /// By device, while it streams.
     var loads: [String: Load] = [:]

@@ -243,6 +243,7 @@ final class Worker {
         for name in ["isOpen", "isStreaming"] { status[name] = false }
         for name in [
             "stream", "memory", "busySince", "asOf", "kernelPriority", "systemPressureState", "subscribers", "zoomRamp",
+            "scene",
         ] {
             status[name] = .null
         }

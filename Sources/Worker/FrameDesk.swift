@@ -19,6 +19,8 @@ final class FrameDesk {
     let meter: FrameMeter
     /// The same for photos.
     let photoMeter: FrameMeter
+    /// The same for who wants to know what the scene wants of a photo.
+    let sceneMeter: FrameMeter
     /// Holds frames for photos of a moment that is over.
     let past: PastFrames
     private var outputs: [RenditionOutput] = []
@@ -66,6 +68,7 @@ final class FrameDesk {
         self.zoom = zoom
         meter = FrameMeter(pool)
         photoMeter = FrameMeter(pool)
+        sceneMeter = FrameMeter(pool)
         past = PastFrames(pool)
         pool.onFinished = { [weak self] work in self?.finished(work) }
     }
@@ -122,6 +125,7 @@ final class FrameDesk {
         }
         meter.end(run)
         photoMeter.end(run)
+        sceneMeter.end(run)
         past.end(run)
         if let running { lender.end(running.ring.writer) }
         isOver = true
@@ -173,6 +177,7 @@ final class FrameDesk {
         native.removeAll()
         completed.removeAll()
         meter.take(frame, of: running)
+        sceneMeter.take(frame, of: running)
         hold(frame, zoom)
         takePhotos(frame, zoom)
         if frame.facts.isKeyframe == false, outputs.contains(where: \.isWaiting) { run?.requestKeyframe() }
@@ -432,9 +437,8 @@ final class FrameDesk {
     }
 
     private func finished(_ work: RenditionWork) {
-        if meter.finished(work, of: run) || photoMeter.finished(work, of: run) || past.finished(work, of: run) {
-            return
-        }
+        if meter.finished(work, of: run) || photoMeter.finished(work, of: run) { return }
+        if sceneMeter.finished(work, of: run) || past.finished(work, of: run) { return }
         let output = outputs.first { $0.work === work }
         let job = work.job
         if let job, let output {

@@ -49,13 +49,15 @@ final class OrderDesk {
     private(set) var isInSession = false
     /// Milliseconds for which they want its pictures to be held.
     private(set) var preRoll = 0
+    /// They want to know what the scene wants of a photo.
+    private(set) var watchesScene = false
     /// The device is not to stream, whoever wants its pictures: the machine, or it, is under too much pressure.
     private(set) var isHalted = false
     /// That of the last change that was made or taken back.
     private(set) var generation: UInt64
     private(set) var committed: CommittedConfiguration?
 
-    /// Told when ``lockFence``, ``isInSession``, ``preRoll``, ``isHalted``, ``generation`` or ``committed`` has changed.
+    /// Told when ``lockFence``, ``isInSession``, ``preRoll``, ``watchesScene``, ``isHalted``, ``generation`` or ``committed`` has changed.
     var onChange: (() -> Void)?
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
@@ -110,9 +112,10 @@ final class OrderDesk {
                 if order.fence == nil || order.fence == lockFence { lockFence = nil }
                 onChange?()
                 reply(order.number, .success([:]))
-            case .session(let isRunning, let preRoll):
+            case .session(let isRunning, let preRoll, let watchesScene):
                 isInSession = isRunning
                 self.preRoll = isRunning ? preRoll : 0
+                self.watchesScene = isRunning && watchesScene
                 onChange?()
                 reply(order.number, .success([:]))
             case .halt(let isOn):

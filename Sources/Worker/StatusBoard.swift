@@ -29,6 +29,8 @@ struct DeviceStatus {
     var isHalted = false
     /// Who began the zoom ramp that runs; null: none does.
     var zoomRamp = JSONValue.null
+    /// What the scene wants of a photo, as far as somebody wants to know.
+    var scene = JSONValue.null
     /// How many want each of the renditions that are made.
     var subscribers: [Rendition: Int] = [:]
 
@@ -51,7 +53,7 @@ struct DeviceStatus {
             "notRestored": .array(notRestored.map(\.json)), "standIn": standIn?.json ?? .null,
             "systemPressureState": pressure.json,
             "isHalted": .bool(isHalted),
-            "zoomRamp": zoomRamp,
+            "zoomRamp": zoomRamp, "scene": scene,
             "subscribers": .object(
                 Dictionary(subscribers.map { ($0.description, JSONValue($1)) }) { first, _ in first }),
         ]

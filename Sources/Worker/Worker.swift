@@ -24,6 +24,7 @@ public final class Worker {
     private let frames: FrameDesk
     private let director: DeviceDirector
     private let exposure: ExposureDriver
+    private let scene: SceneWatch
     private let link: CoordinatorLink
     private let desk: OrderDesk
     private let photos: PhotoDesk
@@ -115,6 +116,10 @@ public final class Worker {
                 silenceLimitMilliseconds: options.silenceLimitMilliseconds,
                 logger: logger)
             exposure = ExposureDriver(loop, thread, director, frames.meter, logger: logger)
+            scene = SceneWatch(frames.sceneMeter) { [director] in
+                let seconds = director.snapshot?.values[CameraControlName.exposureDuration.rawValue]?.double
+                return seconds.flatMap { $0 > 0 && $0 < 1e6 ? Int64(($0 * 1e9).rounded()) : nil }
+            }
             faults = FaultDesk(loop, logger: logger) { [thread] fault, completion in
                 thread.perform { keeper throws(SourceError) in
                     try keeper.source.injectFault(fault)
@@ -223,6 +228,7 @@ public final class Worker {
             self?.status?.touch()
         }
         exposure.onWish = { [weak self] in self?.wish() }
+        scene.onChange = { [weak self] in self?.status?.touch() }
         connectPhotos()
         director.onReported = { [weak self] in self?.desk.learn($0) }
         director.onOpened = { [weak self] in
@@ -238,6 +244,7 @@ public final class Worker {
             guard let self else { return }
             frames.generation = desk.generation
             frames.setPreRoll(desk.preRoll)
+            scene.set(isWatching: desk.watchesScene)
             wish()
             status?.touch()
         }
@@ -417,7 +424,7 @@ public final class Worker {
             fence: desk.highestFence, priority: director.knowledge.priority,
             notRestored: director.knowledge.notRestored, standIn: photos.standIn, pressure: faults.pressure,
             isHalted: desk.isHalted,
-            zoomRamp: desk.zoom?.ramp ?? .null, subscribers: countSubscribers())
+            zoomRamp: desk.zoom?.ramp ?? .null, scene: scene.json, subscribers: countSubscribers())
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {

@@ -52,7 +52,33 @@ import Testing
         #expect(CaptureSession(keptJSON: .object(members))?.preRoll(of: "front") == 0)
     }
 
+    @Test func whoWantsToKnowWhatTheSceneWantsSaysSo() throws {
+        let wish: JSONValue = ["flash": "auto", "stabilization": true]
+        var session = try session([
+            ["addInput": "front"], ["addOutput": ["type": "photo", "photoSettingsForSceneMonitoring": wish]],
+        ])
+        #expect(session.watchesScene(of: "front") && !session.watchesScene(of: "back"))
+        #expect(session.outputs[0].json["photoSettingsForSceneMonitoring"] == wish)
+        let kept = CaptureSession(keptJSON: try JSONValue(parsing: session.keptJSON.description))
+        #expect(kept?.outputs == session.outputs)
+        // What is on or off anyhow needs no look.
+        let on: JSONValue = ["output": "photo", "photoSettingsForSceneMonitoring": ["flash": "on"]]
+        try configure(&session, [["setOutput": on]])
+        #expect(!session.watchesScene(of: "front"))
+        let order = WorkerOrder(
+            number: 1, fence: nil, action: .session(isRunning: true, preRoll: 0, watchesScene: true))
+        #expect(WorkerOrder(json: try JSONValue(parsing: order.json.description)) == order)
+    }
+
     private static let wrong: [(action: JSONValue, path: String)] = [
+        (
+            ["addOutput": ["type": "photo", "photoSettingsForSceneMonitoring": ["flash": "dim"]]],
+            "actions[0].addOutput.photoSettingsForSceneMonitoring.flash"
+        ),
+        (
+            ["addOutput": ["type": "preview", "photoSettingsForSceneMonitoring": ["flash": "on"]]],
+            "actions[0].addOutput"
+        ),
         (["addOutput": ["type": "photo", "preRoll": 10001]], "actions[0].addOutput.preRoll"),
         (["addOutput": ["type": "photo", "preRoll": -1]], "actions[0].addOutput.preRoll"),
         (["addOutput": ["type": "photo", "preRoll": 0.5]], "actions[0].addOutput.preRoll"),

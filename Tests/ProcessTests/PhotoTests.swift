@@ -176,6 +176,27 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what a scene wants is in the session's state`() async throws {
+            let bus = try await bus()
+            let client = try client(bus)
+            let photo: JSONValue = ["type": "photo", "photoSettingsForSceneMonitoring": ["flash": "on"]]
+            let made = try client.call("session.create", ["inputs": ["cam0"], "outputs": [photo]])
+            let session = try #require(made["session"]?.string)
+            #expect(made["state"]?["outputs"]?[0]?["isFlashScene"] == true)
+            #expect(made["state"]?["outputs"]?[0]?["isStillImageStabilizationScene"] == false)
+            try client.call("session.start", ["session": .string(session)])
+            // With a flash that is there when it is needed it is as the scene is.
+            let auto: JSONValue = ["output": "photo", "photoSettingsForSceneMonitoring": ["flash": "auto"]]
+            try client.call("session.configure", ["session": .string(session), "actions": [["setOutput": auto]]])
+            try await bus.wait(for: "state/device/cam0/") { $0?["isStreaming"] == true }
+            try client.call("device.set", ["device": "cam0", "controls": ["exposureDuration": 0.0001]])
+            try await bus.wait(for: "state/session/\(session)/") { $0?["outputs"]?[0]?["isFlashScene"] == true }
+            let none: JSONValue = ["output": "photo", "photoSettingsForSceneMonitoring": .null]
+            try client.call("session.configure", ["session": .string(session), "actions": [["setOutput": none]]])
+            try await bus.wait(for: "state/session/\(session)/") { $0?["outputs"]?[0]?["isFlashScene"] == false }
+            try await bus.stop()
+        }
+
         @Test func `too large a reply leaves what goes into the library`() async throws {
             let bus = try await bus(configuration: "[limits]\nphoto_reply = 65536\n")
             let (client, ears) = (try client(bus), try PhotoEars(bus))

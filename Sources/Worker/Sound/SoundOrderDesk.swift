@@ -96,7 +96,7 @@ final class SoundOrderDesk {
             case .unlock:
                 if order.fence == nil || order.fence == lockFence { lockFence = nil }
                 changed(order)
-            case .session(let isRunning, _):
+            case .session(let isRunning, _, _):
                 isInSession = isRunning
                 changed(order)
             case .halt(let isOn):

@@ -1,0 +1,52 @@
+import CaptureCore
+import JSON
+import LinuxIO
+
+/// Looks now and then at the frames that come whether the scene wants a flash, or a picture that is steadied. Used on the loop.
+final class SceneWatch {
+    private let meter: FrameMeter
+    /// Nanoseconds; nil: the camera doesn't tell.
+    private let exposureDuration: () -> Int64?
+    /// nil: nobody wants to know.
+    private var monitor: SceneMonitor?
+
+    /// Told when ``json`` has changed.
+    var onChange: (() -> Void)?
+
+    /// Nanoseconds from one look to the next.
+    private static let interval: Int64 = 500_000_000
+    private static let whole = MeteredRegion(aroundX: 0.5, y: 0.5)
+
+    init(_ meter: FrameMeter, exposureDuration: @escaping () -> Int64?) {
+        self.meter = meter
+        self.exposureDuration = exposureDuration
+        meter.onLuma = { [weak self] in self?.saw($0) }
+    }
+
+    /// {flash, stabilization}, each true or false; null: nobody wants to know.
+    var json: JSONValue {
+        guard let monitor else { return .null }
+        return ["flash": .bool(monitor.isFlashScene), "stabilization": .bool(monitor.isStabilizationScene)]
+    }
+
+    func set(isWatching: Bool) {
+        guard isWatching != (monitor != nil) else { return }
+        if isWatching {
+            // Which of the two a session wants to know is the coordinator's business.
+            monitor = SceneMonitor(SceneMonitor.Settings(flash: .auto, stabilization: true))
+            meter.ask(Self.whole, notBefore: 0)
+        } else {
+            monitor = nil
+            meter.stop()
+        }
+        onChange?()
+    }
+
+    private func saw(_ luma: Double?) {
+        guard monitor != nil else { return }
+        meter.ask(Self.whole, notBefore: MonotonicClock.now() + Self.interval)
+        guard let luma else { return }
+        let sight = SceneMonitor.Sight(luma: luma, exposureDuration: exposureDuration())
+        if monitor?.see(sight) == true { onChange?() }
+    }
+}
