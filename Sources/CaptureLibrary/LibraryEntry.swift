@@ -88,6 +88,10 @@ public struct LibraryEntry: Hashable, Sendable {
     public var cover: String?
     /// Which file that is; nil as with ``file``.
     public var coverFile: FileIdentity?
+    /// The movie of a live photo, absolute: both files are one entry, and there are both or neither.
+    public var movie: String?
+    /// Which file that is; nil as with ``file``.
+    public var movieFile: FileIdentity?
     public var state: State
     /// Why it ended (`didFinishRecording`); nil: it hasn't, or nobody knows.
     public var reason: String?
@@ -174,6 +178,8 @@ extension LibraryEntry {
         members["sideCarFile"] = sideCarFile?.json
         members["cover"] = cover.map(JSONValue.string)
         members["coverFile"] = coverFile?.json
+        members["movie"] = movie.map(JSONValue.string)
+        members["movieFile"] = movieFile?.json
         members["state"] = .string(state.rawValue)
         members["reason"] = reason.map(JSONValue.string)
         members["problem"] = problem.map(JSONValue.string)
@@ -221,6 +227,9 @@ extension LibraryEntry {
         coverFile = members.removeValue(forKey: "coverFile").flatMap(FileIdentity.init(json:))
         cover = text("cover")
         if cover?.utf8.contains(0) == true { throw missing("cover") }
+        movieFile = members.removeValue(forKey: "movieFile").flatMap(FileIdentity.init(json:))
+        movie = text("movie")
+        if movie?.utf8.contains(0) == true { throw missing("movie") }
         reason = text("reason")
         problem = text("problem")
         let listed = members.removeValue(forKey: "devices")?.array ?? []

@@ -18,6 +18,9 @@ public final class NewPhoto {
     /// What its file is called in its folder before it is whole, where the file system has no files without a name.
     public static func temporary(_ id: String) -> String { ".\(id).part" }
 
+    /// The same of a live photo's movie, which always has that name before it is whole.
+    public static func temporaryMovie(_ id: String) -> String { ".\(id).movie.part" }
+
     /// Makes the file, which has no name yet, and enters it.
     ///
     /// - Parameters:

@@ -153,6 +153,7 @@ public struct Librarian {
     func shown(_ entry: LibraryEntry) -> JSONValue {
         var shown = entry
         (shown.lock, shown.file, shown.sideCarFile, shown.coverFile) = (nil, nil, nil, nil)
+        shown.movieFile = nil
         var isMissing = false
         do throws(SystemError) {
             let folder = try HeldFolder(of: entry.path, library: library)
@@ -244,7 +245,7 @@ extension LibraryEntry {
 
     /// Its files, as far as there are any, and which they are.
     var files: [(path: String?, identity: FileIdentity?)] {
-        [(path, file), (sideCar, sideCarFile), (cover, coverFile)]
+        [(path, file), (sideCar, sideCarFile), (cover, coverFile), (movie, movieFile)]
     }
 
     /// Whether it is chosen, as far as its file and its maker don't count.

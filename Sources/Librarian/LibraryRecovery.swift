@@ -80,34 +80,50 @@ extension Librarian {
         try library.remove(entry.id)
     }
 
-    // What has its name is whole.
+    // What has its name is whole. Of a live photo both files have theirs, or neither is left.
     private func settlePhoto(_ found: LibraryEntry) throws(LibraryError) -> Outcome {
+        var isWhole = true
         do throws(SystemError) {
-            if let file = found.file,
-                try HeldFolder(of: found.path, library: library).withFile(file, O_RDONLY, { _ in }) != nil
-            {
-                var entry = found
-                entry.state = .finished
-                do throws(LibraryError) { try library.replace(entry) } catch { return .failed("\(error)") }
-                return .settled(entry)
-            }
+            isWhole = try isThere(found.path, found.file)
+            if isWhole, let movie = found.movie { isWhole = try isThere(movie, found.movieFile) }
         } catch {
-            guard error.code == ENOENT || error.code == ENOTDIR else { return .failed("\(error)") }
+            return .failed("\(error)")
+        }
+        if isWhole {
+            var entry = found
+            entry.state = .finished
+            do throws(LibraryError) { try library.replace(entry) } catch { return .failed("\(error)") }
+            return .settled(entry)
         }
         // Another file in its place is not its own.
-        try removePart(of: found)
+        try remove(found.path, orCalled: NewPhoto.temporary(found.id), found.file)
+        if let movie = found.movie {
+            try remove(movie, orCalled: NewPhoto.temporaryMovie(found.id), found.movieFile)
+        }
         try library.remove(found.id)
         return .removed
     }
 
-    // What it was called where files can't be without a name.
-    private func removePart(of entry: LibraryEntry) throws(LibraryError) {
-        guard let file = entry.file else { return }
-        let folder = entry.path[..<(entry.path.lastIndex(of: "/") ?? entry.path.startIndex)]
+    private func isThere(_ path: String, _ file: FileIdentity?) throws(SystemError) -> Bool {
+        guard let file else { return false }
         do throws(SystemError) {
-            _ = try HeldFolder(of: "\(folder)/\(NewPhoto.temporary(entry.id))", library: library).remove(file)
+            return try HeldFolder(of: path, library: library).withFile(file, O_RDONLY, { _ in }) != nil
         } catch {
-            guard error.code == ENOENT || error.code == ENOTDIR else { throw .file(error) }
+            guard error.code == ENOENT || error.code == ENOTDIR else { throw error }
+            return false
+        }
+    }
+
+    // By its name, or by what it was called where files can't be without a name.
+    private func remove(_ path: String, orCalled name: String, _ file: FileIdentity?) throws(LibraryError) {
+        guard let file else { return }
+        let folder = path[..<(path.lastIndex(of: "/") ?? path.startIndex)]
+        for place in [path, "\(folder)/\(name)"] {
+            do throws(SystemError) {
+                _ = try HeldFolder(of: place, library: library).remove(file)
+            } catch {
+                guard error.code == ENOENT || error.code == ENOTDIR else { throw .file(error) }
+            }
         }
     }
 

@@ -75,6 +75,41 @@ import Testing
         withExtendedLifetime(photo) {}
     }
 
+    /// Everything that the processes of a live photo held is let go, as at their ends.
+    ///
+    /// - Parameter isMovieWhole: nil: it is called what it is called before it is whole.
+    private func leaveLive(_ step: Step, isMovieWhole: Bool?) throws {
+        var entry = LibraryEntry.photo("aa11", in: library)
+        let path = "\(library.directory)/aa11.mov"
+        let name = isMovieWhole == nil ? "\(library.directory)/\(NewPhoto.temporaryMovie("aa11"))" : path
+        let movie = try NewFile(name)
+        try movie.write(bytes)
+        entry.movie = path
+        entry.movieFile = try movie.identity()
+        let photo = try NewPhoto(entry, size: bytes.count, in: library)
+        try photo.write(bytes)
+        if step.rawValue >= Step.published.rawValue { try photo.publish() }
+        if isMovieWhole != false { try movie.publish() }
+        if step.rawValue >= Step.finished.rawValue { try photo.finish() }
+    }
+
+    @Test(arguments: [Step.written, .published, .finished], [true, false, nil])
+    func aLivePhotoIsBothOfItsFilesOrNeither(_ step: Step, isMovieWhole: Bool?) throws {
+        let isWhole = step != .written && isMovieWhole == true
+        // It is finished when both are there.
+        guard step != .finished || isWhole else { return }
+        try leaveLive(step, isMovieWhole: isMovieWhole)
+        let answer = try ask(.recover("aa11"))
+        #expect(answer["failed"] == [] && answer["recording"] == 0)
+        let entry = try library.entry("aa11")
+        #expect(entry?.state == (isWhole ? .finished : nil))
+        guard let entry else { return #expect(files() == [], "nothing of it is left") }
+        let shown = try ask(.get("aa11"))["entry"]
+        #expect(shown?["movie"] == entry.movie.map(JSONValue.string) && shown?["movieFile"] == nil)
+        #expect(try ask(.delete("aa11"))["deleted"]?.array?.count == 2)
+        #expect(files() == [])
+    }
+
     @Test func anotherFileInItsPlaceStays() throws {
         try leave(.written)
         let path = try #require(try library.entry("aa11")).path
