@@ -93,7 +93,7 @@ import Testing
         if step.rawValue >= Step.finished.rawValue { try photo.finish() }
     }
 
-    @Test(arguments: [Step.written, .published, .finished], [true, false, nil])
+    @Test(arguments: [Step.written, .published, .finished], [true, false, nil] as [Bool?])
     func aLivePhotoIsBothOfItsFilesOrNeither(_ step: Step, isMovieWhole: Bool?) throws {
         let isWhole = step != .written && isMovieWhole == true
         // It is finished when both are there.

@@ -133,6 +133,7 @@ struct PhotoPastTests {
         let moment = try #require(then.header["timestamp"]?["monotonic"]?.integer)
         _ = try worker.coordinator.order(.session(isRunning: true, preRoll: 8000)).get()
         #expect(try capture(worker, order("a", moment)).photo.timestamp.monotonic == moment)
+        try worker.coordinator.waitForStatus("streaming") { $0["isStreaming"] == true }
         _ = try worker.coordinator.order(.halt(true)).get()
         try worker.coordinator.waitForStatus("halted") { $0["isStreaming"] == false }
         _ = try worker.coordinator.order(.halt(false)).get()
