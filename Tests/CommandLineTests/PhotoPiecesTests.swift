@@ -131,6 +131,8 @@ import Testing
                 "highResolution": true, "thumbnail": true, "orientation": "portrait", "mirrored": true, "turned": true,
                 "bracket": ["exposureBias": [.number(-2), .number(0), .number(2)]],
             ])
+        let past = try command("cam0", "--ago", "500")
+        #expect(past.making.settings(fileType: nil) == ["ago": 500])
         let burst = try command("cam0", "--burst", "5", "--interval", "200", "--thumbnail-size", "320", "-o", "a.dng")
         #expect(
             burst.making.settings(fileType: "dng") == [
@@ -152,6 +154,8 @@ import Testing
         ["a", "--quality", "0"], ["a", "--flash", "yes"], ["a", "--orientation", "up"], ["a", "--burst", "101"],
         ["a", "--burst", "8", "--interval", "10000"], ["a", "--bracket-durations=1/30"], ["a", "--interval", "5"],
         ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],
+        ["a", "--ago", "0"], ["a", "--ago", "500", "--burst", "2"], ["a", "--ago", "500", "--flash", "on"],
+        ["a", "--ago", "500", "--format", "dng"],
         ["a", "--thumbnail-size", "8"], ["a", "--count", "0"], ["a", "--every", "0"], ["a", "--red-eye-reduction"],
     ])
     func `what contradicts itself is refused before anybody is asked`(arguments: [String]) {
