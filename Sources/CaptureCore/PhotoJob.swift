@@ -59,16 +59,18 @@ public struct PhotoOutcome: Hashable, Sendable {
         for index in listed.indices { listed[index].attachment = attaches ? index : nil }
         var movie = movie
         movie?.attachment = attaches ? listed.count : nil
+        var attachments = listed.map(announcement)
+        if let movie { attachments.append(movieAnnouncement(movie)) }
         let late = photos.count { $0.late != nil }
         return .members([
             "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
             "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
             "livePhotoMovie": movie?.json, "spread": spread.map(JSONValue.integer), "late": late == 0 ? nil : JSONValue(late),
-            "attachments": .array(attaches ? listed.map(announcement) + (movie.map { [announcement($0)] } ?? []) : []),
+            "attachments": .array(attaches ? attachments : []),
         ])
     }
 
-    private func announcement(_ movie: LivePhotoMovie) -> JSONValue {
+    private func movieAnnouncement(_ movie: LivePhotoMovie) -> JSONValue {
         let stored = movie.path.flatMap { $0.split(separator: "/").last.map(String.init) }
         return [
             "name": .string(stored ?? "photo-\(uniqueID).mov"), "contentType": "video/quicktime",
