@@ -241,6 +241,24 @@ struct PhotoTests {
         #expect(lit.photos.first?.flashFired == true && lit.files.count == 1)
     }
 
+    @Test("frames that come while the flash is being fired leave room for the lit one")
+    func slowFlash() throws {
+        let bench = TestBench()
+        bench.set {
+            $0.slowness = 60
+            $0.extra = [
+                CaptureControl(
+                    name: "led_mode", title: "", id: 0x9C0901, type: .menu, maximum: 2,
+                    menu: [0: .name("Off"), 1: .name("Flash"), 2: .name("Torch")]),
+                CaptureControl(name: "strobe", title: "", id: 0x9C0903, type: .button),
+            ]
+        }
+        // Two frames.
+        let worker = try WorkerFixture(bench) { $0.photoBudget = 13_000 }
+        let capture = try capture(worker, order("lit", PhotoSettings(flash: .on)))
+        #expect(capture.photos.first?.flashFired == true && bench.now.calls.contains("set strobe"))
+    }
+
     @Test("flashes of a burst are as far apart as they were asked to be")
     func flashes() throws {
         let worker = try fixture()
