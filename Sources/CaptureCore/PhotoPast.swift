@@ -1,5 +1,5 @@
 public import BusProtocol
-public import JSON
+import JSON
 
 /// How long a camera's pictures are held, so that a photo can be of a moment that is over.
 public enum PhotoPast {

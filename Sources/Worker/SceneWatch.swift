@@ -1,4 +1,5 @@
 import CaptureCore
+import Imaging
 import JSON
 import LinuxIO
 

@@ -239,7 +239,7 @@ import Testing
         #expect(end.resolutions.map(\.device) == ["cam1", "door"])
     }
 
-    @Test func howManyCameLateIsTold() {
+    @Test func howManyCameLateIsTold() throws {
         var late = photo("a", 1)
         late.late = 7
         let outcome = PhotoOutcome(uniqueID: "u", resolutions: [resolution("a", photos: 2)], photos: [photo("a"), late])

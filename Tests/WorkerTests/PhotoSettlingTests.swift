@@ -71,7 +71,7 @@ struct PhotoSettlingTests {
     }
 
     @Test("what comes later than asked is told by how much")
-    func late() {
+    func lateShots() {
         func delays(interval: Int64, _ times: [Int64]) -> [Int64?] {
             var shots = PhotoShots(times.count, interval: interval, frame: 100, at: nil, now: 0)
             return times.map { time in

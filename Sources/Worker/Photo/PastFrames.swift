@@ -1,3 +1,4 @@
+import BusProtocol
 import CaptureCore
 import CaptureSources
 import Imaging
