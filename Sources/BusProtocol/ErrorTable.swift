@@ -169,7 +169,8 @@ extension BusError {
                     "preRoll", .integer(min: 0).described("Milliseconds for which pictures are held; 0: they aren't.")),
                 .required(
                     "oldest",
-                    Schema.number(min: 0).orNull.described("Milliseconds since the oldest one that is held; null: none is.")
+                    Schema.number(min: 0).orNull.described(
+                        "Milliseconds since the oldest one that is held; null: none is.")
                 ),
             ]),
     ]

@@ -89,7 +89,8 @@ extension CaptureSession {
         if preset == .high { return "the preset high is for movies; photo is for photos" }
         let cameras = connections(of: output.id).filter(\.isEnabled)
         guard cameras.count == 1, let camera = cameras.first?.input else {
-            return "live photos are of one camera, and the photo output has \(cameras.isEmpty ? "none" : "\(cameras.count)")"
+            return
+                "live photos are of one camera, and the photo output has \(cameras.isEmpty ? "none" : "\(cameras.count)")"
         }
         guard let formats = device(camera)?.formats else { return nil }
         guard formats.contains(where: { !$0.pixelFormat.photoCodecs.isEmpty }) else {

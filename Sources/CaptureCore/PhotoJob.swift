@@ -65,7 +65,8 @@ public struct PhotoOutcome: Hashable, Sendable {
         return .members([
             "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
             "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
-            "livePhotoMovie": movie?.json, "spread": spread.map(JSONValue.integer), "late": late == 0 ? nil : JSONValue(late),
+            "livePhotoMovie": movie?.json, "spread": spread.map(JSONValue.integer),
+            "late": late == 0 ? nil : JSONValue(late),
             "attachments": .array(attaches ? attachments : []),
         ])
     }

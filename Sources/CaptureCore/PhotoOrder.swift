@@ -14,7 +14,8 @@ public struct PhotoOrder: Hashable, Sendable {
     /// When it is to have been taken, where that is over (`ago`): monotonic nanoseconds; nil: when it is ordered.
     public var moment: Instant?
 
-    public init(job: String, settings: PhotoSettings, attaches: Bool, place: PhotoPlace? = nil, moment: Instant? = nil) {
+    public init(job: String, settings: PhotoSettings, attaches: Bool, place: PhotoPlace? = nil, moment: Instant? = nil)
+    {
         self.job = job
         self.settings = settings
         self.attaches = attaches

@@ -40,7 +40,10 @@ public struct SceneMonitor: Hashable, Sendable {
 
         mutating func see(_ sight: Bool?) {
             // What lies between the two bounds speaks for neither.
-            guard let sight, sight != isOn else { return against = 0 }
+            guard let sight, sight != isOn else {
+                against = 0
+                return
+            }
             against += 1
             guard against >= SceneMonitor.patience else { return }
             isOn = sight

@@ -214,7 +214,8 @@ public enum SessionAction: Hashable, Sendable {
             }
             return Int(milliseconds)
         }
-        options.sceneMonitoring = try setting(&reader, "photoSettingsForSceneMonitoring") { json, path throws(BusError) in
+        options.sceneMonitoring = try setting(&reader, "photoSettingsForSceneMonitoring") {
+            json, path throws(BusError) in
             try SceneMonitor.Settings(json: json, path: path)
         }
         try reader.refuseOthers()

@@ -305,7 +305,8 @@ extension SessionOutput {
         others.preRoll = .keep
         others.sceneMonitoring = .keep
         guard others == SessionAction.OutputOptions() else {
-            throw .invalidParams(path, "a photo output has no options of its own but preRoll and photoSettingsForSceneMonitoring")
+            throw .invalidParams(
+                path, "a photo output has no options of its own but preRoll and photoSettingsForSceneMonitoring")
         }
         var output = self
         output.preRoll = options.preRoll.applied(to: preRoll) ?? 0

@@ -474,7 +474,8 @@ public final class Worker {
             "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
             "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
             "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
-            "preRollLeftOut": JSONValue(frames.past.leftOut), "subscribersCut": JSONValue(socket.cut), "heldBytes": JSONValue(frames.heldBytes),
+            "preRollLeftOut": JSONValue(frames.past.leftOut), "subscribersCut": JSONValue(socket.cut),
+            "heldBytes": JSONValue(frames.heldBytes),
             "readers": JSONValue(
                 DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),
             "refused": JSONValue(doors.refused), "ringReaders": JSONValue(rings.count),

@@ -150,7 +150,8 @@ private let second: Int64 = 1_000_000_000
 
     @Test func onlyWhatIsLookedForIsTold() {
         let off = Watch(.init())
-        #expect(off.see(1, 9) == 0 && !off.isFlashScene && !off.isStabilizationScene && !off.monitor.settings.isMonitored)
+        #expect(
+            off.see(1, 9) == 0 && !off.isFlashScene && !off.isStabilizationScene && !off.monitor.settings.isMonitored)
         let on = Watch(.init(flash: .on))
         #expect(on.see(200, 9) == 0 && on.isFlashScene && !on.monitor.settings.isMonitored)
     }

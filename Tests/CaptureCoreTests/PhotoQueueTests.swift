@@ -242,7 +242,8 @@ import Testing
     @Test func howManyCameLateIsTold() throws {
         var late = photo("a", 1)
         late.late = 7
-        let outcome = PhotoOutcome(uniqueID: "u", resolutions: [resolution("a", photos: 2)], photos: [photo("a"), late])
+        let outcome = PhotoOutcome(
+            uniqueID: "u", resolutions: [resolution("a", photos: 2)], photos: [photo("a"), late])
         #expect(outcome.json(attaches: false)["late"] == 1)
         #expect(outcome.json(attaches: false)["photos"]?[1]?["late"] == 7)
         #expect(try PhotoResult(json: late.json) == late)

@@ -157,7 +157,8 @@ extension ProcessTests {
             try client.call("session.start", ["session": .string(session)])
             #expect(made["state"]?["outputs"]?[0]?["preRoll"] == 2000)
             let first = try #require(
-                try client.call("photo.capture", ["session": .string(session)])["photos"]?[0]?["timestamp"]?["monotonic"]?
+                try client.call("photo.capture", ["session": .string(session)])["photos"]?[0]?["timestamp"]?[
+                    "monotonic"]?
                     .integer)
             try await bus.wait(for: "state/device/cam0/", until: Self.isReady)
             while MonotonicClock.now() < first + 600_000_000 {

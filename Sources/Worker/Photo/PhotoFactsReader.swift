@@ -43,7 +43,8 @@ struct PhotoFactsReader {
             utcOffset: Self.utcOffset(at: frame.realtime),
             make: identity?.type == .virtual ? "CameraBus" : nil, model: identity?.localizedName, software: "CameraBus",
             exposureDuration: duration, iso: iso.map { Int($0.rounded()) }, exposureBias: exposure?.bias,
-            focalLength35: focalLength35(zoom), flashFired: flashFired ?? (hasFlash && !isPast ? false : nil), hasFlash: hasFlash,
+            focalLength35: focalLength35(zoom), flashFired: flashFired ?? (hasFlash && !isPast ? false : nil),
+            hasFlash: hasFlash,
             redEyeReduction: redEyeReduction, isExposureManual: exposureMode.map { $0 == "custom" },
             isWhiteBalanceManual: balanceMode.map { $0 == "locked" }, meteringMode: meteringMode,
             zoom: zoom > 1 ? zoom : nil)
