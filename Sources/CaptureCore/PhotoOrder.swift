@@ -13,15 +13,24 @@ public struct PhotoOrder: Hashable, Sendable {
     public var place: PhotoPlace?
     /// When it is to have been taken, where that is over (`ago`): monotonic nanoseconds; nil: when it is ordered.
     public var moment: Instant?
+    /// What its movie has as well: it is a live photo's picture. Where it has a place it is kept, and stored together with the movie
+    /// (``WorkerOrder/Action/publishPhoto(job:movie:file:)``). nil: it has no movie.
+    public var identifier: LivePhotoIdentifier?
 
-    public init(job: String, settings: PhotoSettings, attaches: Bool, place: PhotoPlace? = nil, moment: Instant? = nil)
-    {
+    public init(
+        job: String, settings: PhotoSettings, attaches: Bool, place: PhotoPlace? = nil, moment: Instant? = nil,
+        identifier: LivePhotoIdentifier? = nil
+    ) {
         self.job = job
         self.settings = settings
         self.attaches = attaches
         self.place = place
         self.moment = moment
+        self.identifier = identifier
     }
+
+    /// Its picture is not stored when it is made, but when its movie is whole as well.
+    public var isHeldBack: Bool { identifier != nil && place != nil }
 }
 
 /// Where in the capture library a device's photos go, and what is entered there with them.
@@ -80,6 +89,7 @@ extension PhotoOrder {
         .members([
             "job": .string(job), "settings": settings.json, "attaches": attaches ? .bool(true) : nil,
             "place": place?.json, "moment": moment.map(JSONValue.integer),
+            "livePhoto": identifier.map { JSONValue.string($0.digits) },
         ])
     }
 
@@ -96,6 +106,12 @@ extension PhotoOrder {
             try PhotoPlace(json: value, path: "place")
         }
         moment = try reader.number("moment", in: .min ... .max)
+        if let digits = try reader.text("livePhoto") {
+            guard let known = LivePhotoIdentifier(digits: digits) else {
+                throw .invalidParams("livePhoto", "must have 32 hexadecimal digits")
+            }
+            identifier = known
+        }
     }
 }
 

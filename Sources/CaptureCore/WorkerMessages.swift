@@ -60,7 +60,11 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Takes the photo that is ready, with the first frame at or after that time (monotonic nanoseconds; nil: the next one). Its stages
         /// are told by ``WorkerReport/photo(job:stage:members:)``. Answers {photos: […]} (``PhotoResult``) when all are finished.
         case takePhoto(job: String, at: Instant? = nil)
-        /// Gives a photo up, however far it is; what was set for it is put back. Answers {} when that is so, also when there is none.
+        /// Stores the picture of a live photo that was made and kept, together with its movie, of which that file is: both or neither.
+        /// Answers {photo, movie} (``PhotoResult`` with its path and id; the movie's path in the library) when both are on the disk. A picture
+        /// waits for this for ``photoPatience``; whatever the answer is, it is not kept any longer.
+        case publishPhoto(job: String, movie: LivePhotoMovie, file: String)
+        /// Gives a photo up, however far it is; what was set for it is put back, and a picture that was kept is forgotten. Answers {} when that is so, also when there is none.
         case dropPhoto(job: String)
         /// Ends the process in order.
         case stop
@@ -196,6 +200,11 @@ public struct WorkerOrder: Hashable, Sendable {
             members["do"] = "takePhoto"
             members["job"] = .string(job)
             if let time { members["at"] = .integer(time) }
+        case .publishPhoto(let job, let movie, let file):
+            members["do"] = "publishPhoto"
+            members["job"] = .string(job)
+            members["movie"] = movie.json
+            members["file"] = .string(file)
         case .dropPhoto(let job):
             members["do"] = "dropPhoto"
             members["job"] = .string(job)
@@ -266,6 +275,11 @@ public struct WorkerOrder: Hashable, Sendable {
         case ("takePhoto", _):
             guard let job = json["job"]?.string else { return nil }
             action = .takePhoto(job: job, at: json["at"]?.integer)
+        case ("publishPhoto", _):
+            guard let job = json["job"]?.string, let file = json["file"]?.string,
+                let movie = json["movie"].flatMap({ try? LivePhotoMovie(json: $0) })
+            else { return nil }
+            action = .publishPhoto(job: job, movie: movie, file: file)
         case ("dropPhoto", _):
             guard let job = json["job"]?.string else { return nil }
             action = .dropPhoto(job: job)
@@ -297,8 +311,8 @@ public enum WorkerReport: Hashable, Sendable {
     case event(String, [String: JSONValue])
     /// This user was turned away at a door, for the first time since the last order about them.
     case refused(uid: UInt32, gid: UInt32, pid: Int32)
-    /// A photo has come so far. With `processed`, `members` has {photo} (``PhotoResult``), and a further frame of the message is its file
-    /// where the order wanted it.
+    /// A photo has come so far. With `didCapture`, `members` has {moment}: the time of the first frame as its header has it, monotonic
+    /// nanoseconds. With `processed` they are {photo} (``PhotoResult``), and a further frame of the message is its file where the order wanted it.
     case photo(job: String, stage: PhotoProgress, members: JSONValue = [:])
     /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
     case alive(JSONValue)
@@ -372,6 +386,6 @@ public enum PhotoProgress: String, Hashable, Sendable, CaseIterable {
     case willCapture
     /// The last one has come: the device is free for the next photo.
     case didCapture
-    /// One of them is finished, and on the disk if it goes there.
+    /// One of them is finished, and on the disk if it goes there, but for a live photo's, which waits for its movie.
     case processed
 }

@@ -109,15 +109,27 @@ import Testing
         #expect(try PhotoOrder(json: JSONValue(parsing: order.json.description)) == order)
         let plain = PhotoOrder(job: "1", settings: PhotoSettings(), attaches: false)
         #expect(try PhotoOrder(json: plain.json) == plain)
+        var live = plain
+        live.identifier = LivePhotoIdentifier(digits: String(repeating: "a1", count: 16))
+        #expect(try PhotoOrder(json: live.json) == live && live.identifier != nil && !live.isHeldBack)
+        live.place = order.place
+        #expect(live.isHeldBack && !order.isHeldBack)
+        var wrong = live.json.object ?? [:]
+        wrong["livePhoto"] = "a1"
+        #expect(throws: BusError.self) { try PhotoOrder(json: .object(wrong)) }
         var outside = order
         outside.place?.directory = "/var/lib/elsewhere"
         #expect(throws: BusError.self) { try PhotoOrder(json: outside.json) }
     }
 
     @Test func ordersAndReportsOfPhotosSurviveTheWire() throws {
+        let movie = LivePhotoMovie(
+            identifier: try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16))),
+            dimensions: Dimensions(width: 640, height: 480), bytes: 20, duration: 2_999_999_999,
+            photoDisplayTime: 1_500_000_001)
         for action in [
             WorkerOrder.Action.preparePhoto(order), .takePhoto(job: "Door-1", at: 12), .takePhoto(job: "Door-1"),
-            .dropPhoto(job: "Door-1"),
+            .dropPhoto(job: "Door-1"), .publishPhoto(job: "Door-1", movie: movie, file: "/run/camerabus/live/a.mov"),
         ] {
             let order = WorkerOrder(number: 3, fence: 7, action: action)
             #expect(WorkerOrder(json: try JSONValue(parsing: order.json.description)) == order)

@@ -58,15 +58,18 @@ extension PhotoDesk {
             gotFrame(task)
         }
         guard isKept else { return }
-        add(task, exposedFrom: start)
+        add(task, frame.facts, exposedFrom: start)
     }
 
     /// A frame is the next photo.
-    func add(_ task: PhotoTask, exposedFrom start: Instant, _ frame: KeptFrame? = nil, flashFired: Bool? = nil) {
+    func add(
+        _ task: PhotoTask, _ facts: FrameFacts, exposedFrom start: Instant, _ frame: KeptFrame? = nil,
+        flashFired: Bool? = nil
+    ) {
         let index = task.shots?.take(exposedFrom: start) ?? 0
         task.taken.append(
             PhotoTask.Shot(
-                frame: frame, isKept: frame != nil, bias: task.bias, flashFired: flashFired,
+                moment: facts.monotonic, frame: frame, isKept: frame != nil, bias: task.bias, flashFired: flashFired,
                 // A bracket takes as long as its exposures take to come.
                 isSettled: task.isSettled, late: task.settings.bracket == nil ? task.shots?.late : nil))
         let isLast = task.shots?.isOver ?? true
@@ -113,7 +116,7 @@ extension PhotoDesk {
         guard task.stage == .taking, task.isWhole else { return }
         task.stage = .processing
         loop.cancel(task.timer)
-        tell(task, .didCapture)
+        tell(task, .didCapture, .members(["moment": task.taken.first.map { JSONValue.integer($0.moment) }]))
         guard task.stage == .processing else { return }
         // Its frame may have been copied before that came up. What was set is looked at when it is put back.
         if !task.isSet, task.settings.bracket == nil { look(task) }
@@ -191,6 +194,6 @@ extension PhotoDesk {
             lit = brightest
         }
         guard let lit else { return }
-        add(task, exposedFrom: lit.frame.start, lit.frame, flashFired: true)
+        add(task, lit.frame.facts, exposedFrom: lit.frame.start, lit.frame, flashFired: true)
     }
 }

@@ -48,7 +48,7 @@ extension PhotoDesk {
         task.past = nil
         tell(task, .willCapture)
         guard task.stage == .taking else { return }
-        task.taken = [PhotoTask.Shot(frame: frame, isKept: true, isSettled: true)]
+        task.taken = [PhotoTask.Shot(moment: frame.facts.monotonic, frame: frame, isKept: true, isSettled: true)]
         gotFrame(task)
     }
 }

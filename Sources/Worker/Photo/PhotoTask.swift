@@ -28,6 +28,8 @@ final class PhotoTask {
 
     /// A frame that becomes a photo.
     struct Shot {
+        /// When it was taken, as its header has it: monotonic nanoseconds.
+        let moment: Instant
         /// nil: on its way, or done with.
         var frame: KeptFrame?
         /// The frame has been copied.
