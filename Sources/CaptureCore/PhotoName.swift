@@ -49,9 +49,13 @@ public enum PhotoName {
             let digits = String(index)
             name += "-" + String(repeating: "0", count: max(0, String(count - 1).count - digits.count)) + digits
         }
-        if attempt > 1 { name += "_\(attempt)" }
-        return "\(name).\(fileType.ending)"
+        return "\(name)\(mark(attempt)).\(fileType.ending)"
     }
+
+    /// The name of a live photo's movie, which lies beside its picture of the same attempt.
+    public static func movie(stem: String, attempt: Int = 1) -> String { "\(stem)\(mark(attempt)).mov" }
+
+    private static func mark(_ attempt: Int) -> String { attempt > 1 ? "_\(attempt)" : "" }
 
     /// Room is left in it for a device's id.
     static let maximumName = 120

@@ -110,6 +110,7 @@ public struct CaptureLibrary: Hashable, Sendable {
         kept.path = try stored(entry.path)
         if let sideCar = entry.sideCar { kept.sideCar = try stored(sideCar) }
         if let cover = entry.cover { kept.cover = try stored(cover) }
+        if let movie = entry.movie { kept.movie = try stored(movie) }
         return kept.json.serialized + [UInt8(ascii: "\n")]
     }
 
@@ -161,6 +162,7 @@ public struct CaptureLibrary: Hashable, Sendable {
             entry.path = try found(entry.path)
             if let sideCar = entry.sideCar { entry.sideCar = try found(sideCar) }
             if let cover = entry.cover { entry.cover = try found(cover) }
+            if let movie = entry.movie { entry.movie = try found(movie) }
         } catch {
             throw .unreadable(id: id, why: "\(error)")
         }

@@ -149,12 +149,12 @@ public struct Librarian {
         return .object(members)
     }
 
-    /// An entry as clients see it: also whether its file is there.
+    /// An entry as clients see it: also whether its file is there, and of a live photo both.
     func shown(_ entry: LibraryEntry) -> JSONValue {
         var shown = entry
         (shown.lock, shown.file, shown.sideCarFile, shown.coverFile) = (nil, nil, nil, nil)
         shown.movieFile = nil
-        var isMissing = false
+        var (isMissing, lacksMovie) = (false, false)
         do throws(SystemError) {
             let folder = try HeldFolder(of: entry.path, library: library)
             let size = try folder.size()
@@ -162,6 +162,7 @@ public struct Librarian {
             // Another may lie in its place.
             if let file = entry.file { isMissing = try folder.withFile(file, O_RDONLY) { _ in } == nil }
             if entry.state == .recording, !isMissing, let size { shown.size = size }
+            if let movie = entry.movie { lacksMovie = try !isThere(movie, entry.movieFile) }
         } catch {
             isMissing = error.code == ENOENT || error.code == ENOTDIR
             if !isMissing, shown.problem == nil { shown.problem = "its file can't be looked at: \(error)" }
@@ -169,16 +170,17 @@ public struct Librarian {
         // A recorder enters what it is going to make before it makes it.
         if entry.state == .recording {
             if isBeingMade(entry) {
-                isMissing = false
+                (isMissing, lacksMovie) = (false, false)
             } else if entry.kind == .photo {
                 // It got its name when it was whole.
-                if !isMissing { shown.state = .finished }
+                if !isMissing, !lacksMovie { shown.state = .finished }
             } else {
                 shown.state = .damaged
                 shown.problem = shown.problem ?? "whoever made it has died, and it was not mended yet"
             }
         }
-        guard isMissing, var members = shown.json.object else { return shown.json }
+        if !isMissing, lacksMovie { shown.problem = shown.problem ?? "its movie is not there" }
+        guard isMissing || lacksMovie, var members = shown.json.object else { return shown.json }
         members["state"] = "missing"
         return .object(members)
     }

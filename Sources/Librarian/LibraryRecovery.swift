@@ -104,7 +104,8 @@ extension Librarian {
         return .removed
     }
 
-    private func isThere(_ path: String, _ file: FileIdentity?) throws(SystemError) -> Bool {
+    /// Whether a file of an entry is there, and no other in its place.
+    func isThere(_ path: String, _ file: FileIdentity?) throws(SystemError) -> Bool {
         guard let file else { return false }
         do throws(SystemError) {
             return try HeldFolder(of: path, library: library).withFile(file, O_RDONLY, { _ in }) != nil

@@ -188,6 +188,8 @@ import Testing
         #expect(PhotoName.file(stem: "door", index: 0, count: 1, fileType: .jpeg) == "door.jpg")
         #expect(PhotoName.file(stem: "door", index: 7, count: 100, fileType: .dng) == "door-07.dng")
         #expect(PhotoName.file(stem: "door", index: 1, count: 3, fileType: .jpeg, attempt: 2) == "door-1_2.jpg")
+        #expect(
+            PhotoName.movie(stem: "door") == "door.mov" && PhotoName.movie(stem: "door", attempt: 3) == "door_3.mov")
         var names: Set<String> = []
         for attempt in 1...3 {
             for index in 0..<100 {

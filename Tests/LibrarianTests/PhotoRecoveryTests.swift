@@ -75,39 +75,56 @@ import Testing
         withExtendedLifetime(photo) {}
     }
 
-    /// Everything that the processes of a live photo held is let go, as at their ends.
-    ///
-    /// - Parameter isMovieWhole: nil: it is called what it is called before it is whole.
-    private func leaveLive(_ step: Step, isMovieWhole: Bool?) throws {
+    /// How far a live photo has come.
+    enum LiveStep: Int, CaseIterable { case entered, written, movieWritten, published, moviePublished, finished }
+
+    /// Everything that its process held is let go, as at its end.
+    private func leaveLive(_ step: LiveStep) throws {
         var entry = LibraryEntry.photo("aa11", in: library)
-        let path = "\(library.directory)/aa11.mov"
-        let name = isMovieWhole == nil ? "\(library.directory)/\(NewPhoto.temporaryMovie("aa11"))" : path
-        let movie = try NewFile(name)
-        try movie.write(bytes)
-        entry.movie = path
-        entry.movieFile = try movie.identity()
+        entry.movie = "\(library.directory)/2026-11-22/aa11.mov"
         let photo = try NewPhoto(entry, size: bytes.count, in: library)
-        try photo.write(bytes)
-        if step.rawValue >= Step.published.rawValue { try photo.publish() }
-        if isMovieWhole != false { try movie.publish() }
-        if step.rawValue >= Step.finished.rawValue { try photo.finish() }
+        if step.rawValue >= LiveStep.written.rawValue { try photo.write(bytes) }
+        if step.rawValue >= LiveStep.movieWritten.rawValue {
+            let made = "\(scratch.path)/made.mov"
+            try File.replace(made, with: bytes + bytes, mode: 0o600)
+            try photo.writeMovie(LivePhotoFile(made, size: 2 * bytes.count))
+            File.remove(made)
+        }
+        if step.rawValue >= LiveStep.published.rawValue { try photo.publish() }
+        if step.rawValue >= LiveStep.moviePublished.rawValue { try photo.publishMovie() }
+        if step.rawValue >= LiveStep.finished.rawValue { try photo.finish() }
     }
 
-    @Test(arguments: [Step.written, .published, .finished], [true, false, nil] as [Bool?])
-    func aLivePhotoIsBothOfItsFilesOrNeither(_ step: Step, isMovieWhole: Bool?) throws {
-        let isWhole = step != .written && isMovieWhole == true
-        // It is finished when both are there.
-        guard step != .finished || isWhole else { return }
-        try leaveLive(step, isMovieWhole: isMovieWhole)
+    @Test(arguments: LiveStep.allCases) func aLivePhotoIsBothOfItsFilesOrNeither(_ step: LiveStep) throws {
+        try leaveLive(step)
+        let isWhole = step.rawValue >= LiveStep.moviePublished.rawValue
+        #expect(try ask(.get("aa11"))["entry"]?["state"] == (isWhole ? "finished" : "missing"))
+        #expect(try ask(.left)["ids"] == (step == .finished ? [] : ["aa11"]))
         let answer = try ask(.recover("aa11"))
         #expect(answer["failed"] == [] && answer["recording"] == 0)
         let entry = try library.entry("aa11")
         #expect(entry?.state == (isWhole ? .finished : nil))
-        guard let entry else { return #expect(files() == [], "nothing of it is left") }
+        guard let entry, let movie = entry.movie else { return #expect(files() == [], "nothing of it is left") }
+        #expect(try File.read(entry.path, limit: 1000) == bytes && File.read(movie, limit: 1000) == bytes + bytes)
         let shown = try ask(.get("aa11"))["entry"]
-        #expect(shown?["movie"] == entry.movie.map(JSONValue.string) && shown?["movieFile"] == nil)
-        #expect(try ask(.delete("aa11"))["deleted"]?.array?.count == 2)
+        #expect(shown?["movie"] == .string(movie) && shown?["movieFile"] == nil && shown?["problem"] == nil)
+        #expect(try ask(.delete("aa11"))["deleted"] == [.string(entry.path), .string(movie)])
         #expect(files() == [])
+    }
+
+    @Test(arguments: [true, false]) func aLivePhotoLacksWhatSomebodyTookAway(isMovie: Bool) throws {
+        try leaveLive(.finished)
+        let entry = try #require(try library.entry("aa11"))
+        let movie = try #require(entry.movie)
+        let gone = isMovie ? movie : entry.path
+        // Another one in its place is not its own.
+        File.remove(gone)
+        try File.replace(gone, with: [7], mode: 0o600)
+        let shown = try ask(.get("aa11"))["entry"]
+        #expect(shown?["state"] == "missing" && shown?["problem"] == (isMovie ? "its movie is not there" : nil))
+        #expect(try ask(.list(.init(state: "missing")))["entries"]?.array?.count == 1)
+        #expect(try ask(.delete("aa11"))["deleted"]?.array?.count == 1)
+        #expect(try File.read(gone, limit: 10) == [7] && files().count == 1)
     }
 
     @Test func anotherFileInItsPlaceStays() throws {
@@ -122,12 +139,15 @@ import Testing
     @Test func aPartOfItGoes() throws {
         try leave(.written)
         var entry = try #require(try library.entry("aa11"))
-        let part = "\(library.directory)/2026-11-22/\(NewPhoto.temporary("aa11"))"
-        try File.replace(part, with: [7], mode: 0o600)
-        do {
-            let file = try FileDescriptor(opening: part, O_RDONLY)
-            entry.file = try FileIdentity(file.rawValue)
+        let folder = "\(library.directory)/2026-11-22"
+        func make(_ name: String) throws -> FileIdentity {
+            try File.replace("\(folder)/\(name)", with: [7], mode: 0o600)
+            let file = try FileDescriptor(opening: "\(folder)/\(name)", O_RDONLY)
+            return try FileIdentity(file.rawValue)
         }
+        entry.file = try make(NewPhoto.temporary("aa11"))
+        entry.movie = "\(folder)/aa11.mov"
+        entry.movieFile = try make(NewPhoto.temporaryMovie("aa11"))
         try library.replace(entry)
         _ = try ask(.recover("aa11"))
         #expect(files() == [])
