@@ -312,7 +312,8 @@ public enum WorkerReport: Hashable, Sendable {
     /// This user was turned away at a door, for the first time since the last order about them.
     case refused(uid: UInt32, gid: UInt32, pid: Int32)
     /// A photo has come so far. With `didCapture`, `members` has {moment}: the time of the first frame as its header has it, monotonic
-    /// nanoseconds. With `processed` they are {photo} (``PhotoResult``), and a further frame of the message is its file where the order wanted it.
+    /// nanoseconds. With `processed` they are {photo} (``PhotoResult``), and a further frame of the message is its file where the order wanted it
+    /// and it is no larger than any reply (``BusLimits/maxPhotoReplyBytes``).
     case photo(job: String, stage: PhotoProgress, members: JSONValue = [:])
     /// Once a second, with the counters since the start: {frames, dropped, subscriptions, renditions: {…}, …}.
     case alive(JSONValue)

@@ -37,6 +37,7 @@ extension PhotoDesk {
         case .success(let photo):
             task.taken[photo.result.index].frame = nil
             task.results.append(photo.result)
+            if let bytes = photo.held { hold(task, photo.result, bytes) }
             tell(task, .processed, ["photo": photo.result.json], photo.attachment)
             finishIfWhole(task)
         }

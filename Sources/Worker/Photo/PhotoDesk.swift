@@ -29,6 +29,8 @@ final class PhotoDesk {
     var copying = 0
     /// In the order in which they came.
     var tasks: [PhotoTask] = []
+    /// Pictures of live photos that wait for their movies, by their jobs.
+    var held: [String: HeldPhoto] = [:]
     /// Who has the device.
     var current: PhotoTask?
     /// The device is being set as it was.
@@ -85,6 +87,7 @@ final class PhotoDesk {
         switch action {
         case .preparePhoto(let order): prepare(order, answer)
         case .takePhoto(let job, let time): take(job, at: time, answer)
+        case .publishPhoto(let job, let movie, let file): publish(job, movie, file, answer)
         case .dropPhoto(let job): drop(job, answer)
         default: answer(.failure(BusError(.internalError, "\(device) was given something else as a photo.")))
         }
@@ -94,10 +97,10 @@ final class PhotoDesk {
         guard whenEnded == nil else {
             return answer(.failure(BusError(.shuttingDown, "The worker of \(device) is ending.")))
         }
-        guard !tasks.contains(where: { $0.order.job == order.job }) else {
+        guard !tasks.contains(where: { $0.order.job == order.job }), held[order.job] == nil else {
             return answer(.failure(.invalidParams("job", "'\(order.job)' is under way already")))
         }
-        guard tasks.count < Self.maximumTasks else {
+        guard tasks.count + held.count < Self.maximumTasks else {
             return answer(
                 .failure(
                     BusError(
@@ -106,6 +109,9 @@ final class PhotoDesk {
         }
         if let place = order.place, place.ids.count < order.settings.photosPerDevice {
             return answer(.failure(.invalidParams("place.ids", "are fewer than the photos")))
+        }
+        guard order.identifier == nil || order.settings.photosPerDevice == 1 else {
+            return answer(.failure(.invalidParams("livePhoto", "is one photo")))
         }
         if let moment = order.moment { return preparePast(order, moment, answer) }
         tasks.append(PhotoTask(order, PhotoMaker(order, device: device, files), answer))
@@ -135,18 +141,20 @@ final class PhotoDesk {
         if let task = tasks.first(where: { $0.order.job == job }) {
             fail(task, BusError(.cancelled, "The photo was given up."))
         }
-        afterPuttingBack { answer(.success([:])) }
+        afterForgetting(job) { [weak self] in self?.afterPuttingBack { answer(.success([:])) } }
     }
 
     func afterPuttingBack(_ body: @escaping () -> Void) {
         if isPuttingBack || current?.stage == .over { whenPutBack.append(body) } else { body() }
     }
 
-    /// The coordinator has gone, and with it whoever wanted photos; what has been taken for the library goes there.
+    /// The coordinator has gone, and with it whoever wanted photos; what has been taken for the library goes there, but for live photos, whose
+    /// movies come no more.
     func abandon() {
-        for task in tasks where task.stage != .processing || task.order.place == nil {
+        for task in tasks where task.stage != .processing || task.order.place == nil || task.order.isHeldBack {
             fail(task, BusError(.cancelled, "The coordinator has gone."))
         }
+        forgetHeld()
     }
 
     /// The device is about to be set by order. What stands in there for a photo is put back before that.
@@ -169,17 +177,18 @@ final class PhotoDesk {
         task.settling?.told(isAdjusting: snapshot.isAdjusting, at: MonotonicClock.now())
     }
 
-    /// Gives all photos up but those that are being made into files; calls the body when the device is as it was and those are finished.
+    /// Gives all photos up but those that are being made into files and wait for nothing else; calls the body when the device is as it was and those are finished.
     func end(then body: @escaping () -> Void) {
         whenEnded = body
-        for task in tasks where task.stage != .processing {
+        for task in tasks where task.stage != .processing || task.order.isHeldBack {
             fail(task, BusError(.shuttingDown, "The worker of \(device) is ending."))
         }
+        forgetHeld()
         tellIfEnded()
     }
 
     func tellIfEnded() {
-        guard let body = whenEnded, tasks.isEmpty, !isPuttingBack, current == nil else { return }
+        guard let body = whenEnded, tasks.isEmpty, held.isEmpty, !isPuttingBack, current == nil else { return }
         whenEnded = nil
         body()
     }
@@ -241,6 +250,7 @@ final class PhotoDesk {
         guard task.stage != .over else { return }
         loop.cancel(task.timer)
         task.fail(error)
+        forget(task.order.job)
         tasks.removeAll { $0 === task }
         // What is being set for it is put back when it is set.
         if current === task, !task.isSetting { leave(task) }

@@ -2,9 +2,7 @@ import BusProtocol
 import CaptureCore
 import CaptureLibrary
 import CaptureSources
-import Glibc
 import JSON
-import LinuxIO
 import PhotoFile
 import Synchronization
 import ZeroMQ
@@ -12,11 +10,13 @@ import ZeroMQ
 /// A photo that is finished.
 struct MadePhoto {
     var result: PhotoResult
-    /// Its file, for who ordered it so.
+    /// Its file, for who ordered it so; nil: it is larger than any reply.
     var attachment: Message?
+    /// The same, of a picture that is stored when its movie is whole.
+    var held: Message?
 }
 
-/// Makes the photos of one request on the photos' thread: encodes frames and stores their files.
+/// Makes the photos of one request on the photos' thread: encodes frames, and has their files stored.
 final class PhotoMaker: @unchecked Sendable {
     // But for `isOver` used by one thread at a time: made ready on one, and once the loop knows that, used on the other.
 
@@ -33,8 +33,6 @@ final class PhotoMaker: @unchecked Sendable {
     private var encoder: PhotoEncoder?
     private var fileType = PhotoFileType.jpeg
     private let isOver = Atomic(false)
-
-    private static let maximumAttempts = 99
 
     init(_ order: PhotoOrder, device: String, _ memory: PayloadMemory) {
         self.order = order
@@ -63,7 +61,7 @@ final class PhotoMaker: @unchecked Sendable {
         }
     }
 
-    /// Makes a photo of a frame, and stores it where it is to be stored.
+    /// Makes a photo of a frame, and stores it where it is to be stored and has no movie to wait for.
     func make(
         _ frame: KeptFrame, index: Int, _ reader: PhotoFactsReader, isSettled: Bool, late: Int64? = nil
     ) -> Result<MadePhoto, BusError> {
@@ -75,7 +73,7 @@ final class PhotoMaker: @unchecked Sendable {
             do throws(PhotoFileError) {
                 photo = try frame.bytes.withUnsafeBytes { (bytes) throws(PhotoFileError) in
                     try encoder.encode(
-                        PhotoPicture(frame.layout, bytes, zoom: frame.facts.zoom), reader.facts(frame.facts))
+                        PhotoPicture(frame.layout, bytes, zoom: frame.facts.zoom), facts(frame, reader))
                 }
             } catch {
                 throw BusError(
@@ -90,10 +88,18 @@ final class PhotoMaker: @unchecked Sendable {
                     source: frame.timestampSource.rawValue),
                 sequence: frame.facts.captureSequence, stream: frame.stream, exposure: reader.exposure,
                 flashFired: reader.flashFired, isSettled: isSettled, late: late, thumbnail: photo.thumbnail)
-            var attachment: Message?
-            if order.attaches { attachment = try attach(photo.bytes) }
+            // What is larger would end the connection to the coordinator, with all that goes over it.
+            let isGiven = order.attaches && photo.bytes.count <= BusLimits.maxPhotoReplyBytes
+            let attachment = try isGiven ? message(photo.bytes) : nil
+            guard !order.isHeldBack else {
+                let held = if let attachment { try share(attachment) } else { try message(photo.bytes) }
+                return MadePhoto(result: result, attachment: attachment, held: held)
+            }
             if let place = order.place {
-                do throws(BusError) { try store(photo.bytes, in: place, &result) } catch {
+                do throws(BusError) {
+                    let entry = try PhotoStorage(order: order, place: place).store(photo.bytes, as: result)
+                    (result.path, result.id) = (entry.path, entry.id)
+                } catch {
                     // The reply has it still.
                     guard order.attaches else { throw error }
                     result.error = error
@@ -103,77 +109,26 @@ final class PhotoMaker: @unchecked Sendable {
         }
     }
 
-    private func attach(_ bytes: [UInt8]) throws(BusError) -> Message {
+    private func facts(_ frame: KeptFrame, _ reader: PhotoFactsReader) -> PhotoFacts {
+        var facts = reader.facts(frame.facts)
+        guard let identifier = order.identifier else { return facts }
+        (facts.uniqueID, facts.livePhoto) = (identifier.digits, identifier)
+        return facts
+    }
+
+    // Its bytes count once.
+    private func share(_ message: Message) throws(BusError) -> Message {
+        let other = Message()
+        do throws(ZeroMQError) { try other.share(message) } catch { throw .noMemoryForPhotos(device) }
+        return other
+    }
+
+    private func message(_ bytes: [UInt8]) throws(BusError) -> Message {
         let message = Message()
         guard memory.fill(message, count: bytes.count, { $0.copyBytes(from: bytes) }) else {
             throw .noMemoryForPhotos(device)
         }
         return message
-    }
-
-    // MARK: In the library
-
-    private func store(_ bytes: [UInt8], in place: PhotoPlace, _ result: inout PhotoResult) throws(BusError) {
-        let library: CaptureLibrary
-        do throws(LibraryError) { library = try CaptureLibrary(place.library) } catch {
-            throw failure(error, place, bytes.count)
-        }
-        let needed = Int64(bytes.count).addingReportingOverflow(place.minFree)
-        if place.minFree > 0, let free = library.free, needed.overflow || free < needed.partialValue {
-            throw full(place, bytes.count, free)
-        }
-        for attempt in 1...Self.maximumAttempts {
-            let name = PhotoName.file(
-                stem: place.stem, index: result.index, count: order.settings.photosPerDevice, fileType: fileType,
-                attempt: attempt)
-            do throws(LibraryError) {
-                let stored = try library.store(entry(result, place, path: "\(place.directory)/\(name)"), bytes)
-                result.path = stored.path
-                result.id = stored.id
-                return
-            } catch {
-                // One of an earlier epoch has the name.
-                if case .file(let cause) = error, cause.code == EEXIST, attempt < Self.maximumAttempts { continue }
-                throw failure(error, place, bytes.count)
-            }
-        }
-    }
-
-    private func entry(_ result: PhotoResult, _ place: PhotoPlace, path: String) -> LibraryEntry {
-        var details = result.json.object ?? [:]
-        for name in ["device", "index", "fileType", "width", "height", "bytes", "path", "id", "attachment"] {
-            details[name] = nil
-        }
-        return LibraryEntry(
-            id: place.ids[result.index], kind: .photo, path: path,
-            devices: [
-                LibraryDevice(
-                    device: place.device.id, uniqueID: place.device.uniqueID, name: place.device.name)
-            ],
-            started: result.timestamp.realtime, fileType: fileType.rawValue,
-            photo: LibraryPhoto(
-                uniqueID: order.job, index: result.index, width: result.dimensions.width,
-                height: result.dimensions.height, details: details),
-            session: place.session, rig: place.rig,
-            owner: LibraryOwner(uid: place.owner.uid, pid: place.owner.pid, name: place.owner.name))
-    }
-
-    private func failure(_ error: LibraryError, _ place: PhotoPlace, _ count: Int) -> BusError {
-        if case .file(let cause) = error, cause.code == ENOSPC || cause.code == EDQUOT {
-            return full(place, count, (try? CaptureLibrary(place.library, isMade: false))?.free ?? 0)
-        }
-        return BusError(.internalError, "The capture library doesn't take the photo: \(error)")
-    }
-
-    private func full(_ place: PhotoPlace, _ count: Int, _ free: Int64) -> BusError {
-        let reserved = free > count && place.minFree > 0 ? UInt64(place.minFree) : nil
-        let lack = BusError.lack(free: UInt64(max(0, free)), reserved: reserved)
-        return BusError(
-            .diskFull, "The disk of \(place.library) \(lack): make room, then take the photo again.",
-            [
-                "free": .integer(free),
-                "needed": JSONValue(Int64(count).addingReportingOverflow(place.minFree).partialValue),
-            ])
     }
 }
 
