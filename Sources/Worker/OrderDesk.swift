@@ -8,12 +8,6 @@ import Logging
 
 /// Carries out the coordinator's orders, one after the other, each answered once; the loop never waits for one.
 final class OrderDesk {
-    /// A change under way: checked, then made.
-    private enum Transaction {
-        case prepared(PreparedChange, isShared: Bool)
-        case applied(AppliedChange, fence: UInt64, isShared: Bool)
-    }
-
     private enum Item {
         case order(WorkerOrder)
         /// The coordinator has gone in the midst of a change.
@@ -35,14 +29,11 @@ final class OrderDesk {
     private var isBusy = false
     /// How often a coordinator has gone: what was begun for one is not answered to the next.
     private var era = 0
-    /// The transaction that is being applied now, if other devices change with this one.
-    private var applying: String?
     /// A zoom ramp is being begun now.
     private var isBeginningRamp = false
-    private var transactions: [String: Transaction] = [:]
+    private var transactions: TransactionLedger<PreparedChange, AppliedChange>
     /// Orders that would change something under a lower fence are refused.
     private(set) var highestFence: UInt64 = 0
-    private var highestAppliedFence: UInt64 = 0
     /// The fence of the lock that keeps the device open.
     private(set) var lockFence: UInt64?
     /// A session runs that wants the device's pictures.
@@ -77,7 +68,6 @@ final class OrderDesk {
     var onWho: ((@escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
 
     private static let maximumQueue = 64
-    private static let maximumTransactions = 8
 
     init(
         device: String, _ director: DeviceDirector, _ thread: DeviceThread<DeviceKeeper>,
@@ -89,6 +79,7 @@ final class OrderDesk {
         self.thread = thread
         self.committed = committed
         self.logger = logger
+        transactions = TransactionLedger(device: device)
         send = reply
         generation = committed?.generation ?? 0
     }
@@ -164,26 +155,17 @@ final class OrderDesk {
     func abandon() {
         era += 1
         queue.removeAll { if case .order = $0 { true } else { false } }
-        for (id, transaction) in transactions {
-            switch transaction {
-            case .prepared: transactions[id] = nil
-            case .applied(_, _, isShared: true):
-                logger.notice("a change over several devices waits for the next coordinator")
-            case .applied(_, _, isShared: false): takeBackAbandoned(id)
-            }
-        }
+        for id in transactions.abandon() { takeBackAbandoned(id) }
+        if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }
         startNext()
     }
 
     /// Transactions over several devices that are applied here, or being applied, and whose end was not told.
-    var inDoubt: [String] {
-        let applied = transactions.filter { if case .applied(_, _, isShared: true) = $0.value { true } else { false } }
-        return Set(applied.keys).union(applying.map { [$0] } ?? []).sorted()
-    }
+    var inDoubt: [String] { transactions.inDoubt }
 
     /// No coordinator will come: takes back what is in doubt, and calls the body when nothing is left to do.
     func giveUp(then body: @escaping () -> Void) {
-        for id in inDoubt where transactions[id] != nil { takeBackAbandoned(id) }
+        for id in inDoubt where transactions.knows(id) { takeBackAbandoned(id) }
         queue.append(.end(body))
         startNext()
     }
@@ -288,12 +270,10 @@ final class OrderDesk {
             try prepare(id, change, path, mode, isShared, isStandIn, finish)
         case .apply(let id): try apply(id, order.fence ?? 0, finish)
         case .rollBack(let id):
-            if case .applied(_, let fence, _)? = transactions[id], fence < highestAppliedFence {
-                throw lockLost(highestAppliedFence)
-            }
+            if let fence = transactions.newerFence(than: id) { throw lockLost(fence) }
             takeBack(id, finish)
         case .finish(let id):
-            transactions[id] = nil
+            transactions.finish(id)
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .rampZoom(let wish, let owner): rampZoom(wish, by: owner, order.fence ?? 0, finish)
@@ -311,21 +291,14 @@ final class OrderDesk {
         _ id: String, _ change: JSONValue, _ path: String, _ mode: ConfigurationMode, _ isShared: Bool,
         _ isStandIn: Bool, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) throws(BusError) {
-        guard transactions[id] != nil || transactions.count < Self.maximumTransactions else {
-            throw BusError(
-                .limitExceeded, "Too many changes of \(device) are under way; finish them first.",
-                ["limit": "transactions", "maximum": JSONValue(Self.maximumTransactions)])
-        }
-        if case .applied? = transactions[id] {
-            throw .invalidParams("transaction", "'\(id)' has been applied; finish it first")
-        }
+        try transactions.checkPreparing(id)
         let begun = era
         perform(.open) { keeper throws(BusError) in
             try keeper.prepare(change, path: path, mode: mode, isStandIn: isStandIn)
         } then: { [weak self] result in
             // One that was left meanwhile is not known any more.
             if let self, begun == era, case .success(let prepared) = result {
-                transactions[id] = .prepared(prepared, isShared: isShared)
+                transactions.prepared(id, prepared, isShared: isShared)
             }
             finish(result.map(\.json))
         }
@@ -334,38 +307,31 @@ final class OrderDesk {
     private func apply(
         _ id: String, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
     ) throws(BusError) {
-        guard case .prepared(let change, let isShared)? = transactions[id] else {
-            throw .invalidParams("transaction", "no change is prepared as '\(id)'")
-        }
+        let (change, isShared) = try transactions.beginApplying(id)
         highestFence = max(highestFence, fence)
         let begun = era
-        applying = isShared ? id : nil
         if let format = change.plan.format, format != director.snapshot?.configuration.format { zoom?.end() }
         let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
         perform(needsQuiet ? .quiet : .open, sets: change.plan) { keeper throws(BusError) in
             try keeper.apply(change)
         } then: { [weak self] result in
             guard let self else { return }
-            applying = nil
-            if case .success(let applied) = result {
-                transactions[id] = .applied(applied, fence: fence, isShared: isShared)
-                highestAppliedFence = max(highestAppliedFence, fence)
-                if begun != era, !isShared { takeBackAbandoned(id) }
-            }
+            let applied = try? result.get()
+            transactions.applied(id, applied, fence: fence, isShared: isShared)
+            if applied != nil, begun != era, !isShared { takeBackAbandoned(id) }
             finish(result.map(\.json))
         }
     }
 
     private func takeBack(_ id: String, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
-        switch transactions[id] {
-        case nil: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
-        case .prepared?: finish(.success([:]))
-        case .applied(let change, _, _)?:
+        switch transactions.takeBack(id) {
+        case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
+        case .nothing: finish(.success([:]))
+        case .undo(let change):
             let present = director.snapshot?.configuration
             let isSame =
                 present?.format == change.before.format && present?.frameDuration == change.before.frameDuration
             // Also where the device can't be reached any more: what was refused must not come into force when it is back.
-            transactions[id] = nil
             thread.perform { keeper in
                 keeper.revoke(change)
                 return (keeper.generation, keeper.committed)
@@ -425,7 +391,7 @@ final class OrderDesk {
         } then: { [weak self] result in
             self?.isBeginningRamp = false
             guard case .success(let course) = result else { return finish(result.map { _ in [:] }) }
-            self?.highestAppliedFence = max(self?.highestAppliedFence ?? 0, fence)
+            self?.transactions.raiseFence(to: fence)
             self?.zoom?.begin(course, by: owner)
             finish(
                 .success([

@@ -8,12 +8,6 @@ import Logging
 
 /// Carries out the coordinator's orders to a microphone, one after the other, each answered once; the loop never waits for one.
 final class SoundOrderDesk {
-    /// A change under way: checked, then made.
-    private enum Transaction {
-        case prepared(PreparedSound, isShared: Bool)
-        case applied(AppliedSound, fence: UInt64, isShared: Bool)
-    }
-
     private enum Item {
         case order(WorkerOrder)
         /// The coordinator has gone in the midst of a change.
@@ -33,10 +27,7 @@ final class SoundOrderDesk {
     private var isBusy = false
     /// How often a coordinator has gone: what was begun for one is not answered to the next.
     private var era = 0
-    /// The transaction that is being applied now, if other devices change with this one.
-    private var applying: String?
-    private var transactions: [String: Transaction] = [:]
-    private var highestAppliedFence: UInt64 = 0
+    private var transactions: TransactionLedger<PreparedSound, AppliedSound>
     /// Orders that would change something under a lower fence are refused.
     private(set) var highestFence: UInt64 = 0
     /// The fence of the lock that keeps the device open.
@@ -64,7 +55,6 @@ final class SoundOrderDesk {
     var onStop: (() -> Void)?
 
     private static let maximumQueue = 64
-    private static let maximumTransactions = 8
 
     init(
         device: String, _ director: MicrophoneDirector, _ thread: DeviceThread<MicrophoneKeeper>,
@@ -75,6 +65,7 @@ final class SoundOrderDesk {
         self.thread = thread
         self.committed = committed
         self.logger = logger
+        transactions = TransactionLedger(device: device)
         send = reply
         generation = committed?.generation ?? 0
     }
@@ -144,25 +135,16 @@ final class SoundOrderDesk {
     func abandon() {
         era += 1
         queue.removeAll { if case .order = $0 { true } else { false } }
-        for (id, transaction) in transactions {
-            switch transaction {
-            case .prepared: transactions[id] = nil
-            case .applied(_, _, isShared: true): break
-            case .applied(_, _, isShared: false): queue.insert(.abandon(transaction: id), at: 0)
-            }
-        }
+        for id in transactions.abandon() { queue.insert(.abandon(transaction: id), at: 0) }
         startNext()
     }
 
     /// Transactions over several devices that are applied here, or being applied, and whose end was not told.
-    var inDoubt: [String] {
-        let applied = transactions.filter { if case .applied(_, _, isShared: true) = $0.value { true } else { false } }
-        return Set(applied.keys).union(applying.map { [$0] } ?? []).sorted()
-    }
+    var inDoubt: [String] { transactions.inDoubt }
 
     /// No coordinator will come: takes back what is in doubt, and calls the body when nothing is left to do.
     func giveUp(then body: @escaping () -> Void) {
-        for id in inDoubt where transactions[id] != nil { queue.insert(.abandon(transaction: id), at: 0) }
+        for id in inDoubt where transactions.knows(id) { queue.insert(.abandon(transaction: id), at: 0) }
         queue.append(.end(body))
         startNext()
     }
@@ -252,12 +234,10 @@ final class SoundOrderDesk {
             try prepare(id, try ConfigurationChange.parse(change, path: path), path, mode, isShared, finish)
         case .apply(let id): try apply(id, order.fence ?? 0, finish)
         case .rollBack(let id):
-            if case .applied(_, let fence, _)? = transactions[id], fence < highestAppliedFence {
-                throw lockLost(highestAppliedFence)
-            }
+            if let fence = transactions.newerFence(than: id) { throw lockLost(fence) }
             takeBack(id, finish)
         case .finish(let id):
-            transactions[id] = nil
+            transactions.finish(id)
             finish(.success([:]))
         case .readControls: readControls(finish)
         case .fault(let json):
@@ -271,56 +251,42 @@ final class SoundOrderDesk {
         _ id: String, _ change: ConfigurationChange, _ path: String, _ mode: ConfigurationMode, _ isShared: Bool,
         _ finish: @escaping Finish
     ) throws(BusError) {
-        guard transactions[id] != nil || transactions.count < Self.maximumTransactions else {
-            throw BusError(
-                .limitExceeded, "Too many changes of \(device) are under way; finish them first.",
-                ["limit": "transactions", "maximum": JSONValue(Self.maximumTransactions)])
-        }
-        if case .applied? = transactions[id] {
-            throw .invalidParams("transaction", "'\(id)' has been applied; finish it first")
-        }
+        try transactions.checkPreparing(id)
         let begun = era
         perform(.open) { keeper throws(BusError) in
             try keeper.prepare(change, path: path, mode: mode)
         } then: { [weak self] result in
             // One that was left meanwhile is not known any more.
             if let self, begun == era, case .success(let prepared) = result {
-                transactions[id] = .prepared(prepared, isShared: isShared)
+                transactions.prepared(id, prepared, isShared: isShared)
             }
             finish(result.map(\.json))
         }
     }
 
     private func apply(_ id: String, _ fence: UInt64, _ finish: @escaping Finish) throws(BusError) {
-        guard case .prepared(let change, let isShared)? = transactions[id] else {
-            throw .invalidParams("transaction", "no change is prepared as '\(id)'")
-        }
+        let (change, isShared) = try transactions.beginApplying(id)
         highestFence = max(highestFence, fence)
         let begun = era
-        applying = isShared ? id : nil
         let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
         perform(needsQuiet ? .quiet : .open) { keeper throws(BusError) in
             try keeper.apply(change)
         } then: { [weak self] result in
             guard let self else { return }
-            applying = nil
-            if case .success(let applied) = result {
-                transactions[id] = .applied(applied, fence: fence, isShared: isShared)
-                highestAppliedFence = max(highestAppliedFence, fence)
-                if begun != era, !isShared { queue.insert(.abandon(transaction: id), at: 0) }
-            }
+            let applied = try? result.get()
+            transactions.applied(id, applied, fence: fence, isShared: isShared)
+            if applied != nil, begun != era, !isShared { queue.insert(.abandon(transaction: id), at: 0) }
             finish(result.map(\.json))
         }
     }
 
     private func takeBack(_ id: String, _ finish: @escaping Finish) {
-        switch transactions[id] {
-        case nil: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
-        case .prepared?: finish(.success([:]))
-        case .applied(let change, _, _)?:
+        switch transactions.takeBack(id) {
+        case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
+        case .nothing: finish(.success([:]))
+        case .undo(let change):
             let isSame = director.snapshot?.configuration.format == change.before.format
             // Also where the device can't be reached any more: what was refused must not come into force when it is back.
-            transactions[id] = nil
             thread.perform { keeper in
                 keeper.revoke(change)
                 return keeper.report
