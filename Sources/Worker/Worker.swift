@@ -14,11 +14,8 @@ public final class Worker {
     private let logger: Logger
     private let loop: Loop
     private let premises: Premises
-    private let socket: MediaSocket
     private let doors: Doors
-    private let connections: ConnectionGuard
-    private let rings: RingDoor<Rendition>
-    private let errors: ErrorTeller
+    private let subscribers: SubscriberDesk
     private let pool: RenditionPool
     private let thread: DeviceThread<DeviceKeeper>
     private let frames: FrameDesk
@@ -33,15 +30,12 @@ public final class Worker {
     /// Where the device was found at the start.
     private let node: String?
     private var status: StatusBoard?
-    private var table: SubscriptionTable
     private let heartbeatTopic = Topic.heartbeat.bytes
     private var ending: WorkerEnding?
     /// Why it can't go on.
     private var lastWords: BusError?
     /// Whether its readers were told that it is halted.
     private var wasHalted = false
-    /// nil: to be counted anew.
-    private var subscribers: [Rendition: Int]?
     private var toldDescription: DeviceDescription?
     private var lockReminder: Loop.Token?
 
@@ -84,25 +78,15 @@ public final class Worker {
         let (context, directory, mediaPath) = (premises.context, premises.directory, premises.mediaPath)
         loop = premises.loop
         doors = premises.doors
-        connections = premises.connections
-        socket = premises.socket
-        errors = premises.errors
         let committed = Self.committed(options, logger)
         let standIn = Self.standIn(options, logger)
-        table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
         do {
-            rings = try RingDoor(
-                loop, path: directory.ringSocket(options.device), mode: premises.mode, group: premises.group,
-                perUser: options.connectionsPerUser, total: options.connections, lasting: Rendition(.native),
-                unauthorized: BusError(
-                    .unauthorized,
-                    "This user may not see this camera; authorization.status says why, and 'camerabus ask video --reason TEXT' asks for it.",
-                    ["status": "denied", "needed": "video"]))
             pool = try RenditionPool(loop)
             let zoom = DigitalZoomState(limit: options.maxZoom)
             frames = FrameDesk(
-                device: options.device, socket, pool,
+                device: options.device, premises.socket, pool,
                 PayloadLender(PayloadMemory(budget: options.payloadBudget ?? PayloadMemory.defaultBudget)), zoom)
+            subscribers = try SubscriberDesk(options, premises, frames)
             let clock = CallClock()
             let uniqueID = source.identity.uniqueID
             thread = try DeviceThread(
@@ -191,40 +175,18 @@ public final class Worker {
     // MARK: Connections between the parts
 
     private func connect() {
-        socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
-        socket.onFurtherSubscriber = { [weak self] topic in
-            guard let self else { return }
-            forgetSubscribers()
-            if let refused = table.refusal(of: topic) {
-                errors.tell(refused.topic, refused.error)
-            } else {
-                frames.requestKeyframe()
-                errors.tellAgain(topic)
-            }
-        }
-        socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
-        errors.onFailure = { [weak self] error in self?.fail(.failed, "errors can't be sent: \(error)") }
-        rings.onWish = { [weak self] text throws(BusError) in
-            guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
-            let rendition = try ringWanted(text)
-            frames.requestKeyframe()
-            return rendition
-        }
-        rings.admits = { [doors] peer in doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
+        subscribers.obstacle = { [weak self] in self?.obstacle }
+        subscribers.onWish = { [weak self] in self?.wish() }
+        subscribers.onChange = { [weak self] in self?.status?.touch() }
+        subscribers.onFailure = { [weak self] why in self?.fail(.failed, why) }
         doors.onRefused = { [link] uid, gid, pid in link.send(.refused(uid: uid, gid: gid, pid: pid)) }
-        desk.onAdmit = { [weak self] in self?.admit($0) }
-        rings.onLeave = { [weak self] rendition in
-            self?.table.unwantRing(rendition)
-            self?.changeWanted()
+        desk.onAdmit = { [weak self] in
+            if self?.subscribers.admit($0) == true { self?.director.restart() }
         }
-        frames.onRing = { [weak self] rendition, ring in
-            if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
-        }
-        frames.onFailure = { [weak self] error in self?.fail(.failed, "frames can't be sent: \(error)") }
         director.onChange = { [weak self] in
             self?.exposure.update()
             self?.photos.update()
-            self?.tellFailures()
+            self?.subscribers.tellFailures()
             self?.status?.touch()
         }
         exposure.onWish = { [weak self] in self?.wish() }
@@ -282,97 +244,19 @@ public final class Worker {
 
     private func wish() {
         let wantsFrames =
-            desk.isInSession || !table.wanted.isEmpty || exposure.wantsFrames || photos.wantsFrames
+            desk.isInSession || subscribers.wantsFrames || exposure.wantsFrames || photos.wantsFrames
         director.demand(isLocked: desk.lockFence != nil, wantsFrames: wantsFrames && !desk.isHalted)
         if desk.isHalted != wasHalted {
             wasHalted = desk.isHalted
             photos.update()
-            tellFailures()
+            subscribers.tellFailures()
         }
-    }
-
-    // MARK: Doors
-
-    // Who may not be here any more loses its connections, and the memory that it has is left to it. Who may come in now, and was
-    // turned away, does so at once: its socket tries again.
-    private func admit(_ list: DoorList) {
-        let isOther = doors.change(list)
-        connections.shutDown(where: isOther)
-        var needsRestart = false
-        for (rendition, ring) in rings.expel(unless: { [doors] in doors.admits(uid: $0, gid: $1) })
-        where !frames.remakeRing(rendition, ring) {
-            needsRestart = true
-        }
-        if needsRestart { director.restart() }
-    }
-
-    // MARK: Subscribers
-
-    private func subscribed(_ topic: [UInt8]) {
-        switch table.subscribe(topic) {
-        case .none, .forgotten: break
-        case .acknowledge(let topic): publish(topic, Announcement.ack)
-        case .wanted: changeWanted()
-        case .refused(let subscribed, let error): errors.tell(subscribed, error)
-        }
-    }
-
-    private func unsubscribed(_ topic: [UInt8]) {
-        if table.unsubscribe(topic) == .wanted { changeWanted() }
-    }
-
-    private func ringWanted(_ text: String) throws(BusError) -> Rendition {
-        let rendition = try table.wantRing(text)
-        changeWanted()
-        return rendition
-    }
-
-    private func changeWanted() {
-        frames.setWanted(table.wanted)
-        forgetSubscribers()
-        wish()
-        tellFailures()
     }
 
     // Why there are no frames at all, if so.
     private var obstacle: BusError? {
         if desk.isHalted { return desk.halt }
         return director.stream == nil ? director.error : nil
-    }
-
-    // That one of several who want the same has left is seen a second later.
-    private func forgetSubscribers() {
-        subscribers = nil
-        status?.touch()
-    }
-
-    // Read with every status, that is with every order.
-    private func countSubscribers() -> [Rendition: Int] {
-        if let subscribers { return subscribers }
-        let counts = DeviceUsers.readers(
-            of: Set(table.wanted.map(\.rendition)), socket.subscriptions, readers: rings.readers,
-            device: options.device)
-        subscribers = counts
-        return counts
-    }
-
-    private var failures: [ErrorTeller.Refusal] { frames.failures(obstacle) }
-
-    private var ringFailures: [(rendition: Rendition, error: BusError)] {
-        frames.ringFailures(obstacle)
-    }
-
-    private func tellFailures() {
-        errors.failures(failures)
-        rings.failures(ringFailures)
-    }
-
-    private func publish(_ topic: [UInt8], _ header: [UInt8]) {
-        do {
-            try socket.publish(topic: topic, header)
-        } catch {
-            fail(.failed, "nothing can be published: \(error)")
-        }
     }
 
     // MARK: The coordinator
@@ -424,14 +308,12 @@ public final class Worker {
             fence: desk.highestFence, priority: director.knowledge.priority,
             notRestored: director.knowledge.notRestored, standIn: photos.standIn, pressure: faults.pressure,
             isHalted: desk.isHalted,
-            zoomRamp: desk.zoom?.ramp ?? .null, scene: scene.json, subscribers: countSubscribers())
+            zoomRamp: desk.zoom?.ramp ?? .null, scene: scene.json, subscribers: subscribers.counts)
     }
 
     private func tellUsers(_ answer: @escaping (Result<JSONValue, BusError>) -> Void) {
-        let subscribers = DeviceUsers.subscribers(
-            socket.subscriptions, readers: rings.readers, device: options.device)
         let identity = director.snapshot?.description.identity
-        if !users.look(node: identity?.node ?? node, subscribers: subscribers, { answer(.success($0)) }) {
+        if !users.look(node: identity?.node ?? node, subscribers: subscribers.processes, { answer(.success($0)) }) {
             answer(
                 .failure(
                     BusError(
@@ -444,7 +326,7 @@ public final class Worker {
 
     private func tick() {
         let stream = director.stream
-        publish(
+        subscribers.publish(
             heartbeatTopic,
             JSONValue.object([
                 "device": .string(options.device), "stream": (stream?.id).map(JSONValue.string) ?? .null,
@@ -452,13 +334,10 @@ public final class Worker {
                 "monotonic": .integer(MonotonicClock.now()), "frames": JSONValue(frames.frames),
                 "dropped": JSONValue(frames.dropped), "damaged": JSONValue(frames.damaged),
             ]).serialized)
-        errors.tell(table.refused + failures)
         link.sendBacklog()
-        frames.retry()
-        rings.failures(ringFailures)
-        rings.retry()
+        subscribers.remind()
         link.send(.alive(counters))
-        forgetSubscribers()
+        subscribers.recount()
     }
 
     private var counters: JSONValue {
@@ -468,22 +347,17 @@ public final class Worker {
                 "frames": JSONValue(counter.published), "dropped": JSONValue(counter.dropped),
             ]
         }
-        return [
+        let own: [String: JSONValue] = [
             "frames": JSONValue(frames.frames), "dropped": JSONValue(frames.dropped),
             "damaged": JSONValue(frames.damaged), "lost": JSONValue(director.lost),
-            "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
-            "connections": JSONValue(connections.count), "reportsDelayed": JSONValue(link.delayed),
-            "reportsLost": JSONValue(link.lost), "staleOrders": JSONValue(link.stale),
-            "preRollLeftOut": JSONValue(frames.past.leftOut), "subscribersCut": JSONValue(socket.cut),
-            "heldBytes": JSONValue(frames.heldBytes),
-            "readers": JSONValue(
-                DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: options.device)),
-            "refused": JSONValue(doors.refused), "ringReaders": JSONValue(rings.count),
-            "ringReadersCut": JSONValue(rings.cutCount),
-            "time": .integer(MonotonicClock.now()), "processorTime": JSONValue(ProcessUsage.processorTime),
+            "reportsDelayed": JSONValue(link.delayed), "reportsLost": JSONValue(link.lost),
+            "staleOrders": JSONValue(link.stale), "preRollLeftOut": JSONValue(frames.past.leftOut),
+            "heldBytes": JSONValue(frames.heldBytes), "time": .integer(MonotonicClock.now()),
+            "processorTime": JSONValue(ProcessUsage.processorTime),
             "residentBytes": ProcessUsage.residentBytes.map { JSONValue($0) } ?? .null,
             "renditions": .object(renditions),
         ]
+        return .object(own.merging(subscribers.counters) { own, _ in own })
     }
 
     // MARK: The end

@@ -1,0 +1,190 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+import LinuxIO
+import ZeroMQ
+
+/// Those who get frames of a camera, at its media socket and as rings: what they ask for is what is made, and who gets none is told why.
+final class SubscriberDesk {
+    private let device: String
+    private let socket: MediaSocket
+    private let doors: Doors
+    private let connections: ConnectionGuard
+    private let rings: RingDoor<Rendition>
+    private let errors: ErrorTeller
+    private let frames: FrameDesk
+    private var table: SubscriptionTable
+    /// nil: to be counted anew.
+    private var counted: [Rendition: Int]?
+
+    /// Why there are no frames at all, if so.
+    var obstacle: () -> BusError? = { nil }
+    /// Told when ``wantsFrames`` may have changed.
+    var onWish: (() -> Void)?
+    /// Told when ``counts`` may have changed.
+    var onChange: (() -> Void)?
+    /// Nothing can be sent any more.
+    var onFailure: ((String) -> Void)?
+
+    /// Opens the door for rings.
+    init(_ options: WorkerOptions, _ premises: Premises, _ frames: FrameDesk) throws(SystemError) {
+        device = options.device
+        socket = premises.socket
+        doors = premises.doors
+        connections = premises.connections
+        errors = premises.errors
+        self.frames = frames
+        table = SubscriptionTable(device: options.device, maximumRenditions: options.renditions)
+        rings = try RingDoor(
+            premises.loop, path: premises.directory.ringSocket(options.device), mode: premises.mode,
+            group: premises.group, perUser: options.connectionsPerUser, total: options.connections,
+            lasting: Rendition(.native),
+            unauthorized: BusError(
+                .unauthorized,
+                "This user may not see this camera; authorization.status says why, and 'camerabus ask video --reason TEXT' asks for it.",
+                ["status": "denied", "needed": "video"]))
+        connect()
+    }
+
+    private func connect() {
+        socket.onSubscribe = { [weak self] topic in self?.subscribed(topic) }
+        socket.onFurtherSubscriber = { [weak self] topic in self?.joined(topic) }
+        socket.onUnsubscribe = { [weak self] topic in self?.unsubscribed(topic) }
+        errors.onFailure = { [weak self] error in self?.onFailure?("errors can't be sent: \(error)") }
+        frames.onFailure = { [weak self] error in self?.onFailure?("frames can't be sent: \(error)") }
+        frames.onRing = { [weak self] rendition, ring in
+            if let ring { self?.rings.offer(rendition, ring) } else { self?.rings.withdraw(rendition) }
+        }
+        rings.admits = { [doors] peer in doors.admit(uid: peer.uid, gid: peer.gid, pid: peer.pid) }
+        rings.onWish = { [weak self] text throws(BusError) in
+            guard let self else { throw BusError(.shuttingDown, "The worker is ending.") }
+            let rendition = try ringWanted(text)
+            frames.requestKeyframe()
+            return rendition
+        }
+        rings.onLeave = { [weak self] rendition in
+            self?.table.unwantRing(rendition)
+            self?.changeWanted()
+        }
+    }
+
+    /// Somebody is there who wants frames.
+    var wantsFrames: Bool { !table.wanted.isEmpty }
+
+    // MARK: Coming and going
+
+    private func subscribed(_ topic: [UInt8]) {
+        switch table.subscribe(topic) {
+        case .none, .forgotten: break
+        case .acknowledge(let topic): publish(topic, Announcement.ack)
+        case .wanted: changeWanted()
+        case .refused(let subscribed, let error): errors.tell(subscribed, error)
+        }
+    }
+
+    // Others get the same already.
+    private func joined(_ topic: [UInt8]) {
+        recount()
+        if let refused = table.refusal(of: topic) {
+            errors.tell(refused.topic, refused.error)
+        } else {
+            frames.requestKeyframe()
+            errors.tellAgain(topic)
+        }
+    }
+
+    private func unsubscribed(_ topic: [UInt8]) {
+        if table.unsubscribe(topic) == .wanted { changeWanted() }
+    }
+
+    private func ringWanted(_ text: String) throws(BusError) -> Rendition {
+        let rendition = try table.wantRing(text)
+        changeWanted()
+        return rendition
+    }
+
+    private func changeWanted() {
+        frames.setWanted(table.wanted)
+        recount()
+        onWish?()
+        tellFailures()
+    }
+
+    /// These may come in from now on. Who may not be here any more loses its connections, and the memory that it has is left to it. Who may
+    /// come in now, and was turned away, does so at once: its socket tries again.
+    ///
+    /// - Returns: whether the stream has to begin anew for that.
+    func admit(_ list: DoorList) -> Bool {
+        let isOther = doors.change(list)
+        connections.shutDown(where: isOther)
+        var needsRestart = false
+        for (rendition, ring) in rings.expel(unless: { [doors] in doors.admits(uid: $0, gid: $1) })
+        where !frames.remakeRing(rendition, ring) {
+            needsRestart = true
+        }
+        return needsRestart
+    }
+
+    // MARK: What they are told
+
+    /// Sends a message to all who subscribe to the topic.
+    func publish(_ topic: [UInt8], _ header: [UInt8]) {
+        do {
+            try socket.publish(topic: topic, header)
+        } catch {
+            onFailure?("nothing can be published: \(error)")
+        }
+    }
+
+    /// Why somebody gets no frames may be otherwise now.
+    func tellFailures() {
+        errors.failures(failures)
+        rings.failures(ringFailures)
+    }
+
+    /// Once a second: who gets no frames is told again, and what could not be had is tried again.
+    func remind() {
+        errors.tell(table.refused + failures)
+        frames.retry()
+        rings.failures(ringFailures)
+        rings.retry()
+    }
+
+    private var failures: [ErrorTeller.Refusal] { frames.failures(obstacle()) }
+
+    private var ringFailures: [(rendition: Rendition, error: BusError)] { frames.ringFailures(obstacle()) }
+
+    // MARK: Who is there
+
+    /// That one of several who want the same has left is seen a second later.
+    func recount() {
+        counted = nil
+        onChange?()
+    }
+
+    /// How many there are of each rendition. Read with every status, that is with every order.
+    var counts: [Rendition: Int] {
+        if let counted { return counted }
+        let counts = DeviceUsers.readers(
+            of: Set(table.wanted.map(\.rendition)), socket.subscriptions, readers: rings.readers, device: device)
+        counted = counts
+        return counts
+    }
+
+    /// The processes.
+    var processes: [DeviceUsers.Subscriber] {
+        DeviceUsers.subscribers(socket.subscriptions, readers: rings.readers, device: device)
+    }
+
+    /// {subscriptions, ignoredSubscriptions, connections, subscribersCut, readers, refused, ringReaders, ringReadersCut}
+    var counters: [String: JSONValue] {
+        [
+            "subscriptions": JSONValue(table.count), "ignoredSubscriptions": JSONValue(table.ignored + socket.ignored),
+            "connections": JSONValue(connections.count), "subscribersCut": JSONValue(socket.cut),
+            "readers": JSONValue(DeviceUsers.readers(socket.subscriptions, readers: rings.readers, device: device)),
+            "refused": JSONValue(doors.refused), "ringReaders": JSONValue(rings.count),
+            "ringReadersCut": JSONValue(rings.cutCount),
+        ]
+    }
+}
