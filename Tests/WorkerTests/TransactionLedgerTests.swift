@@ -1,4 +1,5 @@
 import BusProtocol
+import JSON
 import Testing
 
 @testable import Worker
@@ -8,10 +9,7 @@ import Testing
 
     @Test("knows each from its check to its end")
     mutating func steps() throws {
-        #expect(throws: BusError.self) { [ledger] in
-            var ledger = ledger
-            _ = try ledger.beginApplying("a")
-        }
+        #expect(throws: BusError.self) { _ = try ledger.beginApplying("a") }
         try ledger.checkPreparing("a")
         ledger.prepared("a", 1, isShared: false)
         try ledger.checkPreparing("a")
@@ -19,7 +17,7 @@ import Testing
         let change = try ledger.beginApplying("a").change
         #expect(change == 1 && ledger.inDoubt == [])
         ledger.applied("a", "made", fence: 3, isShared: false)
-        #expect(throws: BusError.self) { [ledger] in try ledger.checkPreparing("a") }
+        #expect(throws: BusError.self) { try ledger.checkPreparing("a") }
         #expect(ledger.knows("a") && ledger.newerFence(than: "a") == nil)
         ledger.raiseFence(to: 4)
         #expect(ledger.newerFence(than: "a") == 4)
@@ -51,7 +49,7 @@ import Testing
     @Test("takes no more than a few")
     mutating func bounded() throws {
         for id in 0..<8 { ledger.prepared("\(id)", id, isShared: false) }
-        let error = #expect(throws: BusError.self) { [ledger] in try ledger.checkPreparing("8") }
+        let error = #expect(throws: BusError.self) { try ledger.checkPreparing("8") }
         #expect(error?.data["limit"] == "transactions" && error?.data["maximum"] == 8)
         try ledger.checkPreparing("7")
     }
