@@ -18,14 +18,19 @@ public final class Loop {
         var index: Int?
     }
 
+    /// In an array, a function by itself would be called by way of another.
+    private struct Handler {
+        let call: () -> Void
+    }
+
     // Unchecked access: see `PollSet`.
     private let timer: TimerDescriptor
     private var watches: [Watch] = []
     @exclusivity(unchecked) private var pollSet: PollSet?
-    /// What is waited on, in the order in which it came, and by its index; made anew only when watches came or went, since a turn must
-    /// not allocate.
+    /// What is waited on, in the order in which it came, and by its index whom to call; made anew only when watches came or went, since a
+    /// turn must not allocate.
     @exclusivity(unchecked) private var turn: [Watch] = []
-    @exclusivity(unchecked) private var placed: [Watch?] = []
+    @exclusivity(unchecked) private var handlers: [Handler?] = []
     @exclusivity(unchecked) private var isStale = true
     private var appointments = TimerQueue<() -> Void>()
     private var armed: Int64 = .max
@@ -77,7 +82,8 @@ public final class Loop {
             let pollSet = try waitingSet()
             try pollSet.wait()
             if let only = pollSet.onlyReady {
-                if let watch = placed[only] { call(watch) } else { keepAppointments() }
+                // Nobody was called before it in this turn who could have taken it back.
+                if let handler = handlers[only] { handler.call() } else { keepAppointments() }
                 continue
             }
             if pollSet.isReady(0) { keepAppointments() }
@@ -106,8 +112,8 @@ public final class Loop {
             watches[number].index = pollSet.add(watches[number].source)
         }
         turn = watches
-        placed = Array(repeating: nil, count: pollSet.count)
-        for watch in turn { if let index = watch.index { placed[index] = watch } }
+        handlers = Array(repeating: nil, count: pollSet.count)
+        for watch in turn { if let index = watch.index { handlers[index] = Handler(call: watch.handler) } }
         isStale = false
         return pollSet
     }

@@ -70,11 +70,16 @@ public final class PollSet {
     @exclusivity(unchecked) private var sockets: [(index: Int, socket: Socket)] = []
     /// Those that were ready in the last turn, to be forgotten in the next.
     @exclusivity(unchecked) private var ready: [Int] = []
+    /// In their place, what alone is ready, where only one waits for its descriptor: nearly always.
+    @exclusivity(unchecked) private var sole: Int?
     /// Files that are never waited for, as they can be read at any time.
     @exclusivity(unchecked) private var alwaysReady: [Int] = []
-    @exclusivity(unchecked) private var numbers = [UInt64](repeating: 0, count: 16)
-    @exclusivity(unchecked) private var bits = [UInt32](repeating: 0, count: 16)
+    /// What was found.
+    private let numbers = UnsafeMutablePointer<UInt64>.allocate(capacity: PollSet.roomForFound)
+    private let bits = UnsafeMutablePointer<UInt32>.allocate(capacity: PollSet.roomForFound)
     private var lastOrder: UInt64 = 0
+
+    private static let roomForFound = 16
 
     /// - Parameter sources: their indices are those that they have here.
     /// - Throws: when there is no descriptor left.
@@ -84,7 +89,11 @@ public final class PollSet {
         for source in sources { add(source) }
     }
 
-    deinit { close(epoll) }
+    deinit {
+        close(epoll)
+        numbers.deallocate()
+        bits.deallocate()
+    }
 
     /// Above all indices.
     public var count: Int { places.count }
@@ -126,6 +135,7 @@ public final class PollSet {
         guard let place = places[index] else { return }
         places[index] = nil
         isReady[index] = false
+        if sole == index { sole = nil }
         sockets.removeAll { $0.index == index }
         let number = place.entry
         // Another has come for the same, perhaps to a descriptor that has the number of one that was closed.
@@ -185,6 +195,7 @@ public final class PollSet {
     public func wait(timeout: Int? = nil) throws(ZeroMQError) {
         for index in ready { isReady[index] = false }
         ready.removeAll(keepingCapacity: true)
+        sole = nil
         for index in alwaysReady { tell(index) }
         for number in sockets.indices where sockets[number].socket.isUnsettled {
             try ask(sockets[number].index, sockets[number].socket)
@@ -193,10 +204,14 @@ public final class PollSet {
         while true {
             var left: Int32 = ready.isEmpty ? -1 : 0
             if let end, left != 0 { left = Int32(clamping: max(0, end - Self.milliseconds())) }
-            let count = clinux_epoll_wait(epoll, &numbers, &bits, Int32(numbers.count), left)
+            let count = clinux_epoll_wait(epoll, numbers, bits, Int32(Self.roomForFound), left)
             guard count >= 0 else {
                 guard errno == EINTR else { throw ZeroMQError("epoll_wait") }
                 continue
+            }
+            if count == 1, ready.isEmpty, let input = soleInput(numbers[0], bits[0]) {
+                sole = input
+                return
             }
             var isOutdated = false
             for index in 0..<Int(count) {
@@ -214,10 +229,19 @@ public final class PollSet {
     }
 
     /// After ``wait(timeout:)``: whether the source at that index has something to say.
-    public func isReady(_ index: Int) -> Bool { isReady[index] }
+    public func isReady(_ index: Int) -> Bool { sole == index || isReady[index] }
 
     /// After ``wait(timeout:)``: the index of the only source that has something to say; nil when there are several or none.
-    public var onlyReady: Int? { ready.count == 1 ? ready[0] : nil }
+    public var onlyReady: Int? { sole ?? (ready.count == 1 ? ready[0] : nil) }
+
+    // A frame waits for what happens here.
+    private func soleInput(_ number: UInt64, _ found: UInt32) -> Int? {
+        let entry = entries[Int(number & 0xFFFF_FFFF)]
+        guard UInt64(entry.generation) == number >> 32, entry.socket == nil, entry.urgent == nil,
+            found & UInt32(clinux_epoll_input | clinux_epoll_broken) != 0
+        else { return nil }
+        return entry.input
+    }
 
     private func tell(_ index: Int) {
         guard !isReady[index] else { return }
