@@ -131,7 +131,8 @@ extension VideoSource {
 /// A slot that a device fills: one of a fixed set, made when the stream starts and used again and again.
 public final class FrameSlot: @unchecked Sendable {
     // Handed from thread to thread by the loop, which alone decides who has it; never used by two at once but for reading. So exclusive
-    // access isn't checked on a frame's way to its readers.
+    // access isn't checked on a frame's way to its readers. That goes for this module alone: others, to which the attribute isn't told,
+    // check each property that they use, and read ``told`` on that way.
 
     /// Its number within the stream's memory (``SlotMemory/slots``).
     public let index: Int
@@ -150,6 +151,20 @@ public final class FrameSlot: @unchecked Sendable {
         self.index = index
         self.regions = regions
         bytesUsed = Array(repeating: 0, count: regions.count)
+    }
+
+    /// What the device tells of the frame in a slot: each as the slot's own property of that name.
+    public struct Told: Sendable {
+        public var bytesUsed: [Int]
+        public var captureSequence: UInt64
+        public var monotonicTime: Int64
+        public var isCorrupt: Bool
+    }
+
+    /// All that the device tells of the frame, read at once.
+    public var told: Told {
+        Told(
+            bytesUsed: bytesUsed, captureSequence: captureSequence, monotonicTime: monotonicTime, isCorrupt: isCorrupt)
     }
 }
 

@@ -17,9 +17,8 @@ final class VirtualQueue: @unchecked Sendable {
     private enum Holder { case loop, queued, sensor, filled }
     private struct State {
         var holders: [Holder]
-        /// Both in the order in which they came; they never grow beyond the number of slots.
-        var queued: [Int]
-        var filled: [Int]
+        var queued: SlotLine
+        var filled: SlotLine
         /// Why the device has no more to give.
         var failure: SourceError?
     }
@@ -32,9 +31,8 @@ final class VirtualQueue: @unchecked Sendable {
         }
         self.memory = memory
         slots = memory.frameSlots()
-        var initial = State(holders: Array(repeating: .loop, count: slots.count), queued: [], filled: [])
-        initial.queued.reserveCapacity(slots.count)
-        initial.filled.reserveCapacity(slots.count)
+        let line = SlotLine(room: slots.count)
+        var initial = State(holders: Array(repeating: .loop, count: slots.count), queued: line, filled: line)
         while let slot = memory.take() {
             initial.holders[slot] = .queued
             initial.queued.append(slot)
@@ -58,8 +56,7 @@ final class VirtualQueue: @unchecked Sendable {
 
     private func takeFilled() -> FrameSlot? {
         state.withLock { state in
-            guard !state.filled.isEmpty else { return nil }
-            let index = state.filled.removeFirst()
+            guard let index = state.filled.popFirst() else { return nil }
             state.holders[index] = .loop
             return slots[index]
         }
@@ -84,8 +81,7 @@ final class VirtualQueue: @unchecked Sendable {
     /// A slot to fill; nil when none is queued, and the frame is lost.
     func take() -> FrameSlot? {
         state.withLock { state in
-            guard !state.queued.isEmpty else { return nil }
-            let index = state.queued.removeFirst()
+            guard let index = state.queued.popFirst() else { return nil }
             state.holders[index] = .sensor
             return slots[index]
         }
@@ -112,5 +108,27 @@ final class VirtualQueue: @unchecked Sendable {
             state.holders[slot.index] = .queued
             state.queued.append(slot.index)
         }
+    }
+}
+
+/// Numbers of slots in the order in which they came. There are never more than slots, so that taking one moves no others.
+private struct SlotLine {
+    private var places: [Int]
+    private var first = 0
+    private(set) var count = 0
+
+    init(room: Int) { places = Array(repeating: 0, count: room) }
+
+    mutating func append(_ slot: Int) {
+        places[(first + count) % places.count] = slot
+        count += 1
+    }
+
+    mutating func popFirst() -> Int? {
+        guard count > 0 else { return nil }
+        let slot = places[first]
+        first = first + 1 < places.count ? first + 1 : 0
+        count -= 1
+        return slot
     }
 }

@@ -12,9 +12,9 @@ struct FrameJudge {
 
     init(_ format: PixelFormat) { isJPEG = format == .motionJPEG || format == .jpeg }
 
-    mutating func isWhole(_ slot: FrameSlot, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan) -> Bool {
-        guard !slot.isCorrupt, plan.count(bytesUsed: slot.bytesUsed) != nil else { return false }
-        guard isJPEG, let region = regions.first, let used = slot.bytesUsed.first, used <= region.count else {
+    mutating func isWhole(_ told: FrameSlot.Told, _ regions: [UnsafeRawBufferPointer], _ plan: PayloadPlan) -> Bool {
+        guard !told.isCorrupt, plan.count(bytesUsed: told.bytesUsed) != nil else { return false }
+        guard isJPEG, let region = regions.first, let used = told.bytesUsed.first, used <= region.count else {
             return !isJPEG
         }
         let picture = UnsafeRawBufferPointer(rebasing: region[..<used])

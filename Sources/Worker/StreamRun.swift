@@ -35,6 +35,7 @@ final class StreamRun {
     /// Where frames build on one another.
     @exclusivity(unchecked) private var chain: H264Chain?
     @exclusivity(unchecked) private var lastSequence: UInt64?
+    @exclusivity(unchecked) private var realtime = RealtimeOffset()
     @exclusivity(unchecked) private var silence: SilenceWatch?
     @exclusivity(unchecked) private var isOver = false
     private var whenHome: (() -> Void)?
@@ -73,13 +74,16 @@ final class StreamRun {
         judge = FrameJudge(stream.layout.pixelFormat)
         chain = stream.layout.pixelFormat == .h264 ? H264Chain() : nil
         regions = stream.slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
-        token = loop.watch(.descriptor(stream.descriptor)) { [weak self] in self?.takeFrames() }
+        // Neither is called any more when this is gone. Weak references would make each use of this, at each frame, a longer way.
+        token = loop.watch(.descriptor(stream.descriptor)) { [unowned self] in takeFrames() }
         if silenceLimit > 0 {
             let frame = min(stream.frameDuration?.nanoseconds ?? 0, Self.longestFrame)
             let limit = max(silenceLimit, 20 * frame)
-            silence = SilenceWatch(loop, limit: limit) { [weak self] in self?.judgeSilence(limit) }
+            silence = SilenceWatch(loop, limit: limit) { [unowned self] in judgeSilence(limit) }
         }
     }
+
+    deinit { stopWatching() }
 
     /// Some drivers tell it with the frames only.
     var timestampSource: TimestampSource { stream.timestampSource }
@@ -154,21 +158,25 @@ final class StreamRun {
     }
 
     private func take(_ slot: FrameSlot) {
-        let now = MonotonicClock.now()
-        if let lastSequence, slot.captureSequence > lastSequence + 1 {
+        // Readers wait for what is done from here to where the frame is published, with code and memory that have gone cold since the last
+        // one: what can be done afterwards is.
+        var told = slot.told
+        if let lastSequence, told.captureSequence > lastSequence + 1 {
             chain?.lose()
-            onGap?(slot.captureSequence - lastSequence - 1)
+            onGap?(told.captureSequence - lastSequence - 1)
         }
-        lastSequence = slot.captureSequence
+        lastSequence = told.captureSequence
         var facts = FrameFacts(
-            captureSequence: slot.captureSequence, monotonic: slot.monotonicTime,
-            realtime: slot.monotonicTime &+ (MonotonicClock.realtime() &- now))
-        var isWhole = judge.isWhole(slot, regions[slot.index], payloadPlan)
+            captureSequence: told.captureSequence, monotonic: told.monotonicTime,
+            realtime: realtime.at(told.monotonicTime))
+        var isWhole = judge.isWhole(told, regions[slot.index], payloadPlan)
         if chain != nil {
             switch isWhole ? chain?.take(slot) : nil {
-            case .picture(let isKeyframe): facts.isKeyframe = isKeyframe
+            case .picture(let isKeyframe):
+                facts.isKeyframe = isKeyframe
+                told = slot.told
             case .parameterSets:
-                silence?.heard(at: now)
+                silence?.heard(at: MonotonicClock.now())
                 ring.writer.putBack(slot.index)
                 return fill()
             case .unusable, nil:
@@ -179,7 +187,7 @@ final class StreamRun {
         }
         if isWhole {
             let frame = FrameJob(
-                slot: slot.index, regions: regions[slot.index], bytesUsed: slot.bytesUsed, facts: facts)
+                slot: slot.index, regions: regions[slot.index], bytesUsed: told.bytesUsed, facts: facts)
             // Before all else: whoever waits for it in the ring is woken, and only then may it be lent.
             let publication = ring.publish(
                 frame, generation: generation, dropped: damaged, stream.timestampSource)
@@ -188,7 +196,7 @@ final class StreamRun {
             damaged += 1
             onFrame?(nil)
         }
-        silence?.heard(at: now)
+        silence?.heard(at: realtime.measure())
         // One that was not published may be filled again at once.
         ring.writer.putBack(slot.index)
         fill()

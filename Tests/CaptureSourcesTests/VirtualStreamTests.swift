@@ -22,6 +22,9 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
         for _ in 0..<2 {
             let slot = try nextFrame(stream)
             if !format.pixelFormat.isCompressed { #expect(slot.bytesUsed == [stream.layout.totalBytes]) }
+            let told = slot.told
+            #expect(told.bytesUsed == slot.bytesUsed && told.isCorrupt == slot.isCorrupt)
+            #expect(told.captureSequence == slot.captureSequence && told.monotonicTime == slot.monotonicTime)
             if format.pixelFormat == .h264 {
                 let frame = H264Stream.beginning(
                     of: UnsafeRawBufferPointer(rebasing: slot.regions[0][..<slot.bytesUsed[0]]))
