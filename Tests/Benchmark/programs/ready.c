@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Notes when a virtual camera hands a picture over, as a driver's interrupt does, in the worker that it is preloaded into: the
- * time of each write to an eventfd by a thread whose name begins with "sensor-". They go to a file of the worker's own,
+ * time just before each write to an eventfd by a thread whose name begins with "sensor-", as device.h stamps its own. (A timer
+ * that woke the worker itself would leave no such moment: how late the kernel's timers are, on a virtual machine by as much as all
+ * the rest takes, could not be told from what the worker needs.) They go to a file of the worker's own,
  * $BENCHMARK_READY/PID: a count of 64 bits, and then as many times, nanoseconds of CLOCK_MONOTONIC, the latest ROOM of them in a ring. */
 #define _GNU_SOURCE
 #include <fcntl.h>
