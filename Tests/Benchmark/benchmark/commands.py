@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Iterator
 
-from camerabus import Client
+from camerabus import Client, MomentNotHeld
 
 from .bus import Bus
 from .figures import spread
@@ -170,10 +170,10 @@ def start_up(settings: Settings, _: Bus) -> dict[str, Any]:
     return spread(times, "ms")
 
 
-def _photo(client: Client) -> float:
+def _photo(client: Client, ago: float | None = None) -> float:
     """From the request until the file is there, whole."""
     start = time.monotonic_ns()
-    client.capture_photo("cam0", timeout=20).photo
+    client.capture_photo("cam0", ago=ago, timeout=20).photo
     return milliseconds_since(start)
 
 
@@ -204,6 +204,26 @@ def warm_photo(settings: Settings, _: Bus) -> dict[str, Any]:
     return spread(times, "ms")
 
 
+def past_photo(settings: Settings, _: Bus) -> dict[str, Any]:
+    """Of a moment that is over, of a camera whose session holds its last pictures: it waits for no frame."""
+    times: list[float] = []
+    with Bus(settings.binaries) as bus, bus.client() as client:
+        with client.session("cam0", outputs=[{"type": "photo", "preRoll": 1000}]):
+            end = time.monotonic() + 20
+            while True:
+                try:
+                    _photo(client, ago=0.5)
+                    break
+                except MomentNotHeld:
+                    if time.monotonic() > end:
+                        raise Failed("the camera's pictures are not held") from None
+                    time.sleep(0.05)
+            end = time.monotonic() + settings.seconds
+            while time.monotonic() < end:
+                times.append(_photo(client, ago=0.5))
+    return spread(times, "ms")
+
+
 Measurement = tuple[str, Callable[[Settings, Bus], dict[str, Any]], bool]
 
 
@@ -221,3 +241,4 @@ def measurements(tools: Tools) -> Iterator[Measurement]:
     yield "start of the bus → first frame", start_up, False
     yield "photo of a camera that is closed, Python", cold_photo, False
     yield "photo of a camera that is watched, Python", warm_photo, True
+    yield "photo of half a second ago, Python", past_photo, True

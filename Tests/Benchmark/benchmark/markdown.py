@@ -156,4 +156,5 @@ _EVENTS = (
     ("start of the bus → first frame", "the start of the bus until a reader's first frame"),
     ("photo of a camera that is closed, Python", "a photo of a virtual camera that nobody uses, until its file is there"),
     ("photo of a camera that is watched, Python", "the same of one that streams already"),
+    ("photo of half a second ago, Python", "the same of half a second ago, from the pictures that its session holds"),
 )
