@@ -95,6 +95,12 @@ extension RuntimeDirectory {
     public var recordersSocket: String { "\(internalDirectory)/recorders.sock" }
     /// Held with flock(2) by a movie's recorder for as long as it lives.
     public func movieLock(_ movie: String) -> String { "\(internalDirectory)/\(movie).movie.lock" }
+    /// Has the movies of live photos until they are fetched; mode 0700.
+    public var livePhotos: String { "\(path)/live" }
+    /// A live photo's movie, as long as its recorder keeps it.
+    ///
+    /// - Parameter digits: the photo's content identifier: 32 hexadecimal digits.
+    public func livePhotoFile(_ digits: String) -> String { "\(livePhotos)/\(digits).mov" }
     /// Held with flock(2) by the coordinator for as long as it lives.
     public var coordinatorLock: String { "\(path)/camerabusd.lock" }
     /// What outlives the coordinator: locks, fence counter.

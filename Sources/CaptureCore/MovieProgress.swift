@@ -32,7 +32,8 @@ public struct MovieProgress: Hashable, Sendable {
     /// channels, bitRate}. null: there is none, or it isn't known yet.
     public var video: JSONValue = .null
     public var audio: JSONValue = .null
-    /// Milliseconds; also those that are on the disk.
+    /// Milliseconds; also those that are on the disk. Of a recorder of live photos: how much of the past is held that a movie could begin
+    /// with now, at most ``LivePhotoWindow/reach``; it is told at once when it comes to that, or falls.
     public var recordedDuration: Int64 = 0
     public var syncedDuration: Int64 = 0
     /// Bytes; also those that are on the disk.

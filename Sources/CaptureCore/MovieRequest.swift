@@ -102,9 +102,22 @@ public struct MovieRequest: Hashable, Sendable {
         }
     }
 
+    /// That movies of live photos are to be made, of the seconds around each: what comes is held, and written when a photo is taken.
+    public struct Live: Hashable, Sendable {
+        /// As in ``RecorderOrder/Action/suspend(_:)``, from the beginning.
+        public var isSuspended: Bool
+        /// Movies begin when the camera came to rest, and end when it is moved.
+        public var isAutoTrimming: Bool
+
+        public init(isSuspended: Bool = false, isAutoTrimming: Bool = true) {
+            self.isSuspended = isSuspended
+            self.isAutoTrimming = isAutoTrimming
+        }
+    }
+
     /// The movie's id.
     public var movie: String
-    /// The file, absolute; there must be none. Empty with a ``url``.
+    /// The file, absolute; there must be none. Empty with a ``url``, and of ``live`` photos.
     public var path: String
     /// The folder by which the file is allowed, on the way from which no link may be followed; nil: it is allowed wherever it is.
     public var root: String?
@@ -140,6 +153,8 @@ public struct MovieRequest: Hashable, Sendable {
     public var rig: String?
     /// For whom it is.
     public var owner: LockHolder
+    /// nil: one movie is recorded, from now on.
+    public var live: Live?
     /// What the coordinator wants to find again after its own end; the recorder only gives it back.
     public var note: JSONValue
 
@@ -205,6 +220,7 @@ extension MovieRequest {
             "orientation": orientation.map { JSONValue($0) },
             "mirrored": mirrored.map(JSONValue.bool), "take": take.map(JSONValue.string), "part": JSONValue(part),
             "session": session.map(JSONValue.string), "rig": rig.map(JSONValue.string), "owner": owner.keptJSON,
+            "live": live?.json,
             "note": note.isNull ? nil : note,
         ])
     }
@@ -220,7 +236,8 @@ extension MovieRequest {
             guard let url = StreamURL(text) else { throw .invalidParams("url", "is of no media server") }
             return url
         }
-        guard url != nil ? path.isEmpty : path.hasPrefix("/") && !path.utf8.contains(0) else {
+        live = try reader.known("live").map { (value) throws(BusError) in try Live(json: value, path: "live") }
+        guard url != nil || live != nil ? path.isEmpty : path.hasPrefix("/") && !path.utf8.contains(0) else {
             throw .invalidParams("path", "must be absolute")
         }
         root = try reader.text("root")
@@ -237,6 +254,10 @@ extension MovieRequest {
             throw .invalidParams("camera", "neither it nor a microphone is given")
         }
         fileType = try reader.word("fileType")
+        if live != nil {
+            guard camera != nil else { throw .invalidParams("camera", "is missing, of which live photos are") }
+            guard url == nil, fileType == .mov else { throw .invalidParams("live", "is made into MOV files") }
+        }
         video = try Video(json: reader.known("video") ?? [:], path: "video")
         audio = try Audio(json: reader.known("audio") ?? [:], path: "audio")
         fragmentInterval =
@@ -317,6 +338,16 @@ extension MovieRequest.Audio {
         rate = try reader.number("rate", in: 4000...384_000).map { Int($0) }
         channels = try reader.number("channels", in: 1...8).map { Int($0) }
         bitRate = try reader.number("bitRate", in: 1000...100_000_000).map { Int($0) }
+    }
+}
+
+extension MovieRequest.Live {
+    public var json: JSONValue { ["suspended": .bool(isSuspended), "autoTrimming": .bool(isAutoTrimming)] }
+
+    init(json: JSONValue, path: String) throws(BusError) {
+        var reader = try MemberReader(json, path: path)
+        isSuspended = try reader.flag("suspended") ?? false
+        isAutoTrimming = try reader.flag("autoTrimming") ?? true
     }
 }
 

@@ -23,6 +23,15 @@ public struct RecorderOrder: Hashable, Sendable {
         /// before, `formatUnsupported` and `invalidParams` where one of the two can't follow on the other, and why the new one gives
         /// nothing.
         case input(Input)
+        /// Of a recorder of live photos (``MovieRequest/live``): makes the movie of a photo. Answers the members of ``LivePhotoAnswer`` when the file
+        /// is closed, with the file's bytes as a further frame of the message where they are wanted. Errors: `limitExceeded` {limit: "livePhotos"};
+        /// `interrupted` {interruption: "livePhotoMovie"} where not even the photo's own moment is held, or comes, or nothing can be written;
+        /// `cancelled` after ``dropLive(_:)``; `invalidParams` while it is suspended.
+        case live(LivePhotoOrder)
+        /// The photo of that id needs no movie, or the movie has been fetched: gives it up, or removes its file. Answers {} in any case.
+        case dropLive(String)
+        /// Nothing of now is to be in any movie of a live photo, or is again. Answers {}.
+        case suspend(Bool)
     }
 
     /// The camera that a movie goes on with.
@@ -83,6 +92,15 @@ public struct RecorderOrder: Hashable, Sendable {
         case .input(let input):
             members["do"] = "input"
             members.merge(input.members) { own, _ in own }
+        case .live(let photo):
+            members["do"] = "live"
+            members.merge(photo.members) { own, _ in own }
+        case .dropLive(let job):
+            members["do"] = "dropLive"
+            members["job"] = .string(job)
+        case .suspend(let isSuspended):
+            members["do"] = "suspend"
+            members["suspended"] = .bool(isSuspended)
         }
         return .object(members)
     }
@@ -103,6 +121,15 @@ public struct RecorderOrder: Hashable, Sendable {
         case "input":
             guard let input = Input(json: json) else { return nil }
             action = .input(input)
+        case "live":
+            guard let photo = LivePhotoOrder(json: json) else { return nil }
+            action = .live(photo)
+        case "dropLive":
+            guard let job = json["job"]?.string else { return nil }
+            action = .dropLive(job)
+        case "suspend":
+            guard let isSuspended = json["suspended"]?.bool else { return nil }
+            action = .suspend(isSuspended)
         default: return nil
         }
         self.number = number
@@ -118,7 +145,7 @@ public enum RecorderReport: Hashable, Sendable {
     /// How far it is, whole: at most ten times a second.
     case state(MovieProgress)
     case event(MovieEvent)
-    /// The answer to an order.
+    /// The answer to an order; that to ``RecorderOrder/Action/live(_:)`` may have a file as a further frame of its message.
     case reply(order: UInt64, Result<JSONValue, BusError>)
     /// Once a second.
     case alive
@@ -171,4 +198,9 @@ public enum RecorderReport: Hashable, Sendable {
         default: return nil
         }
     }
+}
+
+extension RecorderReport {
+    /// Whether a file may go with it, as a further frame of its message.
+    public var mayHaveFile: Bool { if case .reply(_, .success) = self { true } else { false } }
 }

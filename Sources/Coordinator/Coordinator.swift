@@ -238,7 +238,7 @@ public final class Coordinator {
                 context,
                 .init(
                     kind: .router, path: directory.recordersSocket, mode: 0o600, sendHighWaterMark: 1000,
-                    receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxMessageBytes,
+                    receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
                     authenticationDomain: "recorders"))
             recorders = RecorderFleet(
                 loop, recorderServer, program: try StartUp.recorderProgram(options), directory: directory,

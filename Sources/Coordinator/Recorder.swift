@@ -12,9 +12,12 @@ import ZeroMQ
 final class Recorder {
     private struct Order {
         let action: RecorderOrder.Action
-        let completion: (Result<JSONValue, BusError>) -> Void
+        let completion: Completion
         let timer: Loop.Token
     }
+
+    /// Told the answer, with the file that goes with it.
+    typealias Completion = (Result<JSONValue, BusError>, _ file: Message?) -> Void
 
     let movie: String
     private let loop: Loop
@@ -36,7 +39,7 @@ final class Recorder {
     private var orders: [UInt64: Order] = [:]
     private var lastOrder: UInt64 = 0
     /// Given before it has said hello, and ends that could not be sent.
-    private var early: [(action: RecorderOrder.Action, completion: (Result<JSONValue, BusError>) -> Void)] = []
+    private var early: [(action: RecorderOrder.Action, completion: Completion)] = []
 
     /// One that has said nothing for so long hangs, milliseconds: what may take its time, the disk, it leaves to a thread of its own.
     private static let silenceLimit: Int64 = 10_000
@@ -47,8 +50,10 @@ final class Recorder {
     private static let hearing: Int64 = 300
     private static let maximumOrders = 64
     /// How long pausing may take, and closing a file, which waits for the disk; milliseconds.
-    private static let patience: Int64 = 10_000
-    private static let longest: Int64 = 120_000
+    fileprivate static let patience: Int64 = 10_000
+    fileprivate static let longest: Int64 = 120_000
+    /// A live photo's movie comes to its end first, and its past is encoded when it is taken.
+    fileprivate static let livePatience: Int64 = 30_000
 
     init(
         _ movie: String, _ loop: Loop, logger: Logger,
@@ -102,7 +107,7 @@ final class Recorder {
         let failed = orders.values.map(\.completion) + early.map(\.completion)
         for order in orders.values { loop.cancel(order.timer) }
         (orders, early) = ([:], [])
-        for completion in failed { completion(.failure(crashed)) }
+        for completion in failed { completion(.failure(crashed), nil) }
     }
 
     private var crashed: BusError {
@@ -143,7 +148,7 @@ final class Recorder {
         return true
     }
 
-    private func takeEnds() -> [(action: RecorderOrder.Action, completion: (Result<JSONValue, BusError>) -> Void)] {
+    private func takeEnds() -> [(action: RecorderOrder.Action, completion: Completion)] {
         let sent = orders.filter { $0.value.action.isEnd }.sorted { $0.key < $1.key }
         let unsent = early.filter { $0.action.isEnd }
         early.removeAll { $0.action.isEnd }
@@ -157,7 +162,7 @@ final class Recorder {
     private func sendEarly() {
         let waiting = early
         early = []
-        for (action, completion) in waiting { order(action, completion: completion) }
+        for (action, completion) in waiting { order(action, withFile: completion) }
     }
 
     func isConnection(_ connection: [UInt8]) -> Bool { self.connection == connection }
@@ -169,10 +174,10 @@ final class Recorder {
         if !early.isEmpty { sendEarly() }
     }
 
-    func replied(_ number: UInt64, _ result: Result<JSONValue, BusError>) {
+    func replied(_ number: UInt64, _ result: Result<JSONValue, BusError>, file: Message?) {
         guard let order = orders.removeValue(forKey: number) else { return }
         loop.cancel(order.timer)
-        order.completion(result)
+        order.completion(result, file)
     }
 
     // A hang of its loop shows as silence; a signal that can't be ignored ends it.
@@ -199,13 +204,18 @@ final class Recorder {
     func order(
         _ action: RecorderOrder.Action, completion: @escaping (Result<JSONValue, BusError>) -> Void = { _ in }
     ) {
-        guard !isGone else { return completion(.failure(crashed)) }
+        order(action, withFile: { result, _ in completion(result) })
+    }
+
+    /// As the other, with the file that goes with the answer (``RecorderOrder/Action/live(_:)``).
+    func order(_ action: RecorderOrder.Action, withFile completion: @escaping Completion) {
+        guard !isGone else { return completion(.failure(crashed), nil) }
         guard action.isEnd || orders.count + early.count < Self.maximumOrders else {
             return completion(
                 .failure(
                     BusError(
                         .limitExceeded, "Too many commands wait for the movie \(movie); wait for their answers.",
-                        ["limit": "ordersPerMovie", "maximum": JSONValue(Self.maximumOrders)])))
+                        ["limit": "ordersPerMovie", "maximum": JSONValue(Self.maximumOrders)])), nil)
         }
         guard let connection else {
             early.append((action, completion))
@@ -215,15 +225,15 @@ final class Recorder {
         let number = lastOrder
         guard send(connection, RecorderOrder(number: number, action: action, link: link)) else {
             guard !action.isEnd else { return early.append((action, completion)) }
-            return completion(.failure(crashed))
+            return completion(.failure(crashed), nil)
         }
-        let timer = loop.schedule(afterMilliseconds: action.isEnd ? Self.longest : Self.patience) { [weak self] in
+        let timer = loop.schedule(afterMilliseconds: action.patience) { [weak self] in
             guard let self, let order = orders.removeValue(forKey: number) else { return }
             order.completion(
                 .failure(
                     BusError(
                         .workerCrashed, "The recorder of the movie \(movie) did not answer in time.",
-                        ["movie": .string(movie)])))
+                        ["movie": .string(movie)])), nil)
         }
         orders[number] = Order(action: action, completion: completion, timer: timer)
     }
@@ -233,8 +243,14 @@ extension RecorderOrder.Action {
     /// It ends the movie, which waits for the disk; the others don't.
     fileprivate var isEnd: Bool {
         switch self {
-        case .pause, .resume, .blank, .input: false
+        case .pause, .resume, .blank, .input, .live, .dropLive, .suspend: false
         case .stop, .cancel: true
         }
+    }
+
+    /// Milliseconds.
+    fileprivate var patience: Int64 {
+        if case .live = self { return Recorder.livePatience }
+        return isEnd ? Recorder.longest : Recorder.patience
     }
 }

@@ -132,18 +132,19 @@ final class RecorderFleet {
     private func readReports() {
         for _ in 0..<64 {
             guard let frames = try? server.socket.receive() else { return }
-            guard frames.count == 2, let address = frames[1].property("Peer-Address"),
+            guard frames.count == 2 || frames.count == 3, let address = frames[1].property("Peer-Address"),
                 let peer = PeerAddress(zmqPeerAddress: address), peer.uid == CurrentProcess.uid,
-                let json = try? JSONValue(parsing: frames[1].bytes), let report = RecorderReport(json: json)
+                let json = try? JSONValue(parsing: frames[1].bytes), let report = RecorderReport(json: json),
+                frames.count == 2 || report.mayHaveFile
             else {
                 logger.error("a message on the recorders' socket is no report and is ignored")
                 continue
             }
-            received(report, by: peer.pid, Array(frames[0].bytes))
+            received(report, by: peer.pid, Array(frames[0].bytes), file: frames.count == 3 ? frames[2] : nil)
         }
     }
 
-    private func received(_ report: RecorderReport, by pid: Int32, _ connection: [UInt8]) {
+    private func received(_ report: RecorderReport, by pid: Int32, _ connection: [UInt8], file: Message? = nil) {
         if case .hello(let movie, _, let link, let request, let progress) = report {
             return greeted(movie, by: pid, connection, link, request, progress)
         }
@@ -153,7 +154,7 @@ final class RecorderFleet {
         case .hello, .alive: break
         case .state(let progress): onProgress?(recorder.movie, progress)
         case .event(let event): onEvent?(recorder.movie, event)
-        case .reply(let number, let result): recorder.replied(number, result)
+        case .reply(let number, let result): recorder.replied(number, result, file: file)
         }
     }
 

@@ -19,6 +19,13 @@ struct RecorderMessagesTests {
         return request
     }
 
+    private static var live: MovieRequest {
+        var request = large
+        (request.path, request.library, request.fileType) = ("", nil, .mov)
+        request.live = MovieRequest.Live(isSuspended: true, isAutoTrimming: false)
+        return request
+    }
+
     private static var large: MovieRequest {
         MovieRequest(
             movie: "m2", path: "/v/b.mkv", library: "/v",
@@ -51,7 +58,7 @@ struct RecorderMessagesTests {
 
     private static func overTheWire(_ json: JSONValue) throws -> JSONValue { try JSONValue(parsing: json.description) }
 
-    @Test("a request is read as it was written", arguments: [small, large, blank])
+    @Test("a request is read as it was written", arguments: [small, large, blank, live])
     func request(_ request: MovieRequest) throws {
         #expect(try MovieRequest(json: Self.overTheWire(request.json)) == request)
     }
@@ -91,6 +98,8 @@ struct RecorderMessagesTests {
             RecorderOrder(number: 4, action: .input(RecorderOrder.Input(camera))),
             RecorderOrder(
                 number: 5, action: .input(RecorderOrder.Input(camera, orientation: 270, mirrored: true)), link: 1),
+            RecorderOrder(number: 7, action: .dropLive("p1")), RecorderOrder(number: 8, action: .suspend(true)),
+            RecorderOrder(number: 9, action: .suspend(false)),
         ])
     func order(_ order: RecorderOrder) throws {
         #expect(RecorderOrder(json: try Self.overTheWire(order.json)) == order)
@@ -102,8 +111,36 @@ struct RecorderMessagesTests {
             ["do": "stop"], ["order": 1], ["order": 1, "do": "x"], .null, ["order": 1, "do": "input"],
             ["order": 1, "do": "input", "camera": ["device": "A B"]],
             ["order": 1, "do": "input", "camera": camera.json, "orientation": 45],
+            ["order": 1, "do": "live", "job": "p1", "moment": 5], ["order": 1, "do": "dropLive"],
+            ["order": 1, "do": "suspend"],
         ] as [JSONValue])
     func noOrder(_ json: JSONValue) { #expect(RecorderOrder(json: json) == nil) }
+
+    @Test("a live photo is ordered, and its movie told, whole")
+    func livePhoto() throws {
+        let identifier = try #require(LivePhotoIdentifier(digits: String(repeating: "0a", count: 16)))
+        let photo = LivePhotoOrder(job: "p1", moment: .max, identifier: identifier, attaches: true)
+        try order(RecorderOrder(number: 6, action: .live(photo)))
+        let movie = LivePhotoMovie(
+            identifier: identifier, dimensions: Dimensions(width: 640, height: 480), bytes: 1000,
+            duration: 3_000_000_001, photoDisplayTime: 1_499_999_999)
+        let answer = LivePhotoAnswer(movie, file: "/run/live/a.mov")
+        #expect(LivePhotoAnswer(json: try Self.overTheWire(answer.json)) == answer)
+        #expect(LivePhotoAnswer(json: ["movie": movie.json, "file": "a.mov"]) == nil)
+        #expect(LivePhotoAnswer(json: ["file": "/a.mov"]) == nil)
+    }
+
+    @Test(
+        "live photos are of a camera, and made into MOV",
+        arguments: [
+            ("path", "/a.mov"), ("camera", .null), ("live", ["suspended": 1]), ("live", 1), ("fileType", "mp4"),
+        ] as [(String, JSONValue)])
+    func refusedLive(_ name: String, _ value: JSONValue) throws {
+        var members = try #require(Self.live.json.object)
+        members[name] = value
+        let json = JSONValue.object(members)
+        #expect(throws: BusError.self) { try MovieRequest(json: json) }
+    }
 
     @Test("a stop for a reason that isn't known stops")
     func unknownReason() {
