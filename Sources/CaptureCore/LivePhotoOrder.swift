@@ -1,3 +1,4 @@
+public import BusProtocol
 public import JSON
 
 /// What a recorder of live photos is to make a movie of.
@@ -53,5 +54,16 @@ public struct LivePhotoAnswer: Hashable, Sendable {
             let movie = json["movie"].flatMap({ try? LivePhotoMovie(json: $0) })
         else { return nil }
         self.init(movie, file: file)
+    }
+}
+
+extension BusError {
+    /// A live photo has no movie: `interrupted` {interruption: "livePhotoMovie"}.
+    ///
+    /// - Parameter why: a clause: "its recorder has ended".
+    public static func livePhotoMovie(_ why: String) -> BusError {
+        BusError(
+            .interrupted, "There is no movie of the live photo: \(why); take it again.",
+            ["interruption": "livePhotoMovie"])
     }
 }

@@ -8,20 +8,23 @@ public struct LivePhotoRun: Hashable, Sendable {
     /// How many movies can be made at a time, over one past.
     public static let maximum = 4
 
-    public private(set) var isSuspended: Bool
+    public var isSuspended: Bool { suspension != nil }
+    /// Since when nothing is to be in any movie; nil: it is.
+    private var suspension: Instant?
     /// Of the movies that are being made, by their photos' ids.
     public private(set) var windows: [String: LivePhotoWindow] = [:]
     /// Nothing older may be in any movie; nil: all that is held may.
     private var earliest: Instant?
 
-    public init(isSuspended: Bool = false) { self.isSuspended = isSuspended }
+    public init(isSuspended: Bool = false) { suspension = isSuspended ? .min : nil }
 
     /// A photo was taken at that moment.
     ///
     /// - Parameter oldest: of what is held; nil: nothing is.
-    /// - Throws: `limitExceeded` {limit: "livePhotos", maximum}; `invalidParams` while it is suspended, or there is one of that id.
+    /// - Throws: `limitExceeded` {limit: "livePhotos", maximum}; `invalidParams` where it was suspended at that moment, or there is one of that id.
     public mutating func begin(_ id: String, moment: Instant, oldest: Instant?) throws(BusError) -> LivePhotoWindow {
-        guard !isSuspended else {
+        // The word of a photo comes later than its picture.
+        if let suspension, moment >= suspension {
             throw .invalidParams("settings.livePhoto", "can't be had while livePhotoCaptureSuspended is true")
         }
         guard windows[id] == nil else { throw .invalidParams("job", "'\(id)' is being recorded already") }
@@ -31,7 +34,8 @@ public struct LivePhotoRun: Hashable, Sendable {
                 ["limit": "livePhotos", "maximum": JSONValue(Self.maximum)])
         }
         let bounds = [earliest, oldest].compactMap(\.self)
-        let window = LivePhotoWindow(moment: moment, notBefore: bounds.max())
+        var window = LivePhotoWindow(moment: moment, notBefore: bounds.max())
+        if let suspension { window.end(at: suspension) }
         windows[id] = window
         return window
     }
@@ -56,8 +60,18 @@ public struct LivePhotoRun: Hashable, Sendable {
     /// `livePhotoCaptureSuspended` is set: what is being made ends now, and what comes after holds nothing from before.
     public mutating func setSuspended(_ isSuspended: Bool, at now: Instant) {
         guard isSuspended != self.isSuspended else { return }
-        self.isSuspended = isSuspended
+        suspension = isSuspended ? now : nil
         if isSuspended { endAll(at: now) } else { earliest = now }
+    }
+
+    /// How much of the past a movie of now could begin with: nanoseconds, at most ``LivePhotoWindow/reach``.
+    ///
+    /// - Parameters:
+    ///   - oldest: of the pictures that are held; nil: none is.
+    ///   - newest: likewise.
+    public func past(from oldest: Instant?, to newest: Instant?) -> Int64 {
+        guard !isSuspended, let oldest, let newest else { return 0 }
+        return max(0, min(LivePhotoWindow.reach, newest &- max(oldest, earliest ?? oldest)))
     }
 
     /// The session is set otherwise, stopped, or may not be heard or seen any more: what is being made ends with what it has.

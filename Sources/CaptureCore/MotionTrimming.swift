@@ -65,13 +65,19 @@ public struct MotionTrimming: Hashable, Sendable {
 
     // nil: too little is known to say what is much.
     private func limit(_ moment: Instant) -> Double? {
-        let nearest = changes.sorted { distance($0, moment) < distance($1, moment) }.prefix(Self.calmCount)
+        // Those nearest to the photo, from there outwards.
+        var after = changes.firstIndex { $0.time > moment } ?? changes.count
+        var before = after - 1
+        var nearest: [Double] = []
+        while nearest.count < Self.calmCount {
+            let isBefore =
+                before >= 0 && (after == changes.count || moment &- changes[before].time <= changes[after].time &- moment)
+            guard isBefore || after < changes.count else { break }
+            nearest.append(changes[isBefore ? before : after].amount)
+            if isBefore { before -= 1 } else { after += 1 }
+        }
         guard nearest.count > Self.row else { return nil }
-        let calm = nearest.map(\.amount).sorted()[nearest.count / 2]
-        return max(Self.least, Self.factor * calm)
-    }
-
-    private func distance(_ change: Change, _ moment: Instant) -> UInt64 {
-        change.time > moment ? UInt64(bitPattern: change.time &- moment) : UInt64(bitPattern: moment &- change.time)
+        nearest.sort()
+        return max(Self.least, Self.factor * nearest[nearest.count / 2])
     }
 }

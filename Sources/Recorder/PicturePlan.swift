@@ -53,6 +53,11 @@ struct PicturePlan: Hashable, Sendable {
             return .ask(rendition)
         }
         let isReady = isAskedFor || !isTurned
+        // What is held is made smaller, and encoded, when a photo is taken.
+        if request.live != nil {
+            guard isReady, format == .motionJPEG || format == .jpeg else { return ask(.jpeg) }
+            return .record(PicturePlan(kind: .motionJPEG, layout: layout))
+        }
         switch video.codec {
         case .passThrough:
             if let kind = storedKind(format, request) { return asIs(kind) }

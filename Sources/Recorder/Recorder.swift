@@ -70,7 +70,7 @@ public final class Recorder {
     private var request: MovieRequest
     private let options: RecorderOptions
     private let directory: RuntimeDirectory
-    private let greeting: Greeting
+    private let greeting: RecorderGreeting
     private let logger: Logger
     private let loop: Loop
     private let context: Context
@@ -161,7 +161,7 @@ public final class Recorder {
                             options.deviceWaitMilliseconds
                         ), logger: logger)
                 } else { nil }
-            let greeting = Greeting(request)
+            let greeting = RecorderGreeting(request)
             self.greeting = greeting
             link = try OrderLink(
                 context, loop, path: directory.recordersSocket, hello: { link, _ in greeting.hello(link) },
@@ -169,20 +169,6 @@ public final class Recorder {
             greeting.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
         } catch {
             throw .failed("\(error)")
-        }
-    }
-
-    // The link is there before all that it greets with.
-    private final class Greeting {
-        var request: MovieRequest
-        var progress: (() -> MovieProgress)?
-
-        init(_ request: MovieRequest) { self.request = request }
-
-        func hello(_ link: UInt64) -> RecorderReport {
-            .hello(
-                movie: request.movie, pid: CurrentProcess.pid, link: link, request: request,
-                progress: progress?() ?? MovieProgress(.starting))
         }
     }
 
@@ -238,6 +224,8 @@ public final class Recorder {
         case .stop(let reason): end(reason, isCancelled: false, number)
         case .cancel: end(.stopped, isCancelled: true, number)
         case .input(let input): goOn(with: input, number)
+        case .live, .dropLive, .suspend:
+            reply(number, .failure(.invalidParams("do", "this recorder makes no live photos")))
         }
     }
 

@@ -11,11 +11,12 @@ import Recorder
 struct CameraBusRecorder: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-recorder",
-        abstract: "The process that records one movie. camerabusd starts it; there is no need to do so by hand.",
+        abstract: "Records one movie, or those of live photos. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
             It takes pictures from media/DEVICE.ring and sound from media/DEVICE.sock, writes the movie and its side-car, or \
             sends the movie to the server that the environment's CAMERABUS_MOVIE_URL has with its password, and \
-            reports to internal/recorders.sock. It ends with the movie; SIGTERM ends the movie whole.
+            reports to internal/recorders.sock. It ends with the movie; SIGTERM ends the movie whole. Of live photos it \
+            holds the last seconds, and makes a movie in live/ of each that is taken, until it is told to end.
 
             Exit status: 0 the movie has ended, 1 failed, 64 usage, 75 another recorder has the movie.
             """)
@@ -61,7 +62,11 @@ struct CameraBusRecorder: ParsableCommand {
         ProcessMemory.keepFreed(bytes: 64 << 20)
         do {
             let options = RecorderOptions(try parsed(), runtimeDirectory: runtimeDir)
-            throw ExitCode(try Recorder(options, logger: logger).run(signals: signals).rawValue)
+            let ending =
+                options.request.live == nil
+                ? try Recorder(options, logger: logger).run(signals: signals)
+                : try LivePhotoRecorder(options, logger: logger).run(signals: signals)
+            throw ExitCode(ending.rawValue)
         } catch let error as RecorderError {
             logger.critical("\(error)")
             throw ExitCode(error.ending.rawValue)

@@ -59,9 +59,14 @@ private let second: Int64 = 1_000_000_000
         #expect(run.windows["a"]?.duration == 2 * second && run.over(at: 11 * second) == ["a"])
         let error = #expect(throws: BusError.self) { try run.begin("b", moment: 11 * second, oldest: 0) }
         #expect(error?.reason == .invalidParams)
+        #expect(run.past(from: 0, to: 11 * second) == 0)
+        // Its picture was taken before, whenever word of it comes.
+        #expect(try run.begin("e", moment: 10 * second, oldest: 0).duration == 2 * second)
         run.setSuspended(false, at: 12 * second)
         // Said again it is nothing new.
         run.setSuspended(false, at: 12 * second + second / 2)
+        #expect(run.past(from: 0, to: 13 * second) == second && run.past(from: 0, to: 11 * second) == 0)
+        #expect(run.past(from: 0, to: 20 * second) == second * 3 / 2 && run.past(from: nil, to: nil) == 0)
         #expect(try run.begin("c", moment: 13 * second, oldest: 0).photoDisplayTime == second)
         #expect(try run.begin("d", moment: 20 * second, oldest: 0).photoDisplayTime == second * 3 / 2)
     }

@@ -52,6 +52,30 @@ struct PlanTests {
         return false
     }
 
+    @Test("live photos are made of JPEG: the camera's own, or its process's")
+    func live() throws {
+        var request = Self.request(.mov)
+        request.live = MovieRequest.Live()
+        #expect(try Self.kind(.motionJPEG, request) == .motionJPEG && Self.kind(.jpeg, request) == .motionJPEG)
+        #expect(try Self.asked(.yuyv, request) == "jpeg" && Self.asked(.h264, request) == "jpeg")
+        request.orientation = 90
+        request.mirrored = true
+        #expect(try Self.asked(.motionJPEG, request) == "jpeg;rotate=90;mirror")
+        #expect(try Self.kind(.jpeg, request, isAskedFor: true) == .motionJPEG)
+        #expect(try Self.isRefused(.yuyv, request, isAskedFor: true))
+    }
+
+    @Test(
+        "a live photo's movie is as large as the camera's picture, but no larger than 1920",
+        arguments: [
+            (640, 480, 640, 480), (641, 481, 640, 480), (1920, 1080, 1920, 1080), (3840, 2160, 1920, 1080),
+            (3000, 4000, 1440, 1920), (4096, 3, 1920, 2), (1, 1, 2, 2),
+        ])
+    func liveSize(_ width: Int, _ height: Int, _ wantedWidth: Int, _ wantedHeight: Int) {
+        let size = LivePhotoPictures.movieSize(Dimensions(width: width, height: height))
+        #expect(size == Dimensions(width: wantedWidth, height: wantedHeight))
+    }
+
     @Test("what a camera has compressed is stored as it comes, what it hasn't is encoded")
     func automatic() throws {
         #expect(try Self.kind(.motionJPEG, Self.request()) == .motionJPEG)

@@ -25,6 +25,8 @@ final class Studio {
     private(set) var progress = MovieProgress(.starting)
     private(set) var request: MovieRequest?
     private(set) var states = 0
+    /// What came with answers, by the orders' numbers.
+    private(set) var files: [UInt64: [UInt8]] = [:]
 
     init() throws {
         scratch = try TemporaryDirectory()
@@ -163,6 +165,7 @@ final class Studio {
                     states += 1
                 case .hello(_, _, let link, let request, let progress):
                     (self.link, self.request, self.progress) = (link, request, progress)
+                case .reply(let order, _): if frames.count > 2 { files[order] = Array(frames[2].bytes) }
                 default: break
                 }
                 if condition(report) { return report }
@@ -195,8 +198,11 @@ final class Studio {
     }
 
     func order(_ action: RecorderOrder.Action) throws -> Result<JSONValue, BusError> {
-        let number = try send(action)
-        let report = try wait("the answer to \(action)") { if case .reply(number, _) = $0 { true } else { false } }
+        try answer(to: send(action))
+    }
+
+    func answer(to number: UInt64) throws -> Result<JSONValue, BusError> {
+        let report = try wait("the answer to \(number)") { if case .reply(number, _) = $0 { true } else { false } }
         guard case .reply(_, let result) = report else { throw TestingError("\(report)") }
         return result
     }

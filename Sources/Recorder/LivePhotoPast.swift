@@ -1,0 +1,120 @@
+import CaptureCore
+
+/// The last seconds of a camera's pictures, and of a microphone's sound: what movies of live photos are made of.
+///
+/// It lets go of the oldest to make room, whoever has still to read it. Used by one thread at a time.
+final class LivePhotoPast {
+    /// One that is held; they are numbered in the order in which they came.
+    struct Place: Hashable, Sendable {
+        var number: UInt64
+        /// Monotonic nanoseconds.
+        var time: Instant
+    }
+
+    private let pictures: PreRollRing
+    private let sounds: PreRollRing?
+    private var nextPicture: UInt64 = 0
+    private var nextSound: UInt64 = 0
+    private(set) var newestPicture: Instant?
+    /// Until when there is sound; nil: none has come.
+    private(set) var soundEnd: Instant?
+
+    /// Nanoseconds that are held: a movie's, and so much more as its making may be late.
+    static let duration = 2 * LivePhotoWindow.reach + 500_000_000
+    /// Bytes of pictures, and of sound, at most.
+    private static let (pictureBytes, soundBytes) = (96 << 20, 16 << 20)
+    /// A byte for each pixel is more than JPEG takes, but for pictures so small that their tables count.
+    private static let leastBytes = 4 << 20
+
+    /// - Parameters:
+    ///   - frameRate: pictures a second, as far as that is known.
+    ///   - soundRate: bytes of sound a second; nil: there is none.
+    init(_ size: Dimensions, frameRate: Double, soundRate: Int?) {
+        let seconds = Double(Self.duration) / 1e9
+        let bytes = Double(size.area) * (frameRate * seconds + 2)
+        pictures = PreRollRing(
+            duration: Self.duration, bytes: Int(min(max(bytes, Double(Self.leastBytes)), Double(Self.pictureBytes))))
+        sounds = soundRate.map { rate in
+            // Pieces are short, and each takes its place.
+            let bytes = min(max(2 * Double(rate) * seconds, 1 << 20), Double(Self.soundBytes))
+            return PreRollRing(duration: Self.duration, bytes: Int(bytes))
+        }
+    }
+
+    // MARK: Holding
+
+    /// - Returns: false: it finds no room, or is no newer than the last.
+    func hold(_ picture: UnsafeRawBufferPointer, at time: Instant) -> Bool {
+        guard newestPicture.map({ time > $0 }) ?? true, pictures.append(.frame, picture, at: time) else { return false }
+        newestPicture = time
+        nextPicture += 1
+        return true
+    }
+
+    func hold(sound: UnsafeRawBufferPointer, at time: Instant, until end: Instant) {
+        guard let sounds, sounds.append(.sound, sound, at: time) else { return }
+        soundEnd = max(soundEnd ?? end, end)
+        nextSound += 1
+    }
+
+    // MARK: What is held
+
+    var oldestPicture: Instant? { pictures.startTime }
+
+    private var firstPicture: UInt64 { nextPicture - pictures.held.frames }
+
+    /// The first picture that was taken at that time or later.
+    func picture(from time: Instant) -> Place? {
+        var place: Place?
+        var number = firstPicture
+        pictures.read { item, _ in
+            if item.time >= time { place = Place(number: number, time: item.time) }
+            number += 1
+            return place == nil
+        }
+        return place
+    }
+
+    /// How many pictures are held that were taken after that time.
+    func count(after time: Instant) -> Int {
+        var count = 0
+        pictures.read { item, _ in
+            if item.time > time { count += 1 }
+            return true
+        }
+        return count
+    }
+
+    /// Shows the first picture of that number or a later one to the body.
+    ///
+    /// - Returns: nil: there is none.
+    func withPicture<Result>(
+        from number: UInt64, _ body: (_ place: Place, _ bytes: UnsafeRawBufferPointer) -> Result
+    ) -> Result? {
+        Self.first(in: pictures, from: number, firstPicture, body)
+    }
+
+    /// The same of a piece of sound.
+    func withSound<Result>(
+        from number: UInt64, _ body: (_ place: Place, _ samples: UnsafeRawBufferPointer) -> Result
+    ) -> Result? {
+        guard let sounds else { return nil }
+        return Self.first(in: sounds, from: number, nextSound - sounds.held.sounds, body)
+    }
+
+    private static func first<Result>(
+        in ring: PreRollRing, from number: UInt64, _ first: UInt64,
+        _ body: (_ place: Place, _ bytes: UnsafeRawBufferPointer) -> Result
+    ) -> Result? {
+        var (current, result) = (first, Result?.none)
+        ring.read { item, bytes in
+            guard current >= number else {
+                current += 1
+                return true
+            }
+            result = body(Place(number: current, time: item.time), bytes)
+            return false
+        }
+        return result
+    }
+}

@@ -1,0 +1,59 @@
+import BusProtocol
+import CaptureCore
+import Imaging
+
+/// Decodes JPEG pictures that are held. Used by one thread at a time.
+final class LivePhotoPictures {
+    /// Of what it makes.
+    let layout: FrameLayout
+    private let converter: PictureConverter
+    private let buffer = PictureBuffer()
+    // What a picture is given in: made once.
+    private var regions = [UnsafeRawBufferPointer(start: nil, count: 0)]
+    private var used = [0]
+    /// That which the buffer has; nil: none.
+    private var decoded: UInt64?
+
+    /// Pixels of a movie's longer side, at most.
+    private static let longestSide = 1920
+
+    private init(_ size: Dimensions, _ encoding: Rendition.Encoding, _ wanted: Dimensions) throws(BusError) {
+        let source = FrameLayout(
+            pixelFormat: .jpeg, dimensions: size, planes: [PlaneLayout(offset: 0, stride: 0, bytes: size.area)])
+        converter = try PictureConverter(from: source, to: PictureRequest(encoding: encoding, dimensions: wanted))
+        layout = converter.outputLayout
+    }
+
+    /// For a movie.
+    ///
+    /// - Parameter size: of the pictures that come.
+    static func ofMovie(_ size: Dimensions) throws(BusError) -> LivePhotoPictures {
+        try LivePhotoPictures(size, .i420, movieSize(size))
+    }
+
+    /// Grey and as small as the decoder makes them by itself.
+    static func small(_ size: Dimensions) throws(BusError) -> LivePhotoPictures {
+        try LivePhotoPictures(
+            size, .gray, Dimensions(width: (size.width + 7) / 8, height: (size.height + 7) / 8))
+    }
+
+    /// The camera's, but no longer than 1920 pixels, and even.
+    static func movieSize(_ size: Dimensions) -> Dimensions {
+        let scale = min(1, Double(longestSide) / Double(max(size.width, size.height, 1)))
+        func side(_ length: Int) -> Int {
+            scale < 1 ? max(2, Int((Double(length) * scale / 2).rounded()) * 2) : max(2, length & ~1)
+        }
+        return Dimensions(width: side(size.width), height: side(size.height))
+    }
+
+    /// - Parameter number: pictures of one number are the same, and are decoded once.
+    /// - Returns: nil: it is damaged. Good until the next call.
+    func decode(_ jpeg: UnsafeRawBufferPointer, number: UInt64) -> UnsafeRawBufferPointer? {
+        if decoded == number { return buffer.bytes }
+        decoded = nil
+        (regions[0], used[0]) = (jpeg, jpeg.count)
+        guard let bytes = try? converter.convert(regions, bytesUsed: used, into: buffer), bytes > 0 else { return nil }
+        decoded = number
+        return buffer.bytes
+    }
+}

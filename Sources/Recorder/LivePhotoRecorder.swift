@@ -1,0 +1,224 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import Glibc
+import JSON
+public import LinuxIO
+public import Logging
+import MovieFile
+import ZeroMQ
+
+/// The process that makes the movies of a session's live photos: everything that it is made of, put together.
+///
+/// It holds the last seconds of camera and microphone until the session's photo output is set otherwise. A thread of its own makes movies;
+/// this one answers the coordinator.
+public final class LivePhotoRecorder {
+    private let options: RecorderOptions
+    private let logger: Logger
+    private let loop: Loop
+    private let context: Context
+    private let lock: LockFile
+    private let link: OrderLink<RecorderOrder, RecorderReport>
+    private let greeting: RecorderGreeting
+    private let exchange: Exchange
+    private let orders: LivePhotoOrders
+    private let movies: LivePhotoThread
+    private let picture: PictureIntake
+    private let sound: SoundIntake?
+    private var threads: [NamedThread] = []
+    /// Orders that are answered at the end.
+    private var waiting: [UInt64] = []
+    private var result: MovieResult?
+    private var told: MovieProgress?
+    private var toldDropped: UInt64 = 0
+    private var isCameraAway = false
+
+    /// What may wait until it is held: for as long as a picture, or the end of a file, takes.
+    private static let pictureLimits = SampleQueue.Limits(bytes: 96 << 20, time: 4_000_000_000, samples: 2048)
+    private static let soundLimits = SampleQueue.Limits(bytes: 16 << 20, time: 8_000_000_000, samples: 8192)
+    /// Milliseconds that a device is waited for: as long as the session wants it.
+    private static let forever: Int64 = 1 << 40
+
+    /// Makes everything ready but touches neither devices nor disk yet. To be called on the thread that then calls ``run(signals:)``.
+    public init(_ options: RecorderOptions, logger: Logger) throws(RecorderError) {
+        let request = options.request
+        guard request.live != nil, let camera = request.camera else { throw .usage("no live photos are asked for") }
+        self.options = options
+        var logger = logger
+        logger[metadataKey: "movie"] = "\(request.movie)"
+        self.logger = logger
+        let directory: RuntimeDirectory
+        do throws(RuntimeDirectory.PathError) {
+            directory = try RuntimeDirectory(options.runtimeDirectory)
+        } catch {
+            throw .usage("\(error)")
+        }
+        let lockPath = directory.movieLock(request.movie)
+        do throws(SystemError) {
+            lock = try LockFile(lockPath, isSigned: true)
+        } catch {
+            throw error.isWouldBlock ? .movieTaken(lockPath) : .failed("\(error)")
+        }
+        CurrentProcess.raiseDescriptorLimit()
+        do {
+            loop = try Loop()
+            context = try Context()
+            let work = Semaphore()
+            let exchange = try Exchange(work: work)
+            let orders = LivePhotoOrders(exchange)
+            let pictures = SampleQueue(Self.pictureLimits, wake: work)
+            let sounds = request.microphone.map { _ in SampleQueue(Self.soundLimits, wake: work) }
+            movies = LivePhotoThread(
+                request, directory, exchange, orders, pictures: pictures, sounds: sounds, logger: logger)
+            picture = PictureIntake(
+                directory.ringSocket(camera.id), camera, request, pictures, exchange,
+                patience: (Self.forever, Self.forever), logger: logger)
+            sound =
+                if let microphone = request.microphone, let sounds {
+                    SoundIntake(
+                        directory, microphone, sounds, exchange, patience: (Self.forever, Self.forever), logger: logger)
+                } else { nil }
+            let greeting = RecorderGreeting(request)
+            link = try OrderLink(
+                context, loop, path: directory.recordersSocket, hello: { link, _ in greeting.hello(link) },
+                graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
+            (self.exchange, self.orders, self.greeting) = (exchange, orders, greeting)
+            greeting.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
+        } catch {
+            throw .failed("\(error)")
+        }
+    }
+
+    /// Makes movies until it is told to end, by an order or a signal, or the coordinator has gone: no other one asks for what it has.
+    public func run(signals: SignalDescriptor? = nil) -> RecorderEnding {
+        if let signals {
+            loop.watch(.descriptor(signals.rawValue)) { [weak self] in
+                while let signal = signals.next() { if signal != SIGHUP { self?.exchange.end(.shuttingDown) } }
+            }
+        }
+        loop.watch(.descriptor(exchange.news.rawValue)) { [weak self] in self?.takeNews() }
+        link.onOrder = { [weak self] in self?.handle($0) }
+        link.onConnected = { [weak self] in self?.told = nil }
+        link.onDisconnected = { [weak self] in self?.exchange.end(.shuttingDown, isCancelled: true) }
+        link.onAbandoned = { [weak self] in self?.exchange.end(.shuttingDown, isCancelled: true) }
+        loop.eachSecond { [weak self] in
+            self?.tick()
+            return self != nil
+        }
+        var isRunning = true
+        do {
+            try start()
+            try loop.run()
+        } catch {
+            logger.critical("live photos can't be recorded", metadata: ["error": "\(error)"])
+            isRunning = false
+        }
+        exchange.end(.shuttingDown, isCancelled: true)
+        // Those that take in end by themselves.
+        threads.first?.join()
+        return isRunning ? .inOrder : .failed
+    }
+
+    private func start() throws(SystemError) {
+        let (movies, picture, sound) = (movies, picture, sound)
+        threads.append(try NamedThread(name: "live-photos") { movies.run() })
+        threads.append(try NamedThread(name: "live-picture") { picture.run() })
+        if let sound { threads.append(try NamedThread(name: "live-sound") { sound.run() }) }
+    }
+
+    // MARK: Orders
+
+    private func handle(_ order: RecorderOrder) {
+        let number = order.number
+        switch order.action {
+        case .stop(let reason): end(reason, isCancelled: false, number)
+        case .cancel: end(.stopped, isCancelled: true, number)
+        case .live(let photo): give(.make(order: number, photo), number, .failure(.livePhotoMovie("its recorder ends")))
+        case .dropLive(let job): give(.drop(order: number, job: job), number, .success([:]))
+        case .suspend(let isSuspended):
+            give(.suspend(order: number, isSuspended, at: MonotonicClock.now()), number, .success([:]))
+        case .pause, .resume, .blank, .input:
+            reply(number, .failure(.invalidParams("do", "this recorder makes live photos")))
+        }
+    }
+
+    // The answer is for when it has ended, or can't be told.
+    private func give(
+        _ command: LivePhotoOrders.Command, _ number: UInt64, _ answer: Result<JSONValue, BusError>
+    ) {
+        if !orders.give(command) { reply(number, answer) }
+    }
+
+    private func end(_ reason: MovieEndReason, isCancelled: Bool, _ number: UInt64) {
+        if let result { return reply(number, .success(.object(result.members))) }
+        waiting.append(number)
+        exchange.end(reason, isCancelled: isCancelled)
+    }
+
+    private func reply(_ number: UInt64, _ result: Result<JSONValue, BusError>, _ file: Message? = nil) {
+        link.send(.reply(order: number, result), attachment: file)
+    }
+
+    // MARK: Reports
+
+    private var progress: MovieProgress {
+        let figures = exchange.figures
+        var progress = MovieProgress(
+            exchange.isEnding ? .finishing : figures.hasStarted ? .recording : .starting)
+        (progress.video, progress.audio) = exchange.stored
+        progress.recordedDuration = exchange.isEnding ? 0 : figures.statistics.recordedDuration / 1_000_000
+        progress.dropped = dropped
+        progress.waitingFor = exchange.waiting
+        return progress
+    }
+
+    private var dropped: UInt64 { exchange.overflows + exchange.figures.statistics.dropped }
+
+    private func takeNews() {
+        exchange.news.drain()
+        for answer in orders.takeAnswers() { tell(answer) }
+        let news = exchange.takeNews()
+        let isAway = exchange.waiting.contains(options.request.camera?.id ?? "")
+        if isAway, !isCameraAway { orders.restart(at: MonotonicClock.now()) }
+        isCameraAway = isAway
+        tellState()
+        if let result = news.result { ended(result) }
+    }
+
+    private func tell(_ answer: LivePhotoOrders.Answer) {
+        guard let bytes = answer.file else { return reply(answer.order, answer.result) }
+        let file = Message()
+        do throws(ZeroMQError) {
+            try file.allocate(count: bytes.count)
+            file.withUnsafeMutableBytes { $0.copyBytes(from: bytes) }
+            reply(answer.order, answer.result, file)
+        } catch {
+            reply(answer.order, .failure(.livePhotoMovie("\(error)")))
+        }
+    }
+
+    private func tellState() {
+        let progress = progress
+        if progress != told, link.send(.state(progress)) { told = progress }
+    }
+
+    private func tick() {
+        link.sendBacklog()
+        link.send(.alive)
+        // What was lost tells nobody by itself.
+        let dropped = dropped
+        guard dropped > toldDropped else { return }
+        link.send(.event(.didDropFrames(dropped - toldDropped)))
+        toldDropped = dropped
+        tellState()
+    }
+
+    private func ended(_ result: MovieResult) {
+        guard self.result == nil else { return }
+        self.result = result
+        link.send(.event(.didFinishRecording(result)))
+        for number in waiting { reply(number, .success(.object(result.members))) }
+        logger.info("no more live photos", metadata: ["reason": "\(result.reason.rawValue)"])
+        loop.stop()
+    }
+}
