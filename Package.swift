@@ -179,7 +179,8 @@ let package = Package(
         tests(
             "RecorderTests",
             [
-                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureLibrary", "FFmpeg", "FrameRing", "Imaging", "JSON",
+                "BusProtocol", "CameraBusTesting", "CaptureCore", "CaptureLibrary", "FFmpeg", "FrameRing", "Imaging",
+                "JSON",
                 "LinuxIO", "MovieFile", "Recorder", "ZeroMQ", "camerabus-recorder", "camerabus-worker", logging,
             ]),
         tests("VectorTests", ["BusProtocol", "CameraBusTesting", "CaptureCore", "FrameRing", "JSON", "LinuxIO"]),

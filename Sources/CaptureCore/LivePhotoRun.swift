@@ -36,6 +36,8 @@ public struct LivePhotoRun: Hashable, Sendable {
         let bounds = [earliest, oldest].compactMap(\.self)
         var window = LivePhotoWindow(moment: moment, notBefore: bounds.max())
         if let suspension { window.end(at: suspension) }
+        // Word of it comes late: all else that is held is not of its time.
+        if let earliest, moment < earliest { window.end(at: moment) }
         windows[id] = window
         return window
     }

@@ -71,7 +71,8 @@ public struct MotionTrimming: Hashable, Sendable {
         var nearest: [Double] = []
         while nearest.count < Self.calmCount {
             let isBefore =
-                before >= 0 && (after == changes.count || moment &- changes[before].time <= changes[after].time &- moment)
+                before >= 0
+                && (after == changes.count || moment &- changes[before].time <= changes[after].time &- moment)
             guard isBefore || after < changes.count else { break }
             nearest.append(changes[isBefore ? before : after].amount)
             if isBefore { before -= 1 } else { after += 1 }

@@ -10,6 +10,8 @@ final class LivePhotoOrders: Sendable {
         case make(order: UInt64, LivePhotoOrder)
         case drop(order: UInt64, job: String)
         case suspend(order: UInt64, Bool, at: Instant)
+        /// The camera has gone: what comes next is not what came before.
+        case restart(at: Instant)
     }
 
     struct Answer: Sendable {
@@ -22,8 +24,6 @@ final class LivePhotoOrders: Sendable {
     private struct State {
         var commands: [Command] = []
         var answers: [Answer] = []
-        /// Since when pictures are another stream's.
-        var restart: Instant?
         var isClosed = false
     }
 
@@ -49,12 +49,6 @@ final class LivePhotoOrders: Sendable {
         return isTaken
     }
 
-    /// The camera has gone: what comes next is not what came before.
-    func restart(at time: Instant) {
-        state.withLock { $0.restart = time }
-        exchange.work.signal()
-    }
-
     func takeAnswers() -> [Answer] {
         state.withLock { state in
             defer { state.answers = [] }
@@ -64,10 +58,10 @@ final class LivePhotoOrders: Sendable {
 
     // MARK: For the thread
 
-    func takeCommands() -> (restart: Instant?, commands: [Command]) {
+    func takeCommands() -> [Command] {
         state.withLock { state in
-            defer { (state.restart, state.commands) = (nil, []) }
-            return (state.restart, state.commands)
+            defer { state.commands = [] }
+            return state.commands
         }
     }
 

@@ -36,7 +36,7 @@ final class LivePhotoPast {
             duration: Self.duration, bytes: Int(min(max(bytes, Double(Self.leastBytes)), Double(Self.pictureBytes))))
         sounds = soundRate.map { rate in
             // Pieces are short, and each takes its place.
-            let bytes = min(max(2 * Double(rate) * seconds, 1 << 20), Double(Self.soundBytes))
+            let bytes = min(max(2 * Double(rate) * seconds, 1_048_576), Double(Self.soundBytes))
             return PreRollRing(duration: Self.duration, bytes: Int(bytes))
         }
     }
@@ -73,16 +73,6 @@ final class LivePhotoPast {
             return place == nil
         }
         return place
-    }
-
-    /// How many pictures are held that were taken after that time.
-    func count(after time: Instant) -> Int {
-        var count = 0
-        pictures.read { item, _ in
-            if item.time > time { count += 1 }
-            return true
-        }
-        return count
     }
 
     /// Shows the first picture of that number or a later one to the body.

@@ -179,7 +179,7 @@ public final class LivePhotoRecorder {
         for answer in orders.takeAnswers() { tell(answer) }
         let news = exchange.takeNews()
         let isAway = exchange.waiting.contains(options.request.camera?.id ?? "")
-        if isAway, !isCameraAway { orders.restart(at: MonotonicClock.now()) }
+        if isAway, !isCameraAway { _ = orders.give(.restart(at: MonotonicClock.now())) }
         isCameraAway = isAway
         tellState()
         if let result = news.result { ended(result) }

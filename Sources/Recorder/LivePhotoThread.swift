@@ -1,5 +1,6 @@
 import BusProtocol
 import CaptureCore
+import FFmpeg
 import JSON
 import LinuxIO
 import Logging
@@ -73,18 +74,16 @@ final class LivePhotoThread: @unchecked Sendable {
     // MARK: Orders
 
     private func obey() {
-        let (restart, commands) = orders.takeCommands()
-        if let restart {
-            photos.restart(at: restart)
-            motion?.forget()
-        }
-        for command in commands {
+        for command in orders.takeCommands() {
             switch command {
             case .make(let order, let photo): make(photo, order)
             case .drop(let order, let job): drop(job, order)
             case .suspend(let order, let isSuspended, let time):
                 photos.setSuspended(isSuspended, at: time)
                 orders.answer(order, .success([:]))
+            case .restart(let time):
+                photos.restart(at: time)
+                motion?.forget()
             }
         }
         exchange.urgent = movies.isEmpty ? .max : .min
@@ -155,7 +154,7 @@ final class LivePhotoThread: @unchecked Sendable {
         }
         let past = LivePhotoPast(
             size, frameRate: request.camera?.frameRate ?? Self.mostFrames,
-            soundRate: sounds == nil ? nil : exchange.sound.map { $0.audio.rate * $0.audio.frameBytes } ?? Self.mostSound)
+            soundRate: sounds.map { _ in exchange.sound.map { $0.audio.rate * $0.audio.frameBytes } ?? Self.mostSound })
         self.past = past
         figures.hasStarted = true
         return past
@@ -216,16 +215,17 @@ final class LivePhotoThread: @unchecked Sendable {
         _ movie: LivePhotoMovieFile, _ past: LivePhotoPast, _ decoder: LivePhotoPictures
     ) throws(BusError) -> Bool {
         guard let window = photos.windows[movie.photo.job] else { return false }
-        let isOver = isOver(movie, past)
+        let isComplete = isOver(movie, past)
         guard movie.isBegun else {
-            guard isOver || motion?.isSure(of: window) ?? (past.newestPicture ?? .min >= window.moment) else { return false }
+            let isThere = past.newestPicture.map { $0 >= window.moment } ?? false
+            guard isComplete || motion?.isSure(of: window) ?? isThere else { return false }
             try begin(movie, window, past, decoder)
             return true
         }
         // What was taken since may prove to be none of it.
-        let limit = isOver || motion == nil ? window.end : min(window.end, motion?.settled ?? .min)
+        let limit = isComplete || motion == nil ? window.end : min(window.end, motion?.settled ?? .min)
         if try write(movie, upTo: limit, window.end, past, decoder) { return true }
-        guard isOver else { return false }
+        guard isComplete else { return false }
         let made = try movie.finish(window)
         try answer(movie, made)
         return true
@@ -255,10 +255,10 @@ final class LivePhotoThread: @unchecked Sendable {
         _ movie: LivePhotoMovieFile, upTo limit: Instant, _ end: Instant, _ past: LivePhotoPast,
         _ decoder: LivePhotoPictures
     ) throws(BusError) -> Bool {
-        let picture = past.withPicture(from: movie.nextPicture) { place, _ in place }.flatMap { $0.time <= limit ? $0 : nil }
-        let sound =
-            movie.hasSound
-            ? past.withSound(from: movie.nextSound) { place, _ in place }.flatMap { $0.time <= limit ? $0 : nil } : nil
+        var picture = past.withPicture(from: movie.nextPicture) { place, _ in place }
+        var sound = movie.hasSound ? past.withSound(from: movie.nextSound) { place, _ in place } : nil
+        if let time = picture?.time, time > limit { picture = nil }
+        if let time = sound?.time, time > limit { sound = nil }
         let outcome: Result<Void, BusError>?
         if let sound, sound.time <= picture?.time ?? .max {
             outcome = past.withSound(from: sound.number) { place, samples in

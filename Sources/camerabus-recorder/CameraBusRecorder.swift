@@ -11,7 +11,8 @@ import Recorder
 struct CameraBusRecorder: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-recorder",
-        abstract: "Records one movie, or those of live photos. camerabusd starts it; there is no need to do so by hand.",
+        abstract:
+            "Records one movie, or those of live photos. camerabusd starts it; there is no need to do so by hand.",
         discussion: """
             It takes pictures from media/DEVICE.ring and sound from media/DEVICE.sock, writes the movie and its side-car, or \
             sends the movie to the server that the environment's CAMERABUS_MOVIE_URL has with its password, and \
