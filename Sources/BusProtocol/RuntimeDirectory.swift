@@ -96,7 +96,7 @@ extension RuntimeDirectory {
     /// Held with flock(2) by a movie's recorder for as long as it lives.
     public func movieLock(_ movie: String) -> String { "\(internalDirectory)/\(movie).movie.lock" }
     /// Has the movies of live photos until they are fetched; mode 0700.
-    public var livePhotos: String { "\(path)/live" }
+    public var livePhotos: String { "\(internalDirectory)/live" }
     /// A live photo's movie, as long as its recorder keeps it.
     ///
     /// - Parameter digits: the photo's content identifier: 32 hexadecimal digits.

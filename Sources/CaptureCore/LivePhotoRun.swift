@@ -42,14 +42,6 @@ public struct LivePhotoRun: Hashable, Sendable {
         return window
     }
 
-    /// Pictures, and sound if there is any, have come up to that time.
-    ///
-    /// - Returns: whose movies have all that belongs to them, in the order of their ends. They are still to be finished.
-    public func over(at newest: Instant) -> [String] {
-        windows.filter { $0.value.isOver(at: newest) }.sorted { ($0.value.end, $0.key) < ($1.value.end, $1.key) }
-            .map(\.key)
-    }
-
     /// The movie is finished, or given up.
     public mutating func finish(_ id: String) { windows[id] = nil }
 

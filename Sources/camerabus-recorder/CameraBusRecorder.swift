@@ -17,7 +17,7 @@ struct CameraBusRecorder: ParsableCommand {
             It takes pictures from media/DEVICE.ring and sound from media/DEVICE.sock, writes the movie and its side-car, or \
             sends the movie to the server that the environment's CAMERABUS_MOVIE_URL has with its password, and \
             reports to internal/recorders.sock. It ends with the movie; SIGTERM ends the movie whole. Of live photos it \
-            holds the last seconds, and makes a movie in live/ of each that is taken, until it is told to end.
+            holds the last seconds, and makes a movie in internal/live/ of each that is taken, until it is told to end.
 
             Exit status: 0 the movie has ended, 1 failed, 64 usage, 75 another recorder has the movie.
             """)

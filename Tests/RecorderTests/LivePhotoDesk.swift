@@ -32,7 +32,7 @@ final class LivePhotoDesk {
     init(beginning: Int64 = 1000, _ change: (inout MovieRequest.Live) -> Void = { _ in }) throws {
         scratch = try TemporaryDirectory()
         directory = try RuntimeDirectory("\(scratch.path)/run")
-        try PrivateDirectory.make(directory.path, mode: 0o700)
+        for path in [directory.path, directory.internalDirectory] { try PrivateDirectory.make(path, mode: 0o700) }
         self.beginning = MonotonicClock.now() + beginning * Self.second
         var request = MovieRequest(
             movie: "live", path: "",

@@ -226,15 +226,20 @@ extension RecordingTests {
         #expect(access(ended.file, F_OK) == 0)
     }
 
-    @Test("a recorder of live photos ends with its coordinator, and leaves nothing")
+    @Test("a recorder of live photos outlives its camera's process, ends with its coordinator, and leaves nothing")
     func livePhotosAlone() async throws {
         let studio = try Studio()
-        try studio.startCamera("cam0", .motionJPEG)
+        let camera = try studio.startCamera("cam0", .motionJPEG)
         var request = studio.request(.mov)
         request.path = ""
         request.live = MovieRequest.Live()
         let recorder = try studio.record(request)
         try studio.waitForState("the past") { $0.recordedDuration > 0 }
+        camera.process.send(SIGKILL)
+        _ = try await camera.end()
+        try studio.waitForState("no past") { $0.recordedDuration == 0 && $0.waitingFor == ["cam0"] }
+        try studio.startCamera("cam0", .motionJPEG)
+        try studio.waitForState("the past") { $0.recordedDuration > 0 && $0.waitingFor == [] }
         let identifier = try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16)))
         try studio.send(.live(LivePhotoOrder(job: "p", moment: MonotonicClock.now(), identifier: identifier)))
         let path = studio.directory.livePhotoFile(identifier.digits)
