@@ -94,4 +94,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case photos
     /// Photos of a moment that is over: `ago`, and the photo output's `preRoll`.
     case photosOfThePast
+    /// Photos with a movie of the seconds around them: `livePhoto`, and the photo output's `livePhotoCaptureEnabled`.
+    case livePhotos
 }

@@ -17,6 +17,7 @@ extension Schema {
                 .required("uniqueID", .string(minLength: 1).described("Of the request that it was taken by.")),
                 .required("index", .integer(min: 0).described("Which of its device's photos of that request.")),
                 .required("width", .integer(min: 1)), .required("height", .integer(min: 1)),
+                .optional("livePhotoMovie", Schema.reference("LivePhotoMovie").described("Of a live photo.")),
             ], additional: true
         ).described("What a photo is; further members are as photo.capture answers them."),
         "LibraryEntry": .object(
@@ -26,6 +27,7 @@ extension Schema {
                 .optional("sideCar", .string(minLength: 1).described("The file with a line for each frame, absolute.")),
                 .optional(
                     "cover", .string(minLength: 1).described("Of a take: its first frame, a JPEG file, absolute.")),
+                .optional("movie", .string(minLength: 1).described("Of a live photo: its movie, a MOV file, absolute.")),
                 .required("state", .choice(LibraryState.all)),
                 .optional("reason", .string(minLength: 1).described("Why it ended; absent: it hasn't.")),
                 .optional("problem", .string().described("What is wrong with it, in a sentence.")),

@@ -43,7 +43,11 @@ extension Schema {
             .optional(
                 "interval",
                 .number(min: 0, max: 10_000).described("Milliseconds between those of a burst; 0: each frame.")),
-            .optional("livePhoto", .any.described("Of a bus with the feature livePhotos.")),
+            .optional(
+                "livePhoto",
+                .boolean.described(
+                    "With a movie of the 1.5 seconds before and after it, where the session's photo output has livePhotoCaptureEnabled (feature livePhotos)."
+                )),
             .optional(
                 "ago",
                 .number(min: 1, max: 10_000).described(
@@ -76,6 +80,7 @@ extension Schema {
                 .required("uniqueID", .string(minLength: 1)), .required("resolved", .reference("PhotoResolved")),
                 .required("expectedPhotoCount", .integer(min: 1)),
                 .required("photos", .array(of: .reference("Photo"), min: 1)),
+                .optional("livePhotoMovie", Schema.reference("LivePhotoMovie").described("Of a live photo.")),
                 .optional(
                     "spread",
                     .integer(min: 0).described(
@@ -108,8 +113,25 @@ extension Schema {
             ], additional: true
         ).described("Photos that were taken."),
         "PhotoResolved": .object(
-            [.required("devices", .array(of: .reference("PhotoResolution"), min: 1))], additional: true
+            [
+                .required("devices", .array(of: .reference("PhotoResolution"), min: 1)),
+                .optional("livePhotoMovie", size.described("Of a live photo, as far as it is known.")),
+            ], additional: true
         ).described("What became of the settings, by camera."),
+        "LivePhotoMovie": .object(
+            [
+                .required(
+                    "contentIdentifier",
+                    .string(minLength: 36, maxLength: 36).described("A UUID, which both files of the live photo have.")),
+                .required("width", .integer(min: 1).described("As it is to be shown.")),
+                .required("height", .integer(min: 1)), .required("bytes", .integer(min: 1).described("Of the file.")),
+                .required("duration", .number(min: 0).described("Seconds.")),
+                .required(
+                    "photoDisplayTime", .number(min: 0).described("Seconds from its beginning to the photo's moment.")),
+                .optional("path", .string(minLength: 1).described("The file in the library, absolute.")),
+                .optional("attachment", .integer(min: 0).described("Which of attachments it is.")),
+            ], additional: true
+        ).described("The movie of a live photo (MOV: H.264, and AAC where there is sound)."),
         "PhotoResolution": .object(
             [
                 .required("device", .string(minLength: 1)), .required("format", .reference("PhotoFileType")),
@@ -182,6 +204,22 @@ extension Schema {
 
     /// What a session's photo output has beside its options.
     static let photoOutput: [Property] = [
+        .optional("livePhotoCaptureEnabled", .boolean.described("Of a photo output.")),
+        .optional("livePhotoCaptureSuspended", .boolean.described("Of a photo output.")),
+        .optional("livePhotoAutoTrimmingEnabled", .boolean.described("Of a photo output.")),
+        .optional(
+            "livePhotoCaptureSupported",
+            .object(
+                [
+                    .required("supported", .boolean),
+                    .optional("why", .string().described("Why not, in a sentence. Absent: it is supported.")),
+                ], additional: true
+            ).described("Of a photo output: whether livePhotoCaptureEnabled can be true.")),
+        .optional(
+            "livePhotoPast",
+            .integer(min: 0, max: 1500).described(
+                "Of a photo output: milliseconds of the past that a live photo's movie would have if it were taken now. Absent: it takes none now."
+            )),
         .optional(
             "availablePhotoCodecTypes",
             .array(of: .string()).described("Of a photo output: what format may be that is encoded.")),

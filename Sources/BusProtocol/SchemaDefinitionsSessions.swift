@@ -213,5 +213,15 @@ extension Schema {
             "photoSettingsForSceneMonitoring",
             Schema.reference("SceneMonitoring").orNull.described(
                 "Of photo: what its photos are to be, for who wants to know whether the scene is one for that.")),
+        .optional(
+            "livePhotoCaptureEnabled",
+            Schema.boolean.orNull.described("Of photo: its photos may be live ones; false if absent.")),
+        .optional(
+            "livePhotoCaptureSuspended",
+            Schema.boolean.orNull.described("Of photo: nothing of now is to be in any live photo's movie; false if absent.")),
+        .optional(
+            "livePhotoAutoTrimmingEnabled",
+            Schema.boolean.orNull.described(
+                "Of photo: the movies end where the camera is moved away; true if absent.")),
     ]
 }

@@ -12,6 +12,17 @@ extension TopicTable {
         named("willCapturePhoto", []), named("didCapturePhoto", []),
         named("didFinishProcessingPhoto", [.required("photo", .reference("Photo"))]),
         named(
+            "didFinishRecordingLivePhotoMovie",
+            [.required("duration", .number(min: 0).described("Of the movie, seconds."))]),
+        named(
+            "didFinishProcessingLivePhotoToMovieFile",
+            [
+                .required("duration", .number(min: 0).described("Of the movie, seconds.")),
+                .required(
+                    "photoDisplayTime", .number(min: 0).described("Seconds from its beginning to the photo's moment.")),
+                .required("livePhotoMovie", .reference("LivePhotoMovie")),
+            ]),
+        named(
             "didFinishCapture",
             [
                 .required(

@@ -9,7 +9,11 @@ public struct LivePhotoOutput: Hashable, Sendable {
     /// Movies begin when the camera came to rest, and end when it is moved.
     public private(set) var isAutoTrimming = true
 
-    public init() {}
+    public init(isEnabled: Bool = false, isSuspended: Bool = false, isAutoTrimming: Bool = true) {
+        self.isEnabled = isEnabled
+        self.isSuspended = isSuspended && isEnabled
+        self.isAutoTrimming = isAutoTrimming
+    }
 
     /// What a client asks for; nil: as it is.
     public struct Wish: Hashable, Sendable {
@@ -67,13 +71,17 @@ public struct LivePhotoOutput: Hashable, Sendable {
     }
 
     private mutating func become(_ changed: LivePhotoOutput) -> Consequence {
-        let before = self
-        self = changed
+        defer { self = changed }
+        return changed.consequence(since: self)
+    }
+
+    /// What follows from its having been otherwise before.
+    public func consequence(since before: LivePhotoOutput) -> Consequence {
         // What is set of an output that makes none is of no consequence before it does.
-        if changed.isEnabled != before.isEnabled { return .reconfiguration }
-        guard changed.isEnabled else { return .nothing }
-        if changed.isAutoTrimming != before.isAutoTrimming { return .reconfiguration }
-        return changed.isSuspended == before.isSuspended ? .nothing : .suspension(changed.isSuspended)
+        if isEnabled != before.isEnabled { return .reconfiguration }
+        guard isEnabled else { return .nothing }
+        if isAutoTrimming != before.isAutoTrimming { return .reconfiguration }
+        return isSuspended == before.isSuspended ? .nothing : .suspension(isSuspended)
     }
 }
 

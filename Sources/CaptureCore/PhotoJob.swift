@@ -63,7 +63,8 @@ public struct PhotoOutcome: Hashable, Sendable {
         if let movie { attachments.append(movieAnnouncement(movie)) }
         let late = photos.count { $0.late != nil }
         return .members([
-            "uniqueID": .string(uniqueID), "resolved": PhotoJob.resolved(resolutions),
+            "uniqueID": .string(uniqueID),
+            "resolved": PhotoJob.resolved(resolutions, movie: movie?.dimensions),
             "expectedPhotoCount": JSONValue(PhotoJob.expected(resolutions)), "photos": .array(listed.map(\.json)),
             "livePhotoMovie": movie?.json, "spread": spread.map(JSONValue.integer),
             "late": late == 0 ? nil : JSONValue(late),
@@ -306,12 +307,16 @@ public struct PhotoJob: Sendable {
     }
 
     /// Both are stored, or neither.
-    mutating func stored(_ result: Result<LivePhotoMovie, BusError>) -> [PhotoStep] {
+    mutating func stored(_ result: Result<LivePhotoMovie, BusError>, _ photo: PhotoResult?) -> [PhotoStep] {
         guard recording == .storing else { return [] }
         switch result {
         case .success(let movie):
             recording = .none
             self.movie = movie
+            // Where they are is known only now.
+            for index in photos.indices where photo?.index == photos[index].index {
+                (photos[index].path, photos[index].id) = (photo?.path, photo?.id)
+            }
             for device in devices where parts[device] == .made { parts[device] = .over }
             let members: JSONValue = [
                 "duration": .number(Double(movie.duration) / 1e9),
@@ -419,8 +424,12 @@ public struct PhotoJob: Sendable {
         }
     }
 
-    static func resolved(_ resolutions: [PhotoResolution]) -> JSONValue {
-        ["devices": .array(resolutions.map(\.json))]
+    /// - Parameter movie: pixels of a live photo's; nil: not known, or it is none.
+    public static func resolved(_ resolutions: [PhotoResolution], movie: Dimensions? = nil) -> JSONValue {
+        .members([
+            "devices": .array(resolutions.map(\.json)),
+            "livePhotoMovie": movie.map { ["width": JSONValue($0.width), "height": JSONValue($0.height)] },
+        ])
     }
 
     static func expected(_ resolutions: [PhotoResolution]) -> Int { resolutions.reduce(0) { $0 + $1.photos } }

@@ -120,8 +120,12 @@ public struct PhotoQueue: Sendable {
     }
 
     /// The answer to ``PhotoStep/store(job:device:)``.
-    public mutating func stored(_ id: String, _ result: Result<LivePhotoMovie, BusError>) -> [PhotoStep] {
-        change(id) { $0.stored(result) }
+    ///
+    /// - Parameter photo: as it is in the library; nil: it is not to be there.
+    public mutating func stored(
+        _ id: String, _ result: Result<LivePhotoMovie, BusError>, photo: PhotoResult? = nil
+    ) -> [PhotoStep] {
+        change(id) { $0.stored(result, photo) }
     }
 
     // MARK: Readiness

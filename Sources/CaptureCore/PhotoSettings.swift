@@ -98,6 +98,8 @@ public struct PhotoSettings: Hashable, Sendable {
     public var interval: Int64
     /// Nanoseconds before the request came at which the photo is to have been taken; 0: it is taken when the request has come.
     public var ago: Int64
+    /// With a movie of the seconds around it.
+    public var isLive: Bool
 
     public static let usualQuality = 95
     public static let bursts: ClosedRange<Int64> = 1...100
@@ -113,7 +115,7 @@ public struct PhotoSettings: Hashable, Sendable {
         redEyeReduction: Bool = false, stabilization: Bool = false, highResolution: Bool = false,
         orientation: VideoOrientation? = nil, isMirrored: Bool? = nil, isTurned: Bool = false,
         thumbnail: PhotoThumbnail? = nil, bracket: PhotoBracket? = nil, burst: Int = 1, interval: Int64 = 0,
-        ago: Int64 = 0
+        ago: Int64 = 0, isLive: Bool = false
     ) {
         self.uniqueID = uniqueID
         self.format = format
@@ -130,6 +132,7 @@ public struct PhotoSettings: Hashable, Sendable {
         self.burst = burst
         self.interval = interval
         self.ago = ago
+        self.isLive = isLive
     }
 
     /// Photos that come of each device.
@@ -157,21 +160,15 @@ extension PhotoSettings {
             "turned": isTurned ? .bool(true) : nil, "thumbnail": thumbnail?.json, "bracket": bracket?.json,
             "burst": burst == 1 ? nil : JSONValue(burst),
             "interval": interval == 0 ? nil : .number(Double(interval) / 1e6),
-            "ago": ago == 0 ? nil : .number(Double(ago) / 1e6),
+            "ago": ago == 0 ? nil : .number(Double(ago) / 1e6), "livePhoto": isLive ? .bool(true) : nil,
         ])
     }
 
     /// Reads the settings of a request, and what ``json`` writes.
     ///
     /// - Parameter path: where they stand, as errors name it.
-    /// - Throws: `invalidParams` {path, why} for what is wrong or contradicts itself; with `feature` for what this bus hasn't.
+    /// - Throws: `invalidParams` {path, why} for what is wrong or contradicts itself.
     public init(json: JSONValue, path: String = "settings") throws(BusError) {
-        for (name, feature) in Self.missingFeatures where json[name] != nil {
-            var error = BusError.invalidParams(
-                path.isEmpty ? name : "\(path).\(name)", "is not supported by this bus")
-            error.data["feature"] = .string(feature)
-            throw error
-        }
         var reader = try MemberReader(json, path: path)
         uniqueID = try reader.text("uniqueID")
         if let uniqueID, !Self.isUniqueID(uniqueID) {
@@ -212,12 +209,10 @@ extension PhotoSettings {
                 }
                 return Int64((milliseconds * 1e6).rounded())
             } ?? 0
+        isLive = try reader.flag("livePhoto") ?? false
         try reader.refuseOthers()
         try check(path)
     }
-
-    /// Members that later versions have: the feature that a bus with them tells.
-    static let missingFeatures = [("livePhoto", "livePhotos")]
 
     private func check(_ path: String) throws(BusError) {
         func refusal(_ name: String, _ why: String) -> BusError {
@@ -233,6 +228,7 @@ extension PhotoSettings {
             throw refusal("interval", "is too long: a burst lasts at most \(Self.longestBurst / 1_000_000_000) s")
         }
         try checkPast(refusal)
+        try checkLive(refusal)
         if redEyeReduction, flash == .off { throw refusal("redEyeReduction", "is of a flash; take flash on or auto") }
     }
 
@@ -247,6 +243,17 @@ extension PhotoSettings {
             throw refusal(name, "can't be had of a moment that is over (ago)")
         }
         if format == .dng { throw refusal("format", "is jpeg for a moment that is over (ago): only that is held") }
+    }
+
+    private func checkLive(_ refusal: (String, String) -> BusError) throws(BusError) {
+        guard isLive else { return }
+        let others = [
+            ("bracket", bracket != nil), ("burst", burst > 1), ("ago", ago > 0), ("highResolution", highResolution),
+        ]
+        if let (name, _) = others.first(where: \.1) {
+            throw refusal(name, "can't be had of a live photo, which is one photo out of the stream (livePhoto)")
+        }
+        if format == .dng { throw refusal("format", "is jpeg for a live photo") }
     }
 }
 

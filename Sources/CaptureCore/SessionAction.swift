@@ -31,6 +31,8 @@ public enum SessionAction: Hashable, Sendable {
         /// Milliseconds for which pictures are held.
         public var preRoll: Setting<Int> = .keep
         public var sceneMonitoring: Setting<SceneMonitor.Settings> = .keep
+        /// What is asked for of live photos; it is decided when all actions are carried out.
+        public var livePhoto = LivePhotoOutput.Wish()
 
         public init() {}
     }
@@ -218,6 +220,7 @@ public enum SessionAction: Hashable, Sendable {
             json, path throws(BusError) in
             try SceneMonitor.Settings(json: json, path: path)
         }
+        options.livePhoto = try LivePhotoOutput.Wish(&reader)
         try reader.refuseOthers()
         return options
     }

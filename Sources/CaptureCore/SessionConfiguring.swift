@@ -25,6 +25,7 @@ extension CaptureSession {
     ) throws(BusError) {
         var changed = self
         for (action, path) in actions { try changed.apply(action, path, surroundings) }
+        try changed.setLivePhotos(actions, surroundings)
         self = changed
     }
 
@@ -254,8 +255,9 @@ extension SessionOutput {
         guard options != SessionAction.OutputOptions() else { return self }
         if kind == .movie { return try withMovie(options, path: path) }
         if kind == .photo { return try withPhoto(options, path: path) }
-        guard options.preRoll == .keep, options.sceneMonitoring == .keep else {
-            throw .invalidParams(path, "preRoll and photoSettingsForSceneMonitoring are of photo outputs")
+        guard options.preRoll == .keep, options.sceneMonitoring == .keep, options.livePhoto.isNone else {
+            throw .invalidParams(
+                path, "preRoll, photoSettingsForSceneMonitoring and those of live photos are of photo outputs")
         }
         guard options.isBlankWhenDenied == .keep else {
             throw .invalidParams(path, "whenDenied is of movie outputs: nothing is on a topic that is denied")
@@ -304,9 +306,12 @@ extension SessionOutput {
         var others = options
         others.preRoll = .keep
         others.sceneMonitoring = .keep
+        others.livePhoto = LivePhotoOutput.Wish()
         guard others == SessionAction.OutputOptions() else {
             throw .invalidParams(
-                path, "a photo output has no options of its own but preRoll and photoSettingsForSceneMonitoring")
+                path,
+                "a photo output has no options of its own but preRoll, photoSettingsForSceneMonitoring and those of live photos"
+            )
         }
         var output = self
         output.preRoll = options.preRoll.applied(to: preRoll) ?? 0

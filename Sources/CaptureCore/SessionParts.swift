@@ -92,6 +92,8 @@ public struct SessionOutput: Hashable, Sendable {
     public var preRoll = 0
     /// A photo output's: what its photos are to be, for who wants to know whether the scene is one for that; nil: nobody does.
     public var sceneMonitoring: SceneMonitor.Settings?
+    /// A photo output's: what its photos may be.
+    public var livePhoto = LivePhotoOutput()
 
     public init(
         id: String, kind: Kind, format: Rendition.Encoding? = nil, dimensions: Dimensions? = nil,

@@ -86,6 +86,13 @@ extension CaptureSession {
                 ])
             }
         }
+        for output in outputs where output.livePhoto.isEnabled {
+            guard session.output(output.id)?.livePhoto.isEnabled == false else { continue }
+            dropped.append([
+                "path": .string("\(output.id).livePhotoCaptureEnabled"), "value": true,
+                "why": .string(session.livePhotoObstacle(surroundings.device) ?? ""),
+            ])
+        }
         return (session, dropped)
     }
 }

@@ -23,10 +23,12 @@ extension SessionInput {
 }
 
 extension SessionOutput {
-    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?, preRoll?, photoSettingsForSceneMonitoring?}; null: as the session has it.
+    /// {id, type, format, width, height, frameRate, quality, rate, channels, whenDenied?, preRoll?, photoSettingsForSceneMonitoring?,
+    /// livePhotoCaptureEnabled?, livePhotoCaptureSuspended?, livePhotoAutoTrimmingEnabled?}; null: as the session has it.
     var json: JSONValue {
         let scene: JSONValue? = kind == .photo ? sceneMonitoring?.json ?? .null : nil
         let held: JSONValue? = kind == .photo ? JSONValue(preRoll) : nil
+        let live = kind == .photo ? livePhoto.members : [:]
         return .members([
             "id": .string(id), "type": .string(kind.rawValue),
             "format": (format?.rawValue ?? soundFormat?.rawValue).map(JSONValue.string) ?? .null,
@@ -35,8 +37,10 @@ extension SessionOutput {
             "frameRate": frameRate.map { Int64(exactly: $0).map(JSONValue.integer) ?? .number($0) } ?? .null,
             "quality": quality.map { JSONValue($0) } ?? .null, "rate": rate.map { JSONValue($0) } ?? .null,
             "channels": channels.map { JSONValue($0) } ?? .null, "whenDenied": isBlankWhenDenied ? "blank" : nil,
-            "preRoll": held,
-            "photoSettingsForSceneMonitoring": scene,
+            "preRoll": held, "photoSettingsForSceneMonitoring": scene,
+            "livePhotoCaptureEnabled": live["livePhotoCaptureEnabled"],
+            "livePhotoCaptureSuspended": live["livePhotoCaptureSuspended"],
+            "livePhotoAutoTrimmingEnabled": live["livePhotoAutoTrimmingEnabled"],
         ])
     }
 }
@@ -118,6 +122,7 @@ extension SessionOutput {
         sceneMonitoring = try reader.known("photoSettingsForSceneMonitoring").map { (value) throws(BusError) in
             try SceneMonitor.Settings(json: value, path: "photoSettingsForSceneMonitoring")
         }
+        livePhoto = LivePhotoOutput(members: json)
         if reader.known("format") != nil { format = try reader.word("format") }
         if reader.known("width") != nil {
             dimensions = Dimensions(

@@ -164,6 +164,7 @@ extension Coordinator {
         }
         for worker in fleet.workers.values { judgeZoom(worker) }
         movies.review()
+        reviewLivePhotos()
         photos.review()
         sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }

@@ -189,6 +189,7 @@ extension Coordinator {
         }
         pressures.setStreaming(fleet.workers.values.contains { $0.status["isStreaming"]?.bool ?? false })
         sessions.deviceChanged(device)
+        reviewLivePhotos()
         publishBus()
     }
 

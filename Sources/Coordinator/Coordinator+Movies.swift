@@ -29,9 +29,6 @@ extension Coordinator {
         movies.onInherited = { [weak self] owner in
             self?.lastConnectionClosed(.init(uid: owner.uid, pid: owner.pid, startTime: owner.startTime))
         }
-        sessions.onChange = { [weak self] in
-            self?.movies.sessionChanged($0)
-            self?.photos.sessionChanged($0)
-        }
+        sessions.onChange = { [weak self] in self?.sessionChanged($0) }
     }
 }

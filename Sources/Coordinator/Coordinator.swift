@@ -72,6 +72,7 @@ public final class Coordinator {
     let library: LibraryDesk
     let takes: TakeDesk
     let photos: PhotoDesk
+    let live: LivePhotoDesk
     let loans = MovieLoans()
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
@@ -250,6 +251,7 @@ public final class Coordinator {
             takes = TakeDesk(
                 loop, events: events, movies, library,
                 BookFile(loop, directory: books.directory, name: "takes", logger: logger), logger: logger)
+            live = LivePhotoDesk(loop, recorders, directory: directory, logger: logger)
             photos = PhotoDesk(
                 loop, events: events, holders, locks, fleet, maximumReply: configuration.photoReply, logger: logger)
             matchers = MatcherFleet(
@@ -312,6 +314,7 @@ public final class Coordinator {
         connectLibrary()
         connectLoans()
         connectPhotos()
+        connectLivePhotos()
     }
 
     /// Serves until SIGTERM, SIGINT or `bus.shutdown`; then everything has ended and been removed.
@@ -457,6 +460,7 @@ public final class Coordinator {
         isFinishing = true
         logger.info("stopping")
         service.notify("STOPPING=1")
+        live.shutDown()
         photos.shutDown { [weak self] in
             guard let self, !isStopping else { return }
             movies.shutDown { [weak self] in self?.end() }

@@ -10,7 +10,7 @@ import ZeroMQ
 /// asked, the locks, the files on their way to the reply, and who is to know of it.
 final class PhotoDesk {
     /// One request, from the queue to its last event.
-    private final class Run {
+    final class Run {
         /// Its cameras may get other names.
         var request: PhotoRequest
         let completion: (Answer) -> Void
@@ -31,6 +31,10 @@ final class PhotoDesk {
         var ticket: UInt64?
         /// Gives back the lock that was taken for it.
         var unlock: (() -> Void)?
+        /// When its exposure began, monotonic nanoseconds; nil: it is not taken.
+        var moment: Instant?
+        /// Of a live photo, when it is made.
+        var movie: LivePhotoAnswer?
 
         init(_ request: PhotoRequest, _ completion: @escaping (Answer) -> Void) {
             self.request = request
@@ -46,7 +50,7 @@ final class PhotoDesk {
     private let logger: Logger
     private let budget = AttachmentBudget()
 
-    private var queue = PhotoQueue()
+    var queue = PhotoQueue()
     private var used = PhotoIDLedger()
     private var runs: [String: Run] = [:]
     private var steps: [PhotoStep] = []
@@ -60,6 +64,8 @@ final class PhotoDesk {
     var libraryRefusal: ((PhotoRequest) -> BusError?)?
     /// Where a camera's photos go, whose turn came at that time of that day; nil: nowhere.
     var place: ((PhotoRequest, PhotoRequest.Camera, _ day: String, _ time: String) -> PhotoPlace?)?
+    /// Makes the movies of live photos.
+    weak var live: LivePhotoDesk?
     /// Told when a worker has died that may have left something half stored.
     var onLeft: (() -> Void)?
     private var isLeft = false
@@ -110,7 +116,8 @@ final class PhotoDesk {
         guard watch(request.owner) else { throw Self.ownerGone }
         do throws(BusError) {
             let steps = try queue.add(
-                request.id, devices: request.devices, owner: request.owner.json, isPast: request.moment != nil)
+                request.id, devices: request.devices, owner: request.owner.json, isPast: request.moment != nil,
+                isLive: request.settings.isLive)
             runs[request.id] = Run(request, completion)
             loop.schedule(at: 0) { [weak self] in self?.perform(steps) }
         } catch {
@@ -137,7 +144,7 @@ final class PhotoDesk {
     // MARK: What is to be done
 
     // In their order, also what follows from one while others are left.
-    private func perform(_ more: [PhotoStep]) {
+    func perform(_ more: [PhotoStep]) {
         steps += more
         guard !isPerforming else { return }
         isPerforming = true
@@ -165,10 +172,9 @@ final class PhotoDesk {
                 guard let self else { return }
                 perform(queue.dropped(id, device))
             }
-        // No request is for a live photo yet.
-        case .record(let id, _): perform(queue.recorded(id, .failure(Self.noLivePhotos)))
-        case .store(let id, _): perform(queue.stored(id, .failure(Self.noLivePhotos)))
-        case .unrecord: break
+        case .record(let id, _): if let run = runs[id] { record(run) }
+        case .store(let id, let device): if let run = runs[id] { store(run, device) }
+        case .unrecord(let id): live?.drop(id)
         case .tell(let id, let stage, let members): if let run = runs[id] { tell(run, stage, members) }
         case .finish(let id, let result): if let run = runs.removeValue(forKey: id) { finish(run, result) }
         }
@@ -178,11 +184,20 @@ final class PhotoDesk {
         let request = run.request
         guard isWanted(run) else { return }
         if let error = refusal?(request) { return end(request.id, error) }
-        guard request.settings.changesDevice else { return prepare(run) }
+        guard request.settings.isLive, let live, let session = request.session else { return beginNow(run) }
+        // One that comes as soon as the session runs is not to be without its own picture.
+        live.whenReady(session) { [weak self] in
+            guard let self, isWanted(run) else { return }
+            beginNow(run)
+        }
+    }
+
+    private func beginNow(_ run: Run) {
+        guard run.request.settings.changesDevice else { return prepare(run) }
         do throws(BusError) {
             try takeLocks(run)
         } catch {
-            end(request.id, error)
+            end(run.request.id, error)
         }
     }
 
@@ -251,7 +266,8 @@ final class PhotoDesk {
         settings.isMirrored = camera.isMirrored
         let photo = PhotoOrder(
             job: id, settings: settings, attaches: run.request.isAttached,
-            place: run.request.isStored ? place?(run.request, camera, day, time) : nil, moment: run.request.moment)
+            place: run.request.isStored ? place?(run.request, camera, day, time) : nil, moment: run.request.moment,
+            identifier: run.request.identifier)
         let limit = WorkerOrder.preparing(settings, frame: period(run.request.devices))
         order(.preparePhoto(photo), camera.device.id, run, limit) { [weak self] device, result in
             guard let self else { return }
@@ -306,7 +322,7 @@ final class PhotoDesk {
     }
 
     /// - Parameter completion: told also what the device is called by then.
-    private func order(
+    func order(
         _ action: WorkerOrder.Action, _ device: String, _ run: Run, _ limit: Int64 = WorkerOrder.longest,
         _ completion: @escaping (_ device: String, Result<JSONValue, BusError>) -> Void
     ) {
@@ -323,8 +339,6 @@ final class PhotoDesk {
                 result.mapError { $0.reason == .shuttingDown ? Self.gone(device) : $0 })
         }
     }
-
-    private static let noLivePhotos = BusError(.internalError, "This bus makes no live photos.")
 
     private static func gone(_ device: String) -> BusError {
         BusError(
@@ -343,13 +357,14 @@ final class PhotoDesk {
                 if run.request.isAttached, !run.isTooLarge { try keep(file, Self.key(uniqueID, finished), run) }
                 photo = finished
             }
+            if report.progress == .didCapture { run.moment = report.members["moment"]?.integer }
             perform(queue.progressed(report.job, camera.device.id, report.progress, photo: photo))
         } catch {
             end(report.job, error)
         }
     }
 
-    private func keep(_ file: Message?, _ key: String, _ run: Run) throws(BusError) {
+    func keep(_ file: Message?, _ key: String, _ run: Run) throws(BusError) {
         guard let file else { throw Self.notGiven }
         run.bytes += file.count
         do throws(BusError) {
@@ -379,6 +394,7 @@ final class PhotoDesk {
     private func tell(_ run: Run, _ stage: PhotoStage, _ members: JSONValue) {
         var members = members.object ?? [:]
         if let photo = members["photo"] { members["photo"] = run.request.told(photo) }
+        if let known = members["resolved"] { members["resolved"] = resolved(known, run) }
         events.event("event/photo/\(run.request.id)", stage.rawValue, members)
         // What was set for it the workers put back now, before anything else is set.
         if stage == .didCapturePhoto { unlock(run) }
@@ -399,11 +415,13 @@ final class PhotoDesk {
         switch result {
         case .success(let outcome):
             let cameras = request.cameras.map(\.device)
-            let files = outcome.photos.compactMap { photo in
+            var files = outcome.photos.compactMap { photo in
                 cameras.first { $0.id == photo.device }.flatMap { run.files[Self.key($0.uniqueID, photo)] }
             }
+            if outcome.movie != nil, let movie = movieFile(run) { files.append(movie) }
             logger.info("photo", metadata: ["photo": "\(request.id)", "photos": "\(outcome.photos.count)"])
-            let isWhole = !request.isAttached || files.count == outcome.photos.count
+            let count = outcome.photos.count + (outcome.movie == nil ? 0 : 1)
+            let isWhole = !request.isAttached || files.count == count
             run.completion(isWhole ? request.answer(outcome, files: files) : .failure(Self.notGiven))
         case .failure(let error):
             logger.notice("photo failed", metadata: ["photo": "\(request.id)", "error": "\(error.message)"])
@@ -451,7 +469,7 @@ final class PhotoDesk {
     func sessionChanged(_ id: String) { endAll { [refusal] in $0.session == id ? refusal?($0) : nil } }
 
     // The last first: none gets its turn that is to be given up as well.
-    private func endAll(_ why: (PhotoRequest) -> BusError?) {
+    func endAll(_ why: (PhotoRequest) -> BusError?) {
         guard !runs.isEmpty else { return }
         for id in queue.ids.reversed() {
             guard let run = runs[id], let error = why(run.request) else { continue }

@@ -34,6 +34,7 @@ extension Coordinator {
                 "settings.\(name)", "makes the photos take more than \(Self.maximumDuration / 1_000_000_000) seconds")
         }
         try addCameras(call, to: &request)
+        if settings.isLive { try addLivePhoto(to: &request) }
         try checkMayPhotograph(call.caller)
         try addDelivery(call, to: &request)
         try photos.use(request.id)
@@ -42,6 +43,12 @@ extension Coordinator {
         }
         if let error = photoRefusal(request) { throw error }
         return request
+    }
+
+    private func addLivePhoto(to request: inout PhotoRequest) throws(BusError) {
+        if let error = livePhotoRefusal(request.session.flatMap { sessions.entries[$0]?.session }) { throw error }
+        request.settings.format = .jpeg
+        request.identifier = Self.livePhotoIdentifier()
     }
 
     private func addCameras(_ call: Call, to request: inout PhotoRequest) throws(BusError) {
@@ -164,6 +171,7 @@ extension Coordinator {
         }
         photos.onReadiness = { [weak self] in self?.tellReadiness($0) }
         photos.onReturned = { [weak self] in self?.sessions.deviceChanged($0) }
+        photos.live = live
         sessions.isBorrowed = { [weak self] in self?.photos.isBorrowed(uniqueID: $0) ?? false }
         movies.isBorrowed = { [weak self] in self?.photos.isBorrowed(uniqueID: $0) ?? false }
         sessions.photoMembers = { [weak self] in self?.photoMembers(of: $0) ?? [:] }
@@ -198,6 +206,7 @@ extension Coordinator {
             guard request.devices.allSatisfy(cameras.contains) else {
                 return BusError(.cancelled, "The session has another camera now; ask again.", ["session": .string(id)])
             }
+            if request.settings.isLive, let error = livePhotoRefusal(session) { return error }
         }
         guard request.settings.highResolution else { return nil }
         let uniqueIDs = request.cameras.map(\.device.uniqueID)
@@ -265,8 +274,7 @@ extension Coordinator {
     }
 
     /// What a session's photo output can do now: {availablePhotoCodecTypes, availableRawPhotoPixelFormatTypes, readiness,
-    /// isFlashScene, isStillImageStabilizationScene}. Of several cameras,
-    /// what all of them can.
+    /// isFlashScene, isStillImageStabilizationScene, livePhotoCaptureSupported, livePhotoPast?}. Of several cameras, what all of them can.
     func photoMembers(of session: CaptureSession) -> [String: JSONValue] {
         let workers = photoConnections(of: session).compactMap { fleet.workers[$0.input] }
         let formats = workers.map { worker in
@@ -286,7 +294,7 @@ extension Coordinator {
             "availableRawPhotoPixelFormatTypes": JSONValue(raws.map(\.name)),
             "readiness": .string((least ?? .notRunning).rawValue),
         ]
-        return members.merging(sceneMembers(session, workers)) { $1 }
+        return members.merging(sceneMembers(session, workers)) { $1 }.merging(livePhotoMembers(of: session)) { $1 }
     }
 }
 

@@ -29,6 +29,8 @@ struct PhotoRequest {
     var name: String?
     /// When they are to have been taken, where that is over (`ago`): monotonic nanoseconds; nil: when their turn comes.
     var moment: Instant?
+    /// Of a live photo, by which its two files are one.
+    var identifier: LivePhotoIdentifier?
     /// Why they don't go into the library, which they were to.
     var notStored: BusError?
 

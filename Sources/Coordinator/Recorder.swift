@@ -70,6 +70,8 @@ final class Recorder {
 
     var pid: Int32? { process?.pid }
     var isGone: Bool { process == nil }
+    /// Somebody waits for an answer of it.
+    var isAsked: Bool { !orders.isEmpty }
 
     // MARK: The process
 

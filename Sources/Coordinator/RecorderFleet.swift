@@ -15,8 +15,17 @@ final class RecorderFleet {
     private let directory: RuntimeDirectory
     private let logger: Logger
     private var recorders: [String: Recorder] = [:]
+    private var listeners: [String: Listener] = [:]
     private var whenAllHaveEnded: (() -> Void)?
     private var lastCall: Loop.Token?
+
+    /// Who hears of a recorder that makes no movie of its own.
+    struct Listener {
+        /// Told what it says of itself.
+        var onProgress: (MovieProgress) -> Void
+        /// Told when its process has ended, and nothing more comes of it.
+        var onEnd: () -> Void
+    }
 
     /// How often, and how far apart in milliseconds, the last words of one that has ended are listened for.
     private static let hearings = 3
@@ -50,13 +59,18 @@ final class RecorderFleet {
     /// The recorder of that movie, as long as its process lives.
     subscript(movie: String) -> Recorder? { recorders[movie] }
 
-    /// The movie that the process of that number records.
-    func movie(of pid: Int32) -> String? { recorders.values.first { $0.pid == pid }?.movie }
+    /// The one whose process has that number.
+    func recorder(of pid: Int32) -> Recorder? { recorders.values.first { $0.pid == pid } }
+
+    /// Whether somebody else than movies' makers hears of it.
+    func isListenedTo(_ movie: String) -> Bool { listeners[movie] != nil }
 
     // MARK: The processes
 
     /// Starts the recorder of a movie.
-    func start(_ request: MovieRequest) throws(SystemError) {
+    ///
+    /// - Parameter listener: who hears of it alone; nil: who hears of all movies.
+    func start(_ request: MovieRequest, listener: Listener? = nil) throws(SystemError) {
         var environment: [String: String]?
         var told = request
         if let url = request.url {
@@ -70,6 +84,7 @@ final class RecorderFleet {
                 "--movie", request.movie, "--runtime-dir", directory.path, "--log-level", logLevel,
                 "--request", told.json.description,
             ], environment: environment, keepsDescriptors: false)
+        listeners[request.movie] = listener
         make(request.movie).started(child)
     }
 
@@ -92,7 +107,8 @@ final class RecorderFleet {
     // They may be on their way still, through libzmq's threads: sockets have their turn between any two of these.
     private func hearLastWords(of recorder: Recorder, _ left: Int) {
         readReports()
-        guard left > 0, isFinished?(recorder.movie) == false else { return forget(recorder) }
+        let isHeard = isListenedTo(recorder.movie) ? !recorder.isAsked : isFinished?(recorder.movie) != false
+        guard left > 0, !isHeard else { return forget(recorder) }
         loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hearLastWords(of: recorder, left - 1) }
     }
 
@@ -102,7 +118,11 @@ final class RecorderFleet {
         recorder.close()
         // No other movie has its name.
         File.remove(directory.movieLock(recorder.movie))
-        onEnd?(recorder.movie)
+        if let listener = listeners.removeValue(forKey: recorder.movie) {
+            listener.onEnd()
+        } else {
+            onEnd?(recorder.movie)
+        }
         tellIfAllHaveEnded()
     }
 
@@ -152,10 +172,14 @@ final class RecorderFleet {
         recorder.heard()
         switch report {
         case .hello, .alive: break
-        case .state(let progress): onProgress?(recorder.movie, progress)
-        case .event(let event): onEvent?(recorder.movie, event)
+        case .state(let progress): progressed(recorder.movie, progress)
+        case .event(let event): if !isListenedTo(recorder.movie) { onEvent?(recorder.movie, event) }
         case .reply(let number, let result): recorder.replied(number, result, file: file)
         }
+    }
+
+    private func progressed(_ movie: String, _ progress: MovieProgress) {
+        if let listener = listeners[movie] { listener.onProgress(progress) } else { onProgress?(movie, progress) }
     }
 
     private func greeted(
@@ -164,7 +188,7 @@ final class RecorderFleet {
     ) {
         if let recorder = recorders[movie] {
             guard recorder.greeted(by: pid, connection: connection, link: link) else { return }
-            onProgress?(movie, progress)
+            progressed(movie, progress)
             return
         }
         // One that a coordinator before this one started.
@@ -174,6 +198,8 @@ final class RecorderFleet {
             recorders[movie] = nil
             return
         }
+        // What it holds for live photos is nobody's.
+        guard request.live == nil else { return recorder.order(.cancel) }
         logger.notice("a movie is taken over", metadata: ["movie": "\(movie)", LogKeys.workerPID: "\(pid)"])
         if onAdopted?(recorder, request, progress) != true { recorder.order(.cancel) }
     }

@@ -66,12 +66,14 @@ extension Coordinator {
             }
             let surroundings = surroundings
             let lockID = try lockID(call)
+            let live = entry.session.photoOutput?.livePhoto
             try sessions.change(entry.session.id, isChecked: true) { session throws(BusError) in
                 session.lockID = lockID ?? session.lockID
                 try session.configure(actions, in: surroundings)
                 try checkMaySession(call.caller, session)
             }
             askFor(call.caller, entry.session)
+            livePhotosConfigured(entry.session, before: live)
             if lockID != nil { sessions.reviewAll(entry) }
             // What is asked for is done; whether the session can run so is told in its state.
             replyWhenSettled(entry.session.id, isDone: true, respond)

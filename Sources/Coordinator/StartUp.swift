@@ -40,6 +40,7 @@ extension Coordinator {
             try PrivateDirectory.make(directory.media, mode: mode, group: group)
             try PrivateDirectory.make(directory.internalDirectory, mode: 0o700)
             try PrivateDirectory.make(directory.doorsDirectory, mode: 0o700)
+            try PrivateDirectory.make(directory.livePhotos, mode: 0o700)
         }
 
         static func takeLock(_ directory: RuntimeDirectory) throws(StartError) -> LockFile {

@@ -50,9 +50,10 @@ extension Coordinator {
         guard var members = subscriber.object, let pid = members["pid"]?.integer.flatMap({ Int32(exactly: $0) }) else {
             return subscriber
         }
-        if let movie = recorders.movie(of: pid) {
+        if let recorder = recorders.recorder(of: pid) {
             members["name"] = "camerabus-recorder"
-            members["movie"] = .string(movie)
+            // One that holds the past for live photos makes no movie that is told of.
+            if !recorders.isListenedTo(recorder.movie) { members["movie"] = .string(recorder.movie) }
         } else if let peer = connections.peer(pid: pid), let name = processNames[peer] {
             members["name"] = .string(name)
         }

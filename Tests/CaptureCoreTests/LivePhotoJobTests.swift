@@ -59,10 +59,13 @@ import Testing
         #expect(queue.readiness(of: "cam0", isThere: true, isStreaming: true).readiness == .ready)
         if isPhotoFirst { #expect(try recorded() == store) }
         #expect(result == nil && told == Array(Self.allStages.dropLast(2)))
-        #expect(take(queue.stored("a", .success(try movie(path: "/v/a.mov")))).isEmpty)
+        var stored = photo
+        (stored.path, stored.id) = ("/v/a.jpg", "77")
+        #expect(take(queue.stored("a", .success(try movie(path: "/v/a.mov")), photo: stored)).isEmpty)
         #expect(told == Self.allStages && queue.count == 0)
         let outcome = try #require(try result?.get())
-        #expect(outcome.photos == [photo] && outcome.movie?.path == "/v/a.mov")
+        #expect(outcome.photos == [stored] && outcome.movie?.path == "/v/a.mov")
+        #expect(outcome.json(attaches: false)["resolved"]?["livePhotoMovie"] == ["width": 640, "height": 480])
         let json = outcome.json(attaches: true)
         #expect(json["livePhotoMovie"]?["attachment"] == 1 && json["attachments"]?.array?.count == 2)
         #expect(json["attachments"]?[1]?["name"] == "a.mov" && json["livePhotoMovie"]?["photoDisplayTime"] == 1.5)

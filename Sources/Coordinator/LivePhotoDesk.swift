@@ -1,0 +1,327 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import Glibc
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// Has the movies of live photos made: for each session that takes some a recorder, which holds what comes while the session runs.
+///
+/// What a session wants of it, the coordinator says; what belongs into a movie, the recorder decides. No recorder outlives the coordinator that
+/// started it: what it holds is nobody's then.
+final class LivePhotoDesk {
+    /// What is to be held for a session.
+    struct Wish: Equatable {
+        var camera: MovieRequest.Device
+        /// The camera's format: of another one nothing fits to what is held.
+        var format: JSONValue
+        var microphone: MovieRequest.Device?
+        var orientation: VideoOrientation
+        var isMirrored: Bool
+        var isAutoTrimming: Bool
+        var isSuspended: Bool
+        var owner: LockHolder
+
+        /// What a recorder is started for; the rest it is told, or needn't know.
+        fileprivate var lasting: Wish {
+            var lasting = self
+            (lasting.camera.frameRate, lasting.isSuspended) = (nil, false)
+            return lasting
+        }
+
+        /// What clients have set of that; the rest changes by itself.
+        fileprivate var asked: Wish {
+            var asked = lasting
+            asked.format = .null
+            return asked
+        }
+    }
+
+    /// A session that takes live photos.
+    private final class Line {
+        let session: String
+        var wish: Wish
+        /// Of its recorder; nil: it has none now.
+        var movie: String?
+        var started: Instant = 0
+        var progress: MovieProgress?
+        /// Milliseconds of the past that were told last.
+        var told = 0
+        var policy = RestartPolicy()
+        var retry: Loop.Token?
+        /// Photos that wait until something is held.
+        var waiting: [(timer: Loop.Token, body: () -> Void)] = []
+
+        init(_ session: String, _ wish: Wish) {
+            self.session = session
+            self.wish = wish
+        }
+
+        /// There is a picture that a movie can begin with.
+        var isReady: Bool { progress.map { $0.frames > 0 || $0.recordedDuration > 0 } ?? false }
+    }
+
+    /// A movie that is being made, or is made and not fetched.
+    private struct Job {
+        var movie: String
+        var identifier: LivePhotoIdentifier
+        var isMade = false
+    }
+
+    private let loop: Loop
+    private let recorders: RecorderFleet
+    private let directory: RuntimeDirectory
+    private let logger: Logger
+    private var lines: [String: Line] = [:]
+    private var jobs: [String: Job] = [:]
+    private var hasEnded = false
+
+    /// What a session wants to be held now; nil: nothing.
+    var wish: ((_ session: String) -> Wish?)?
+    /// Told of a session whose state may be otherwise.
+    var onChange: ((_ session: String) -> Void)?
+    /// Told of a session whose clients have set otherwise what is held: photos that are not taken yet are not what was asked for.
+    var onReconfigured: ((_ session: String) -> Void)?
+
+    /// Milliseconds of the past that a movie has.
+    static let reach = Int(LivePhotoWindow.reach / 1_000_000)
+    /// How long a photo waits for the first picture that is held, milliseconds.
+    private static let patience: Int64 = 5000
+
+    init(_ loop: Loop, _ recorders: RecorderFleet, directory: RuntimeDirectory, logger: Logger) {
+        self.loop = loop
+        self.recorders = recorders
+        self.directory = directory
+        self.logger = logger
+    }
+
+    /// Removes what a coordinator before this one has left.
+    func begin() {
+        guard let folder = opendir(directory.livePhotos) else { return }
+        defer { closedir(folder) }
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { File.remove("\(directory.livePhotos)/\(name)") }
+        }
+    }
+
+    // MARK: Which sessions
+
+    /// Milliseconds of the past that a live photo of that session would have now; nil: it takes none.
+    func past(of session: String) -> Int? {
+        guard let line = lines[session] else { return nil }
+        guard !line.wish.isSuspended, let progress = line.progress else { return 0 }
+        return min(max(0, Int(clamping: progress.recordedDuration)), Self.reach)
+    }
+
+    /// Pixels of a movie that would be made of that session now; nil: not known.
+    func dimensions(of session: String) -> Dimensions? {
+        guard let video = lines[session]?.progress?.video, let width = video["width"]?.integer,
+            let height = video["height"]?.integer, width > 0, height > 0
+        else { return nil }
+        return Dimensions(width: Int(clamping: width), height: Int(clamping: height))
+    }
+
+    /// What is held for a session; nil: nothing.
+    func wish(of session: String) -> Wish? { lines[session]?.wish }
+
+    /// Something of a session may be otherwise, or it is gone.
+    func review(_ session: String) {
+        guard !hasEnded else { return }
+        let (line, wanted) = (lines[session], wish?(session))
+        guard let line else {
+            guard let wanted else { return }
+            let line = Line(session, wanted)
+            lines[session] = line
+            start(line)
+            return tell(session)
+        }
+        let before = line.wish
+        guard let wanted else {
+            lines[session] = nil
+            end(line)
+            onReconfigured?(session)
+            return tell(session)
+        }
+        line.wish = wanted
+        if wanted.lasting != before.lasting {
+            end(line)
+            start(line)
+            if wanted.asked != before.asked { onReconfigured?(session) }
+            tell(session)
+        } else if wanted.isSuspended != before.isSuspended {
+            line.movie.flatMap { recorders[$0] }?.order(.suspend(wanted.isSuspended))
+        }
+    }
+
+    /// Something of any session may be otherwise: a device, or who may have what.
+    func review(_ sessions: some Sequence<String>) { for session in Set(sessions).union(lines.keys) { review(session) } }
+
+    // Not from within: what is told may lead here again.
+    private func tell(_ session: String) {
+        loop.schedule(at: 0) { [weak self] in
+            guard let self else { return }
+            lines[session]?.told = past(of: session) ?? 0
+            onChange?(session)
+        }
+    }
+
+    // MARK: Their recorders
+
+    private func start(_ line: Line) {
+        let wish = line.wish
+        var request = MovieRequest(
+            movie: hexadecimal(randomBytes(8)), path: "", camera: wish.camera, microphone: wish.microphone,
+            fileType: .mov, orientation: wish.orientation.rotationAngle, mirrored: wish.isMirrored,
+            session: line.session, owner: wish.owner)
+        request.live = MovieRequest.Live(isSuspended: wish.isSuspended, isAutoTrimming: wish.isAutoTrimming)
+        let movie = request.movie
+        do {
+            try recorders.start(
+                request,
+                listener: RecorderFleet.Listener(
+                    onProgress: { [weak self, weak line] progress in
+                        guard let self, let line, line.movie == movie else { return }
+                        progressed(line, progress)
+                    },
+                    onEnd: { [weak self, weak line] in
+                        guard let self, let line, line.movie == movie else { return }
+                        ended(line)
+                    }))
+            line.movie = movie
+            line.started = MonotonicClock.now()
+            line.policy.started(at: line.started)
+        } catch {
+            logger.error("a recorder can't be started", metadata: ["session": "\(line.session)", "error": "\(error)"])
+            startLater(line)
+        }
+    }
+
+    private func progressed(_ line: Line, _ progress: MovieProgress) {
+        line.progress = progress
+        if line.isReady { settle(line) }
+        let past = past(of: line.session) ?? 0
+        guard past != line.told, past == Self.reach || past < line.told else { return }
+        line.told = past
+        tell(line.session)
+    }
+
+    // It has died, or had nothing to do any more; what it held is gone.
+    private func ended(_ line: Line) {
+        (line.movie, line.progress) = (nil, nil)
+        guard lines[line.session] === line, !hasEnded else { return }
+        logger.warning("the recorder of live photos has ended", metadata: ["session": "\(line.session)"])
+        startLater(line)
+        tell(line.session)
+    }
+
+    private func startLater(_ line: Line) {
+        let now = MonotonicClock.now()
+        loop.cancel(line.retry)
+        line.retry = loop.schedule(at: max(now, line.policy.restart(at: now))) { [weak self, weak line] in
+            guard let self, let line else { return }
+            line.retry = nil
+            guard lines[line.session] === line, line.movie == nil, !hasEnded else { return }
+            start(line)
+        }
+    }
+
+    // What is in progress ends with what there is; it answers that, and then ends.
+    private func end(_ line: Line) {
+        loop.cancel(line.retry)
+        line.retry = nil
+        line.movie.flatMap { recorders[$0] }?.order(.stop(.stopped))
+        (line.movie, line.progress) = (nil, nil)
+        settle(line)
+    }
+
+    private func settle(_ line: Line) {
+        let waiting = line.waiting
+        line.waiting = []
+        for (timer, body) in waiting {
+            loop.cancel(timer)
+            body()
+        }
+    }
+
+    // MARK: Their movies
+
+    /// Calls the body when a picture is held for a session, or can't be.
+    func whenReady(_ session: String, _ body: @escaping () -> Void) {
+        guard let line = lines[session], !line.isReady else { return body() }
+        let timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak line] in
+            guard let self, let line else { return }
+            settle(line)
+        }
+        line.waiting.append((timer, body))
+    }
+
+    /// Has a movie made of what a session's recorder holds, and of what is to come; the completion is called once, with the file's bytes where they
+    /// are wanted. Until ``finish(_:)`` or ``drop(_:)`` the file stays.
+    func record(
+        _ photo: LivePhotoOrder, of session: String,
+        then completion: @escaping (Result<LivePhotoAnswer, BusError>, Message?) -> Void
+    ) {
+        guard let line = lines[session], let movie = line.movie, let recorder = recorders[movie] else {
+            return completion(.failure(.livePhotoMovie("its session has no recorder")), nil)
+        }
+        guard line.started <= photo.moment else { return completion(.failure(Self.reconfigured), nil) }
+        jobs[photo.job] = Job(movie: movie, identifier: photo.identifier)
+        recorder.order(.live(photo)) { [weak self] result, file in
+            guard let self else { return }
+            guard jobs[photo.job]?.movie == movie else {
+                // It was given up meanwhile.
+                remove(photo.identifier)
+                return completion(.failure(BusError(.cancelled, "The photo was given up.")), nil)
+            }
+            do throws(BusError) {
+                guard let answer = LivePhotoAnswer(json: try result.get()) else { throw .livePhotoMovie("it failed") }
+                jobs[photo.job]?.isMade = true
+                completion(.success(answer), file)
+            } catch {
+                jobs[photo.job] = nil
+                remove(photo.identifier)
+                completion(.failure(Self.told(error)), nil)
+            }
+        }
+    }
+
+    /// The movie is where it is to be.
+    func finish(_ job: String) {
+        guard let job = jobs.removeValue(forKey: job) else { return }
+        remove(job.identifier)
+    }
+
+    /// No movie is wanted for a photo any more.
+    func drop(_ id: String) {
+        guard let job = jobs.removeValue(forKey: id) else { return }
+        if !job.isMade { recorders[job.movie]?.order(.dropLive(id)) }
+        remove(job.identifier)
+    }
+
+    private func remove(_ identifier: LivePhotoIdentifier) {
+        File.remove(directory.livePhotoFile(identifier.digits))
+    }
+
+    /// Nothing is held any more: what is in progress ends with what there is.
+    func shutDown() {
+        hasEnded = true
+        for line in lines.values { end(line) }
+        lines = [:]
+    }
+
+    // MARK: Refusals
+
+    private static func told(_ error: BusError) -> BusError {
+        error.reason == .workerCrashed ? .livePhotoMovie("its recorder has ended") : error
+    }
+
+    /// Somebody has set the session otherwise.
+    static let reconfigured = BusError(
+        .interrupted, "The session was set otherwise before the live photo was taken; take it again.",
+        ["interruption": "reconfiguration"])
+}
