@@ -19,6 +19,8 @@ public struct KeptState: Hashable, Sendable {
     public var sessions: [CaptureSession] = []
     /// Sorted by device. What can't be read of them is left out.
     public var exposures: [KeptExposure] = []
+    /// What is set on devices for photos and not put back yet, as their workers told it, by `uniqueID`.
+    public var standIns: [String: JSONValue] = [:]
     /// What stood among the sessions and is none: as far as it can be told apart, its id. The others are good all the same, as none depends
     /// on another.
     public private(set) var unreadableSessions: [String] = []
@@ -80,11 +82,12 @@ public struct KeptState: Hashable, Sendable {
     }
 
     public var json: JSONValue {
-        [
+        .members([
             "version": .integer(Self.version), "boot": .string(boot), "epoch": .string(epoch),
             "fence": JSONValue(fence), "locks": .array(locks.map(\.keptJSON)), "decided": JSONValue(decided),
             "sessions": .array(sessions.map(\.keptJSON)), "exposures": .array(exposures.map(\.keptJSON)),
-        ]
+            "standIns": standIns.isEmpty ? nil : .object(standIns),
+        ])
     }
 
     /// - Throws: ``Unreadable`` unless every member is as this version writes it.
@@ -107,6 +110,7 @@ public struct KeptState: Hashable, Sendable {
         // Not there in files of versions that decided nothing.
         decided = json["decided"]?.array?.compactMap(\.string) ?? []
         exposures = json["exposures"]?.array?.compactMap(KeptExposure.init(keptJSON:)) ?? []
+        standIns = (json["standIns"]?.object ?? [:]).filter { $0.value.object != nil }
         for entry in json["sessions"]?.array ?? [] {
             if let session = CaptureSession(keptJSON: entry) {
                 sessions.append(session)

@@ -266,6 +266,8 @@ public final class Coordinator {
 
     private func connect() {
         fleet.committed = { [books] in books.book[$0]?.committed }
+        fleet.standIn = { [keeper] in keeper.standIn($0) }
+        fleet.onStandIn = { [keeper] in keeper.save(standIn: $1, of: $0) }
         fleet.onRename = { [weak self] in self?.renamed($0) }
         fleet.order = DeviceOrder(configured: configuration.order)
         hotplug.search = { [weak self] in self?.search(removed: $0, $1) }

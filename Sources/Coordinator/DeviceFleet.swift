@@ -38,6 +38,10 @@ final class DeviceFleet {
     var onFree: (() -> Void)?
     /// What was last committed on a device, for its first worker.
     var committed: ((_ uniqueID: String) -> JSONValue?)?
+    /// What an earlier worker had set on a device for a photo, likewise.
+    var standIn: ((_ uniqueID: String) -> JSONValue?)?
+    /// Told of what is set on a device for a photo; nil: nothing any more.
+    var onStandIn: ((_ uniqueID: String, JSONValue?) -> Void)?
     var order = DeviceOrder(configured: [])
     /// Which transactions over several devices are to stay, of those that a worker can't know the end of.
     var isDecided: ((_ transaction: String) -> Bool)?
@@ -147,8 +151,8 @@ final class DeviceFleet {
 
     private func add(_ device: ManagedDevice, former: Worker? = nil) {
         let worker = Worker(
-            device, committed: committed?(device.identity.uniqueID), former: former, loop, launch: launch,
-            logger: logger,
+            device, committed: committed?(device.identity.uniqueID), standIn: standIn?(device.identity.uniqueID),
+            former: former, loop, launch: launch, logger: logger,
             send: { [weak self] connection, order in
                 (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
             },
@@ -167,6 +171,7 @@ final class DeviceFleet {
             guard let self, let worker, workers[device.id] === worker else { return }
             onPhoto?(worker, report, file)
         }
+        worker.onStandIn = { [weak self] in self?.onStandIn?(device.identity.uniqueID, $0) }
         worker.doors = { [weak self] in self?.doors?(device.identity) }
         worker.onRefused = { [weak self] uid, gid, pid in self?.onRefused?(device.identity, uid, gid, pid) }
         workers[device.id] = worker

@@ -25,6 +25,8 @@ final class StateKeeper {
 
     /// Decisions that are kept at most; each is needed for the moment until its devices have been told.
     private static let maximumDecisions = 256
+    /// Devices that are set for photos, also those that have gone since.
+    private static let maximumStandIns = 256
 
     /// - Parameter floor: fences up to this one may have been given out, whatever the file says or doesn't.
     init(_ file: StateFile, epoch: String, floor: UInt64, logger: Logger) throws(SystemError) {
@@ -59,6 +61,7 @@ final class StateKeeper {
         wanted.decided = isSameBoot ? found.decided : []
         wanted.sessions = isSameBoot ? found.sessions : []
         wanted.exposures = isSameBoot ? found.exposures : []
+        wanted.standIns = isSameBoot ? found.standIns : [:]
     }
 
     /// Microseconds since 1970: no bus gives out a million locks a second for long, and JSON numbers go that far.
@@ -94,6 +97,21 @@ final class StateKeeper {
     func save(_ exposures: [KeptExposure]) -> Bool {
         wanted.exposures = exposures
         return write()
+    }
+
+    /// What is set on a device for a photo, by `uniqueID`, also by a worker of the coordinator before this one; nil: nothing.
+    func standIn(_ uniqueID: String) -> JSONValue? { wanted.standIns[uniqueID] }
+
+    /// Writes what is set on a device for a photo, unless that is what the file holds. A worker that dies together with this coordinator puts
+    /// nothing back, and the next one of that device does.
+    ///
+    /// - Parameter standIn: nil: nothing any more.
+    func save(standIn: JSONValue?, of uniqueID: String) {
+        guard wanted.standIns[uniqueID] != standIn else { return }
+        guard standIn == nil || wanted.standIns.count < Self.maximumStandIns else { return }
+        wanted.standIns[uniqueID] = standIn
+        // Where that can't be written it is known as long as this process lives.
+        _ = write()
     }
 
     /// Keeps for good that a transaction over several devices is to stay.

@@ -82,7 +82,9 @@ final class Worker {
     /// What was last committed, to be put back into a new process.
     private(set) var committed: JSONValue?
     /// What is set for a photo and not put back yet, likewise.
-    private var standIn: JSONValue?
+    private var standIn: JSONValue? { didSet { if standIn != oldValue { onStandIn?(standIn) } } }
+    /// Told when something is set for a photo, or has been put back (nil).
+    var onStandIn: ((JSONValue?) -> Void)?
 
     private var connection: [UInt8]?
     /// The number that the worker gave the connection.
@@ -110,10 +112,11 @@ final class Worker {
 
     /// - Parameters:
     ///   - committed: what is to be put back at the device, as an earlier worker told it.
+    ///   - standIn: what such a one had set for a photo.
     ///   - former: the worker of the same device under another id.
     init(
-        _ device: ManagedDevice, committed: JSONValue?, former: Worker? = nil, _ loop: Loop, launch: Launch,
-        logger: Logger,
+        _ device: ManagedDevice, committed: JSONValue?, standIn: JSONValue?, former: Worker? = nil, _ loop: Loop,
+        launch: Launch, logger: Logger,
         send: @escaping (_ connection: [UInt8], _ order: WorkerOrder) -> Bool, onHello: @escaping (Worker) -> Void,
         onChange: @escaping (Worker) -> Void
     ) {
@@ -127,7 +130,7 @@ final class Worker {
         logger[metadataKey: LogKeys.deviceID] = "\(device.id)"
         self.logger = logger
         self.committed = former?.committed ?? committed
-        standIn = former?.standIn
+        self.standIn = former?.standIn ?? standIn
         guard let former else { return }
         description = former.description
         // Observers are not called from here.

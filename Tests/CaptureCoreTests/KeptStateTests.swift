@@ -43,6 +43,16 @@ import Testing
         #expect(try KeptState(json: .object(json)).exposures == [])
     }
 
+    @Test func `what is set for photos is read again, and what is none is left out`() throws {
+        var state = state([])
+        #expect(state.json["standIns"] == nil)
+        state.standIns = ["virtual-0": ["controls": ["exposure_time_absolute"]]]
+        #expect(try KeptState(json: state.json) == state)
+        var json = state.json.object ?? [:]
+        json["standIns"] = .object((json["standIns"]?.object ?? [:]).merging(["virtual-1": 7]) { $1 })
+        #expect(try KeptState(json: .object(json)) == state)
+    }
+
     @Test func `sessions stay that belong to nobody, or to a process that lives`() throws {
         func session(_ id: String, pid: Int32, isDetached: Bool = false) -> CaptureSession {
             let owner = LockHolder(uid: 1, gid: 2, pid: pid, startTime: 70, name: "me")

@@ -374,6 +374,31 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what a bus and its worker had set for a photo when both died is put back`() async throws {
+            let bus = try await bus()
+            let (client, ears) = (try client(bus), try PhotoEars(bus))
+            let steps: [String: JSONValue] = ["bracket": ["exposureBias": .array((0..<16).map { .integer($0 % 2) })]]
+            try client.start("photo.capture", ["device": "cam0", "settings": settings("bracket", steps)])
+            try ears.next("willCapturePhoto", of: "bracket")
+            let former = try worker(bus, "cam0")
+            // It is not to see that the bus is gone.
+            kill(former, SIGSTOP)
+            try await bus.killCoordinator()
+            kill(former, SIGKILL)
+            try await bus.startCoordinator()
+            try await eventually {
+                guard let pid = try bus.workerPID("cam0"), pid != former else { return false }
+                return words(of: pid).contains("--stand-in")
+            }
+            _ = try self.client(bus).call("photo.capture", ["device": "cam0"], within: 30)
+            try await bus.wait(for: "state/device/cam0/", until: Self.isReady)
+            // What was put back is known as that.
+            try await eventually {
+                try JSONValue(parsing: File.read(bus.directory.stateFile, limit: 1 << 20))["standIns"] == nil
+            }
+            try await bus.stop()
+        }
+
         @Test func `raw photos that no reply can hold are refused before the first is taken`() async throws {
             let bus = try await bus(configuration: "[limits]\nphoto_reply = 65536\n")
             let (client, ears) = (try client(bus), try PhotoEars(bus))
