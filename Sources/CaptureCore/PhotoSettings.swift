@@ -141,6 +141,9 @@ public struct PhotoSettings: Hashable, Sendable {
     /// The device has to be set for them, and put back: its lock has to be free, or the client's.
     public var changesDevice: Bool { flash != .off || bracket != nil || highResolution }
 
+    /// Who sees the camera sees it otherwise while they are taken, in another size or with other exposures: it is no time for a movie.
+    public var changesPicture: Bool { highResolution || bracket != nil }
+
     /// Whether it can be a `uniqueID`: `[A-Za-z0-9-]{1,64}`.
     public static func isUniqueID(_ text: String) -> Bool { PhotoID.isValid(text) }
 }

@@ -52,8 +52,8 @@ final class MovieDesk {
     var trouble: ((MovieRequest.Device) -> BusError?)?
     /// Somebody's movie was taken over, who has to come back.
     var onInherited: ((LockHolder) -> Void)?
-    /// Whether a camera, by `uniqueID`, has a format for a moment that is not its own.
-    var isBorrowed: ((String) -> Bool)?
+    /// Whether a camera, by `uniqueID`, has a size or exposures for a moment that are those of a photo.
+    var isSetForPhoto: ((String) -> Bool)?
     /// Told when a movie is otherwise than it was, but for its end.
     var onProgress: ((RunningMovie) -> Void)?
     /// Told when a movie has ended.
@@ -151,10 +151,11 @@ final class MovieDesk {
     /// - Throws: `recordingInProgress`, `limitExceeded`, `cancelled`: these movies can't begin now.
     func check(_ requests: [MovieRequest]) throws(BusError) {
         for request in requests {
-            if let camera = request.camera, isBorrowed?(camera.uniqueID) == true {
+            if let camera = request.camera, isSetForPhoto?(camera.uniqueID) == true {
                 throw BusError(
                     .cancelled,
-                    "A photo of \(camera.id) is being taken at its largest size; ask again when it is there.")
+                    "Photos of \(camera.id) are being taken at its largest size or with a bracket; ask again when they are there."
+                )
             }
             try checkIsOnly(request)
         }

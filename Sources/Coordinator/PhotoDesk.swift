@@ -433,10 +433,13 @@ final class PhotoDesk {
     }
 
     /// Whether a camera has another format than its own, for the moment of a photo at its largest size.
-    func isBorrowed(uniqueID: String) -> Bool {
-        runs.values.contains { run in
-            run.hasBegun && run.request.settings.highResolution && run.request.camera(uniqueID) != nil
-        }
+    func isBorrowed(uniqueID: String) -> Bool { isSet(uniqueID) { $0.highResolution } }
+
+    /// Whether a camera has another format than its own, or other exposures, for a moment.
+    func changesPicture(uniqueID: String) -> Bool { isSet(uniqueID) { $0.changesPicture } }
+
+    private func isSet(_ uniqueID: String, _ isMeant: (PhotoSettings) -> Bool) -> Bool {
+        runs.values.contains { $0.hasBegun && isMeant($0.request.settings) && $0.request.camera(uniqueID) != nil }
     }
 
     // One that dies had a part in several photos.

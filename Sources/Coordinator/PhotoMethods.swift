@@ -173,7 +173,7 @@ extension Coordinator {
         photos.onReturned = { [weak self] in self?.sessions.deviceChanged($0) }
         photos.live = live
         sessions.isBorrowed = { [weak self] in self?.photos.isBorrowed(uniqueID: $0) ?? false }
-        movies.isBorrowed = { [weak self] in self?.photos.isBorrowed(uniqueID: $0) ?? false }
+        movies.isSetForPhoto = { [weak self] in self?.photos.changesPicture(uniqueID: $0) ?? false }
         sessions.photoMembers = { [weak self] in self?.photoMembers(of: $0) ?? [:] }
     }
 
@@ -208,15 +208,19 @@ extension Coordinator {
             }
             if request.settings.isLive, let error = livePhotoRefusal(session) { return error }
         }
-        guard request.settings.highResolution else { return nil }
+        guard request.settings.changesPicture else { return nil }
         let uniqueIDs = request.cameras.map(\.device.uniqueID)
         let movie = movies.movies.first { movie in
             movie.ending == nil && movie.request.camera.map { uniqueIDs.contains($0.uniqueID) } ?? false
         }
         return movie.map { movie in
-            BusError(
+            let what =
+                request.settings.highResolution
+                ? "which can't change its size; take the photo without highResolution"
+                : "which would have the exposures of a bracket; take the photo without it"
+            return BusError(
                 .recordingInProgress,
-                "A movie of \(movie.request.camera?.id ?? "the camera") is being made, which can't change its size; take the photo without highResolution, or end the movie.",
+                "A movie of \(movie.request.camera?.id ?? "the camera") is being made, \(what), or end the movie.",
                 ["movie": .string(movie.id)])
         }
     }

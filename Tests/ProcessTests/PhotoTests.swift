@@ -498,6 +498,31 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a movie and photos that would be seen in it exclude each other`() async throws {
+            let bus = try await bus()
+            let client = try client(bus)
+            let movie = try #require(
+                try client.call("movie.start", ["device": "cam0", "name": "belt"])["movies"]?[0]?["movie"])
+            let bracket: JSONValue = ["bracket": ["exposureBias": [-1, 1]]]
+            for wish in [bracket, ["highResolution": true]] {
+                let error = try client.refusal("photo.capture", ["device": "cam0", "settings": wish])
+                #expect(error?.reason == .recordingInProgress && error?.data["movie"] == movie, "\(wish)")
+            }
+            // Others are taken of what is recorded.
+            #expect(try client.call("photo.capture", ["device": "cam0"])["photos"]?.array?.count == 1)
+            try client.call("movie.stop", ["movie": movie])
+            let pid = try worker(bus, "cam0")
+            kill(pid, SIGSTOP)
+            defer { kill(pid, SIGCONT) }
+            try client.start("photo.capture", ["device": "cam0", "settings": bracket])
+            try await bus.wait(for: "state/device/cam0/") { $0?["photo"]?["readiness"] == "waitingForCapture" }
+            let late = try self.client(bus).refusal("movie.start", ["device": "cam0", "name": "late"])
+            #expect(late?.reason == .cancelled, "\(late.map { "\($0)" } ?? "it began")")
+            kill(pid, SIGCONT)
+            #expect(try client.reply(within: 20).result.get()["photos"]?.array?.count == 2)
+            try await bus.stop()
+        }
+
         @Test func `a session's camera takes photos while it runs`() async throws {
             let bus = try await bus()
             let client = try client(bus)

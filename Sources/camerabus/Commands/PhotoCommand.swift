@@ -21,7 +21,7 @@ struct PhotoCommand: BusCommand {
 
             A bracket has 2 to 16 exposures, a burst up to 100 photos; either lasts 60 seconds at most. --bracket is told in EV from what the camera finds right, also where that is set by \
             hand; each step waits until the pictures show it, which takes some frames, and a second or two where the camera doesn't tell. What the camera can't expose is taken with the nearest, and \
-            told; so are photos of a burst that come later than asked. All photos of a job come in one reply, of 256 MiB at most: long bursts, and those of large or raw pictures, go --library.
+            told; so are photos of a burst that come later than asked. While a movie is made of the camera there is no bracket, nor --high-resolution. All photos of a job come in one reply, of 256 MiB at most: long bursts, and those of large or raw pictures, go --library.
 
             With --json: a line for each answer of photo.capture, whose photos have their 'file'; with --stages also a line {"uniqueID", "event", …} for each stage.
 
