@@ -166,6 +166,10 @@ extension Coordinator {
         movies.review()
         reviewLivePhotos()
         photos.review()
+        // Photos that were taken before.
+        keptAnswers.forget { [permission] peer in
+            permission.book.status(uid: peer.uid, groups: [peer.gid], media: .video) != .authorized
+        }
         sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }
 

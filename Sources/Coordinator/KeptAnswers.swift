@@ -1,3 +1,4 @@
+import BusProtocol
 import BusServer
 import CaptureCore
 
@@ -5,6 +6,8 @@ import CaptureCore
 final class KeptAnswers {
     private struct Kept {
         let answer: Answer
+        /// Who got it.
+        let peer: PeerAddress
         let bytes: Int
         let timer: Loop.Token
     }
@@ -25,15 +28,22 @@ final class KeptAnswers {
     subscript(key: RequestKey) -> Answer? { answers[key]?.answer.shared }
 
     /// Keeps it, unless it has no further frames or too many bytes of them.
-    func keep(_ answer: Answer, for key: RequestKey) {
+    ///
+    /// - Parameter peer: who got it.
+    func keep(_ answer: Answer, for key: RequestKey, of peer: PeerAddress) {
         forget(key)
         let size = answer.bytes
         guard !answer.attachments.isEmpty, size <= Self.maximumBytes else { return }
         while bytes + size > Self.maximumBytes, let oldest = order.first { forget(oldest) }
         let timer = loop.schedule(afterMilliseconds: Self.lifetime) { [weak self] in self?.forget(key) }
-        answers[key] = Kept(answer: answer.shared, bytes: size, timer: timer)
+        answers[key] = Kept(answer: answer.shared, peer: peer, bytes: size, timer: timer)
         order.append(key)
         bytes += size
+    }
+
+    /// Forgets those of peers who may not have them any more.
+    func forget(where isUnauthorized: (PeerAddress) -> Bool) {
+        for (key, kept) in answers where isUnauthorized(kept.peer) { forget(key) }
     }
 
     func forget(_ key: RequestKey) {

@@ -67,7 +67,7 @@ extension Coordinator {
                     cancellations[name] = nil
                     let later = answer.later.map { .success($0) } ?? answer.result
                     ledger.finish(uid: name.uid, key: key, result: later, at: MonotonicClock.now())
-                    keptAnswers.keep(answer, for: name)
+                    keptAnswers.keep(answer, for: name, of: caller.peer)
                     let waiting = joined.removeValue(forKey: name) ?? []
                     for respond in waiting { respond(answer.shared) }
                 }

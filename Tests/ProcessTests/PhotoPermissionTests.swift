@@ -71,5 +71,36 @@ extension ProcessTests {
             #expect(try client.reply(within: 20).result.get()["photos"]?.array?.count == 1)
             try await bus.stop()
         }
+
+        @Test func `a photo is not given again to who may see no camera any more`() async throws {
+            let user = OtherUser.first
+            let bus = try await BusHarness(virtual: 1, configuration: OtherUser.configuration)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            try client.call("authorization.grant", ["uid": JSONValue(user.uid), "media": "video"])
+            let request =
+                #"{"jsonrpc":"2.0","id":1,"method":"photo.capture","key":"k","params":{"device":"cam0","deliver":["reply"]}}"#
+            let program = """
+                import sys, zmq
+                socket = zmq.Context().socket(zmq.DEALER)
+                socket.linger = 0
+                socket.connect("ipc://" + sys.argv[1])
+                socket.send_multipart([b"", sys.argv[2].encode()])
+                if not socket.poll(30000): sys.exit("no answer")
+                frames = socket.recv_multipart()
+                print('{"files": %d, "reply": %s}' % (len(frames) - 2, frames[1].decode()))
+                """
+            func capture() async throws -> JSONValue {
+                let words = ["-c", program, bus.directory.commandSocket, request]
+                let result = try await bus.run(OtherUser.python, words, as: user)
+                return try JSONValue(parsing: result.standardOutput)
+            }
+            let first = try await capture()
+            #expect(first["files"] == 1 && first["reply"]?["result"]?["photos"]?[0]?["attachment"] == 0, "\(first)")
+            #expect(try await capture() == first)
+            try client.call("authorization.deny", ["uid": JSONValue(user.uid), "media": "video"])
+            let later = try await capture()
+            #expect(later["files"] == 0 && later["reply"]?["result"]?["attachmentsGone"] == true, "\(later)")
+            try await bus.stop()
+        }
     }
 }
