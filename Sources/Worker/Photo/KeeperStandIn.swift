@@ -81,8 +81,9 @@ extension DeviceKeeper {
             if now.configuration.format != before.configuration.format { raiseGeneration() }
             return now
         } catch {
-            _ = putBack(before.configuration, undoing: change.plan)
-            standIn = known
+            // What could not be put back is left, as at the end of a photo.
+            isStandInLeft = putBack(before.configuration, undoing: change.plan) != nil
+            if !isStandInLeft { standIn = known }
             throw error
         }
     }
