@@ -19,7 +19,7 @@ extension PhotoDesk {
             guard let self else { return }
             do throws(BusError) {
                 let answer = try result.get()
-                if order.attaches, !run.isTooLarge { try keep(file, Self.movieKey, run) }
+                if order.attaches, !run.isTooLarge { try keep(file, Self.movieKey, answer.movie.bytes, run) }
                 run.movie = answer
                 perform(queue.recorded(id, .success(answer.movie)))
             } catch {

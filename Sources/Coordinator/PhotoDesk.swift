@@ -332,7 +332,11 @@ final class PhotoDesk {
         worker.order(action, fence: run.fences[uniqueID], withinMilliseconds: limit) { [weak self] result in
             guard let self else { return }
             // Of one that has died, also where the request has ended before.
-            if run.request.isStored, case .failure(let error) = result, error.reason == .workerCrashed { tellLeft() }
+            if case .failure(let error) = result, error.reason == .workerCrashed {
+                if run.request.isStored { tellLeft() }
+                // One that only didn't answer in time may be about it still, and have the camera for that.
+                worker.order(.dropPhoto(job: run.request.id))
+            }
             // A worker is ended also when its camera gets another name, which is no end of the bus.
             completion(
                 run.request.camera(uniqueID)?.device.id ?? device,
@@ -354,7 +358,9 @@ final class PhotoDesk {
             var photo: PhotoResult?
             if report.progress == .processed {
                 let finished = try PhotoResult(json: report.members["photo"] ?? .null)
-                if run.request.isAttached, !run.isTooLarge { try keep(file, Self.key(uniqueID, finished), run) }
+                if run.request.isAttached, !run.isTooLarge {
+                    try keep(file, Self.key(uniqueID, finished), finished.bytes, run)
+                }
                 photo = finished
             }
             if report.progress == .didCapture { run.moment = report.members["moment"]?.integer }
@@ -364,11 +370,13 @@ final class PhotoDesk {
         }
     }
 
-    func keep(_ file: Message?, _ key: String, _ run: Run) throws(BusError) {
-        guard let file else { throw Self.notGiven }
-        run.bytes += file.count
+    /// - Parameter size: bytes that it has, also where it doesn't come: it is too large for itself then.
+    func keep(_ file: Message?, _ key: String, _ size: Int, _ run: Run) throws(BusError) {
+        let (bytes, isTooMany) = run.bytes.addingReportingOverflow(size)
+        run.bytes = isTooMany ? .max : bytes
         do throws(BusError) {
             guard run.bytes <= maximumReply else { throw tooLarge }
+            guard let file else { throw Self.notGiven }
             run.files[key] = try budget.count(file, for: run.request.owner.uid)
         } catch {
             run.files = [:]
@@ -425,7 +433,7 @@ final class PhotoDesk {
             run.completion(isWhole ? request.answer(outcome, files: files) : .failure(Self.notGiven))
         case .failure(let error):
             logger.notice("photo failed", metadata: ["photo": "\(request.id)", "error": "\(error.message)"])
-            run.completion(.failure(error))
+            run.completion(.failure(request.told(error)))
         }
         onReadiness?(request.devices)
         if request.settings.highResolution, run.hasBegun { for device in request.devices { onReturned?(device) } }

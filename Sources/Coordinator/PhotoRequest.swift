@@ -67,6 +67,14 @@ struct PhotoRequest {
         return .object(members)
     }
 
+    /// The same of those that an error has beside it.
+    func told(_ error: BusError) -> BusError {
+        guard notStored != nil, let photos = error.data["photos"]?.array else { return error }
+        var error = error
+        error.data["photos"] = .array(photos.map(told))
+        return error
+    }
+
     /// - Parameter files: of the photos, in their order, if they go with the reply.
     func answer(_ outcome: PhotoOutcome, files: [Message]) -> Answer {
         func answer(attaches: Bool) -> [String: JSONValue] {
