@@ -1,3 +1,4 @@
+import CaptureCore
 import Testing
 
 @testable import Worker
@@ -42,6 +43,29 @@ struct PhotoSettlingTests {
         let slow = PhotoSettling(
             since: 1000, frame: 2_000_000_000, isTold: true, isAdjusting: true, isSet: false)
         #expect(try #require(run(slow, Array(repeating: nil, count: 200))) == (11, .late))
+    }
+
+    @Test("so long is waited as settling has frames, however long each lasts")
+    func patience() {
+        for frame: Int64 in [16_666_667, 33_333_333, 1_000_000_000, 5_000_000_000] {
+            var settling = PhotoSettling(since: 0, frame: frame, isTold: false, isAdjusting: false, isSet: true)
+            var frames: Int64 = 1
+            while settling.took(exposedFrom: frames * frame) == .waiting { frames += 1 }
+            #expect(WorkerOrder.settling(PhotoSettings(), frame: frame) > frames * frame / 1_000_000)
+        }
+        // Longer exposures than a frame make frames as long, of which there are fifteen for each step.
+        let (frame, second): (Int64, Int64) = (33_333_333, 1_000_000_000)
+        let long = PhotoSettings(bracket: .exposureDuration([5 * second, 1_000_000]))
+        let bright = PhotoSettings(bracket: .exposureBias([0, 4]))
+        #expect(WorkerOrder.settling(long, frame: frame) > 15 * 5000)
+        #expect(WorkerOrder.settling(bright, frame: second) > 15 * 16_000)
+        #expect(WorkerOrder.preparing(long, frame: frame) > 2 * WorkerOrder.settling(long, frame: frame))
+        #expect(WorkerOrder.taking(long, frame: frame) > 2 * WorkerOrder.settling(long, frame: frame))
+        // Who is ready waits for whoever gets ready longest.
+        for settings in [PhotoSettings(), long, bright] {
+            #expect(WorkerOrder.preparing(settings, frame: 60 * second) <= WorkerOrder.photoPatience)
+        }
+        #expect(WorkerOrder.settling(bright, frame: .max) > 0)
     }
 
     @Test("a camera that says so is believed, but for frames that were exposed before")

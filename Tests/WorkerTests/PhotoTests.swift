@@ -134,7 +134,8 @@ struct PhotoTests {
         let wanted = MonotonicClock.now() + 100_000_000
         let answer = try coordinator.order(.takePhoto(job: "a", at: wanted)).get()
         let photo = try PhotoResult(json: try #require(answer["photos"]?.array?.first))
-        #expect(abs(photo.timestamp.monotonic - wanted) < 16_666_667)
+        // Frames may be missed, and none is earlier than half its time before.
+        #expect(photo.timestamp.monotonic > wanted - 8_500_000)
         #expect(before.header["stream"]?.string == photo.stream)
         // That frame went to everybody.
         _ = try subscriber.next { $0.header["captureSequence"]?.integer == Int64(photo.sequence) }
