@@ -119,7 +119,7 @@ struct PhotoMaking: ParsableArguments {
         completion: .list(["off", "on", "auto"]))
     var flash: String?
 
-    @Flag(help: "Flash before the photo too, against red eyes.")
+    @Flag(help: "With the flash's own means against red eyes, where it has some.")
     var redEyeReduction = false
 
     @Flag(help: "Have the camera steady the picture.")
