@@ -41,6 +41,8 @@ private final class PhotoHistory {
 
     private struct Told {
         var devices: [String]
+        /// Of a moment that is over.
+        var isPast = false
         var stages: [PhotoStage] = []
         var photos: [String] = []
         var prepared: Set<String> = []
@@ -91,9 +93,15 @@ private final class PhotoHistory {
         number += 1
         let job = "job-\(number)"
         let chosen = random.some(devices, atMost: 3)
-        told[job] = Told(devices: chosen)
+        let isPast = random.chance(15)
+        told[job] = Told(devices: chosen, isPast: isPast)
         line.append(job)
-        guard let steps = try? queue.add(job, devices: chosen) else { return fail("\(job) was refused") }
+        guard let steps = try? queue.add(job, devices: chosen, isPast: isPast) else {
+            return fail("\(job) was refused")
+        }
+        if isPast, !steps.starts(with: chosen.map { .prepare(job: job, device: $0) }) {
+            return fail("\(job) waits for others")
+        }
         take(steps)
     }
 
@@ -166,12 +174,13 @@ private final class PhotoHistory {
     private func take(_ step: PhotoStep) {
         switch step {
         case .prepare(let job, let device):
+            orders[Asked(job: job, device: device), default: []].append(.prepare)
+            guard told[job]?.isPast == false else { return }
             if let holder = holders[device] { return fail("\(job) gets \(device), which \(holder) has") }
             if let earlier = line.prefix(while: { $0 != job }).first(where: { isWaiting($0, for: device) }) {
                 return fail("\(job) gets \(device) before \(earlier)")
             }
             holders[device] = job
-            orders[Asked(job: job, device: device), default: []].append(.prepare)
         case .take(let job, let devices):
             guard told[job]?.prepared == Set(devices), told[job]?.stages == [.willBeginCapture],
                 told[job]?.devices == devices
