@@ -64,6 +64,9 @@ public struct WorkerOrder: Hashable, Sendable {
         /// Answers {photo, movie} (``PhotoResult`` with its path and id; the movie's path in the library) when both are on the disk. A picture
         /// waits for this for ``photoPatience``; whatever the answer is, it is not kept any longer.
         case publishPhoto(job: String, movie: LivePhotoMovie, file: String)
+        /// What is not stored yet of a photo that goes with the reply as well is not stored: it may not be any more. Answers {}, also when there is
+        /// none. A live photo's is stored or not by ``publishPhoto(job:movie:file:)``.
+        case keepFromLibrary(job: String)
         /// Gives a photo up, however far it is; what was set for it is put back, and a picture that was kept is forgotten. Answers {} when that is so, also when there is none.
         case dropPhoto(job: String)
         /// Ends the process in order.
@@ -74,7 +77,7 @@ public struct WorkerOrder: Hashable, Sendable {
         public var endsTransaction: Bool {
             switch self {
             case .rollBack, .finish, .unlock, .lock, .session, .halt, .plugged, .pluggedMicrophone, .admit, .cancelZoom,
-                .dropPhoto, .stop:
+                .keepFromLibrary, .dropPhoto, .stop:
                 true
             default: false
             }
@@ -205,6 +208,9 @@ public struct WorkerOrder: Hashable, Sendable {
             members["job"] = .string(job)
             members["movie"] = movie.json
             members["file"] = .string(file)
+        case .keepFromLibrary(let job):
+            members["do"] = "keepFromLibrary"
+            members["job"] = .string(job)
         case .dropPhoto(let job):
             members["do"] = "dropPhoto"
             members["job"] = .string(job)
@@ -280,6 +286,9 @@ public struct WorkerOrder: Hashable, Sendable {
                 let movie = json["movie"].flatMap({ try? LivePhotoMovie(json: $0) })
             else { return nil }
             action = .publishPhoto(job: job, movie: movie, file: file)
+        case ("keepFromLibrary", _):
+            guard let job = json["job"]?.string else { return nil }
+            action = .keepFromLibrary(job: job)
         case ("dropPhoto", _):
             guard let job = json["job"]?.string else { return nil }
             action = .dropPhoto(job: job)

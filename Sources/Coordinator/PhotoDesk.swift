@@ -474,7 +474,18 @@ final class PhotoDesk {
     }
 
     /// Permission, or movies, may be otherwise now.
-    func review() { endAll { [refusal] in refusal?($0) } }
+    func review() {
+        endAll { [refusal] in refusal?($0) }
+        for run in runs.values where run.hasBegun && run.request.isStored && run.request.isAttached {
+            // Both files of a live photo are stored in one moment.
+            guard !run.request.settings.isLive, run.request.notStored == nil, let refusal = libraryRefusal?(run.request)
+            else { continue }
+            run.request.notStored = refusal
+            for device in run.request.devices {
+                order(.keepFromLibrary(job: run.request.id), device, run) { _, _ in }
+            }
+        }
+    }
 
     /// A session may be otherwise now, or gone.
     func sessionChanged(_ id: String) { endAll { [refusal] in $0.session == id ? refusal?($0) : nil } }

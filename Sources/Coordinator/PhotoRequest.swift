@@ -62,8 +62,8 @@ struct PhotoRequest {
 
     /// What is told of a photo: also why it was not stored.
     func told(_ photo: JSONValue) -> JSONValue {
-        guard let notStored, var members = photo.object else { return photo }
-        members["error"] = notStored.json
+        guard let notStored, var members = photo.object, members["path"] == nil else { return photo }
+        members["error"] = members["error"] ?? notStored.json
         return .object(members)
     }
 

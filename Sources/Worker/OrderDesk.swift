@@ -126,7 +126,7 @@ final class OrderDesk {
             case .pluggedMicrophone: reply(order.number, .success([:]))
             case .cancelZoom: cancelZoom(order)
             case .knownControls: reply(order.number, knownControls)
-            case .preparePhoto, .takePhoto, .publishPhoto, .dropPhoto:
+            case .preparePhoto, .takePhoto, .publishPhoto, .keepFromLibrary, .dropPhoto:
                 // Beside the others: a photo waits for its frames while the device is set.
                 let begun = era
                 onPhoto?(order.action) { [weak self] result in
@@ -188,7 +188,7 @@ final class OrderDesk {
         switch order.action {
         // These end what an earlier fence began; the newest change is checked where it is taken back.
         case .finish, .rollBack, .stop, .readControls, .knownControls, .who, .fault, .session, .halt, .plugged,
-            .pluggedMicrophone, .admit, .preparePhoto, .takePhoto, .publishPhoto, .dropPhoto:
+            .pluggedMicrophone, .admit, .preparePhoto, .takePhoto, .publishPhoto, .keepFromLibrary, .dropPhoto:
             return
         case .apply where order.fence == nil, .rampZoom where order.fence == nil:
             throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
@@ -282,7 +282,7 @@ final class OrderDesk {
             guard let onFault else { return finish(.failure(BusError(.internalError, "\(device) has no faults."))) }
             onFault(json, finish)
         case .lock, .unlock, .session, .halt, .stop, .knownControls, .who, .plugged, .pluggedMicrophone, .admit,
-            .preparePhoto, .takePhoto, .publishPhoto, .dropPhoto:
+            .preparePhoto, .takePhoto, .publishPhoto, .keepFromLibrary, .dropPhoto:
             finish(.success([:]))
         }
     }

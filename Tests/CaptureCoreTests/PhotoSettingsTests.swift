@@ -129,7 +129,8 @@ import Testing
             photoDisplayTime: 1_500_000_001)
         for action in [
             WorkerOrder.Action.preparePhoto(order), .takePhoto(job: "Door-1", at: 12), .takePhoto(job: "Door-1"),
-            .dropPhoto(job: "Door-1"), .publishPhoto(job: "Door-1", movie: movie, file: "/run/camerabus/live/a.mov"),
+            .dropPhoto(job: "Door-1"), .keepFromLibrary(job: "Door-1"),
+            .publishPhoto(job: "Door-1", movie: movie, file: "/run/camerabus/live/a.mov"),
         ] {
             let order = WorkerOrder(number: 3, fence: 7, action: action)
             #expect(WorkerOrder(json: try JSONValue(parsing: order.json.description)) == order)

@@ -72,6 +72,27 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `what a burst has not stored when it may not any more is in the reply alone`() async throws {
+            let (user, home) = (OtherUser.first, try TemporaryDirectory())
+            let bus = try await BusHarness(
+                virtual: 1, configuration: OtherUser.configuration, arguments: ["--state-dir", home.path])
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try PhotoEars(bus))
+            for media in ["video", "libraryAdd"] {
+                try client.call("authorization.grant", ["uid": JSONValue(user.uid), "media": .string(media)])
+            }
+            let params =
+                #"{"device":"cam0","deliver":["reply","library"],"settings":{"uniqueID":"b","burst":15,"interval":100}}"#
+            let program = try bus.start("camerabus", ["call", "photo.capture", params], as: user)
+            try ears.next("willCapturePhoto", of: "b")
+            try client.call("authorization.deny", ["uid": JSONValue(user.uid), "media": "libraryAdd"])
+            let answer = try await program.end()
+            let photos = try JSONValue(parsing: answer.standardOutput)["photos"]?.array ?? []
+            #expect(photos.count == 15 && photos.allSatisfy { $0["attachment"] != nil }, "\(answer)")
+            #expect(photos.last?["path"] == nil && photos.last?["error"]?["data"]?["needed"] == "libraryAdd")
+            #expect(photos.allSatisfy { ($0["path"] == nil) != ($0["error"] == nil) }, "\(photos)")
+            try await bus.stop()
+        }
+
         @Test func `a photo is not given again to who may see no camera any more`() async throws {
             let user = OtherUser.first
             let bus = try await BusHarness(virtual: 1, configuration: OtherUser.configuration)

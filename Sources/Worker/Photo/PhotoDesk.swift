@@ -88,6 +88,9 @@ final class PhotoDesk {
         case .preparePhoto(let order): prepare(order, answer)
         case .takePhoto(let job, let time): take(job, at: time, answer)
         case .publishPhoto(let job, let movie, let file): publish(job, movie, file, answer)
+        case .keepFromLibrary(let job):
+            tasks.first { $0.order.job == job }?.maker.keepFromLibrary()
+            answer(.success([:]))
         case .dropPhoto(let job): drop(job, answer)
         default: answer(.failure(BusError(.internalError, "\(device) was given something else as a photo.")))
         }

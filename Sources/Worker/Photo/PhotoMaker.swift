@@ -18,7 +18,7 @@ struct MadePhoto {
 
 /// Makes the photos of one request on the photos' thread: encodes frames, and has their files stored.
 final class PhotoMaker: @unchecked Sendable {
-    // But for `isOver` used by one thread at a time: made ready on one, and once the loop knows that, used on the other.
+    // But for the two flags used by one thread at a time: made ready on one, and once the loop knows that, used on the other.
 
     /// What a photo's files are going to be.
     struct Plan: Sendable {
@@ -33,6 +33,7 @@ final class PhotoMaker: @unchecked Sendable {
     private var encoder: PhotoEncoder?
     private var fileType = PhotoFileType.jpeg
     private let isOver = Atomic(false)
+    private let mayStore = Atomic(true)
 
     init(_ order: PhotoOrder, device: String, _ memory: PayloadMemory) {
         self.order = order
@@ -42,6 +43,9 @@ final class PhotoMaker: @unchecked Sendable {
 
     /// Nothing more is to be stored.
     func giveUp() { isOver.store(true, ordering: .relaxed) }
+
+    /// What is made from now on is not stored.
+    func keepFromLibrary() { mayStore.store(false, ordering: .relaxed) }
 
     /// Makes ready for frames of a layout.
     func prepare(_ layout: FrameLayout) -> Result<Plan, BusError> {
@@ -95,7 +99,7 @@ final class PhotoMaker: @unchecked Sendable {
                 let held = if let attachment { try share(attachment) } else { try message(photo.bytes) }
                 return MadePhoto(result: result, attachment: attachment, held: held)
             }
-            if let place = order.place {
+            if let place = order.place, mayStore.load(ordering: .relaxed) {
                 do throws(BusError) {
                     let entry = try PhotoStorage(order: order, place: place).store(photo.bytes, as: result)
                     (result.path, result.id) = (entry.path, entry.id)

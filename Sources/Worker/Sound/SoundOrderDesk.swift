@@ -105,7 +105,7 @@ final class SoundOrderDesk {
                 onStop?()
             case .knownControls: reply(order.number, knownControls)
             case .who: onWho? { [weak self] result in self?.reply(order.number, result) }
-            case .plugged, .cancelZoom, .dropPhoto: reply(order.number, .success([:]))
+            case .plugged, .cancelZoom, .keepFromLibrary, .dropPhoto: reply(order.number, .success([:]))
             case .preparePhoto, .takePhoto, .publishPhoto:
                 throw BusError(
                     .controlUnsupported, "\(device) is a microphone and takes no photos.", ["control": "photo"])
