@@ -131,14 +131,16 @@ extension Client {
     }
 
     /// Runs a session while the body does, and deletes it however that ends.
+    ///
+    /// - Parameter lock: a token under which the session may set devices; nil: ``defaultLock``.
     public func withSession<Result>(
-        _ wishes: [String: JSONValue] = [:], timeout: Duration = defaultTimeout,
+        _ wishes: [String: JSONValue] = [:], lock: String? = nil, timeout: Duration = defaultTimeout,
         _ body: (ClientSession) async throws -> Result
     ) async throws -> Result {
         let made = try await createSession(wishes, timeout: timeout)
         let outcome: Swift.Result<Result, any Error>
         do {
-            outcome = .success(try await body(try await startSession(made.id, timeout: timeout)))
+            outcome = .success(try await body(try await startSession(made.id, lock: lock, timeout: timeout)))
         } catch {
             outcome = .failure(error)
         }

@@ -7,9 +7,11 @@ public struct PhotoCapture: Sendable {
     public let uniqueID: String
     /// In the order of the cameras, and of each camera's in the order in which they were taken.
     public let photos: [ClientPhoto]
+    /// Of a live photo; nil: it is none.
+    public let livePhotoMovie: ClientLivePhotoMovie?
     /// How far apart the cameras' first frames are; nil: there is one camera.
     public let spread: Duration?
-    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, adjusted, late, spread, attachments}.
+    /// The answer: {uniqueID, resolved, expectedPhotoCount, photos, livePhotoMovie, adjusted, late, spread, attachments}.
     public let json: JSONValue
 
     /// How many photos of bursts were taken later than asked.
@@ -31,6 +33,11 @@ public struct PhotoCapture: Sendable {
         var photos: [ClientPhoto] = []
         for photo in listed { photos.append(try ClientPhoto(photo, answer.attachments)) }
         self.photos = photos
+        if let movie = answer.result["livePhotoMovie"], !movie.isNull {
+            livePhotoMovie = try ClientLivePhotoMovie(movie, answer.attachments)
+        } else {
+            livePhotoMovie = nil
+        }
     }
 }
 
@@ -69,15 +76,57 @@ public struct ClientPhoto: Sendable {
 
     init(_ json: JSONValue, _ attachments: [Payload]) throws(ClientError) {
         self.json = json
-        guard let number = json["attachment"]?.integer else {
-            data = nil
-            return
-        }
-        guard let index = Int(exactly: number), attachments.indices.contains(index) else {
-            throw .unreadable("The bus answered with a photo that did not come.")
-        }
-        data = attachments[index]
+        data = try json.delivered("photo", attachments)
     }
 
-    private func number(_ name: String) -> Int { json[name]?.integer.flatMap { Int(exactly: $0) } ?? 0 }
+    private func number(_ name: String) -> Int { json.count(name) }
+}
+
+/// The movie of a live photo: a file's bytes, or where the bus has put it, or both, as of the photo.
+///
+/// A MOV with H.264, and with AAC where the session has a microphone that may be heard. Programs look for it beside the photo, with the same name but for its
+/// ending: `a.jpg` and `a.mov`.
+public struct ClientLivePhotoMovie: Sendable {
+    /// The file; nil: it was not asked for in the reply.
+    public let data: Payload?
+    /// What was answered of it: {contentIdentifier, width, height, bytes, duration, photoDisplayTime, path, attachment}.
+    public let json: JSONValue
+
+    /// A UUID that stands in both files, by which programs know that they are one live photo.
+    public var contentIdentifier: String { json["contentIdentifier"]?.string ?? "" }
+    /// Pixels, as it is to be shown.
+    public var width: Int { json.count("width") }
+    public var height: Int { json.count("height") }
+    /// The file's size.
+    public var bytes: Int64 { json["bytes"]?.integer ?? 0 }
+    /// At most twice ``Client/livePhotoReach``; less where less was held before the photo, or the camera was moved.
+    public var duration: Duration { json.time("duration") }
+    /// From its beginning to the photo.
+    public var photoDisplayTime: Duration { json.time("photoDisplayTime") }
+    /// Where it is in the capture library, as the bus sees it; nil: it is not there. Its entry is the photo's.
+    public var path: String? { json["path"]?.string }
+
+    init(_ json: JSONValue, _ attachments: [Payload]) throws(ClientError) {
+        self.json = json
+        data = try json.delivered("movie", attachments)
+    }
+}
+
+extension JSONValue {
+    fileprivate func count(_ name: String) -> Int { self[name]?.integer.flatMap { Int(exactly: $0) } ?? 0 }
+
+    // Seconds, as the wire has them.
+    fileprivate func time(_ name: String) -> Duration {
+        guard let seconds = self[name]?.double, seconds.isFinite, abs(seconds) < 1e9 else { return .zero }
+        return .nanoseconds(Int64((seconds * 1e9).rounded()))
+    }
+
+    // The further frame of the reply that `attachment` names; nil: it names none.
+    fileprivate func delivered(_ what: String, _ attachments: [Payload]) throws(ClientError) -> Payload? {
+        guard let number = self["attachment"]?.integer else { return nil }
+        guard let index = Int(exactly: number), attachments.indices.contains(index) else {
+            throw .unreadable("The bus answered with a \(what) that did not come.")
+        }
+        return attachments[index]
+    }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import threading
 import unittest
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +26,9 @@ from camerabus import (
 from fake_bus import NO_REPLY, BusTestCase, Refusal
 
 STAGES = ["willBeginCapture", "willCapturePhoto", "didCapturePhoto", "didFinishProcessingPhoto", "didFinishCapture"]
+MOVIE = {
+    "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 6, "duration": 2.9, "photoDisplayTime": 1.4,
+}  # fmt: skip
 
 
 def photo(device: str = "cam0", index: int = 0, **members: Any) -> dict[str, Any]:
@@ -50,6 +54,17 @@ def answer(params: dict[str, Any]) -> Any:
         **({"spread": 1500} if len(devices) > 1 else {}),
     }  # fmt: skip
     return (result, *attachments)
+
+
+def live_answer(params: dict[str, Any]) -> Any:
+    """The same of a live photo: the movie is the last of the files."""
+    result, *files = answer({**params, "deliver": ["reply"]})
+    if "reply" not in params["deliver"]:
+        stored = {**MOVIE, "path": "/v/a.mov"}
+        return {**result, "photos": [photo(path="/v/a.jpg", id="e1")], "attachments": [], "livePhotoMovie": stored}
+    announced = {"name": "a.mov", "contentType": "video/quicktime", "bytes": 6}
+    movie = {**MOVIE, "attachment": len(files)}
+    return ({**result, "attachments": [*result["attachments"], announced], "livePhotoMovie": movie}, *files, b"movie.")
 
 
 class Photos(BusTestCase):
@@ -164,6 +179,35 @@ class Photos(BusTestCase):
             found.save(path, overwrite=True)
             self.assertEqual((path.read_bytes(), os.listdir(folder)), (b"000.", ["a.jpg"]))
 
+    def test_a_live_photo_comes_with_its_movie(self) -> None:
+        self.assertIsNone(self.client.capture_photo("cam0").livePhotoMovie)
+        self.bus.methods["photo.capture"] = live_answer
+        capture = self.client.capture_photo(session="s", live=True)
+        self.assertEqual(self.asked(), {"session": "s", "settings": {"livePhoto": True}, "deliver": ["reply"]})
+        movie = capture.livePhotoMovie
+        assert movie is not None
+        self.assertEqual((capture.photo.data, movie.data, movie.bytes), (b"000.", b"movie.", 6))
+        self.assertEqual((movie.contentIdentifier, movie.duration, movie.photoDisplayTime), (MOVIE["contentIdentifier"], 2.9, 1.4))
+        self.assertEqual((movie.width, movie.height, movie.path), (4, 2, None))
+        with tempfile.TemporaryDirectory() as folder:
+            capture.photo.save(f"{folder}/a.jpg")
+            movie.save(f"{folder}/a.mov")
+            with self.assertRaises(FileExistsError):
+                movie.save(f"{folder}/a.jpg")
+            self.assertEqual({each.name: each.read_bytes() for each in Path(folder).iterdir()}, {"a.jpg": b"000.", "a.mov": b"movie."})
+
+    def test_a_live_photo_of_the_library_has_both_its_paths(self) -> None:
+        self.bus.methods["photo.capture"] = live_answer
+        capture = self.client.capture_photo(session="s", live=True, deliver=["library"])
+        movie = capture.livePhotoMovie
+        assert movie is not None
+        self.assertEqual((capture.photo.path, movie.path, movie.data), ("/v/a.jpg", "/v/a.mov", None))
+        with self.assertRaisesRegex(ValueError, r"library: /v/a\.mov"):
+            movie.save("/nowhere")
+        self.bus.methods["photo.capture"] = lambda params: {**live_answer(params)[0], "attachments": []}
+        with self.assertRaises(ProtocolError):
+            self.client.capture_photo(session="s", live=True)
+
     def test_refusals_are_exceptions(self) -> None:
         self.bus.refuse("photo.capture", "photoSettingsReused", uniqueID="u")
         with self.assertRaises(PhotoSettingsReused) as caught:
@@ -200,11 +244,11 @@ class Photos(BusTestCase):
 
         self.bus.methods["photo.capture"] = serve
 
-    def announce(self, id: str, stage: str) -> None:
+    def announce(self, id: str, stage: str, **members: Any) -> None:
         """To be called on the bus's own thread."""
         topic = f"event/photo/{id}/"
         self.bus.sequence += 1
-        body = {"epoch": self.bus.epoch, "sequence": self.bus.sequence, "previous": 0, "event": stage}
+        body = {"epoch": self.bus.epoch, "sequence": self.bus.sequence, "previous": 0, "event": stage, **members}
         self.bus._announce(topic, {**body, **({"photo": photo()} if stage == "didFinishProcessingPhoto" else {})})
 
     def test_stages_are_told_in_their_order_the_last_before_the_return(self) -> None:
@@ -226,6 +270,28 @@ class Photos(BusTestCase):
             with self.assertRaises(WorkerCrashed):
                 self.client.capture_photo("cam0", on_stage=told.append)
             self.assertEqual([stage.event for stage in told], [*STAGES[:2], STAGES[-1]])
+
+    def test_the_stages_of_a_live_photo_tell_of_its_movie(self) -> None:
+        members = {
+            "didFinishRecordingLivePhotoMovie": {"duration": 2.9},
+            "didFinishProcessingLivePhotoToMovieFile": {"duration": 2.9, "photoDisplayTime": 1.4, "livePhotoMovie": MOVIE},
+        }
+        names = [*STAGES[:4], *members, STAGES[4]]
+
+        def serve(params: dict[str, Any]) -> Any:
+            for name in names:
+                self.announce(params["settings"]["uniqueID"], name, **members.get(name, {}))
+            return live_answer(params)
+
+        self.bus.methods["photo.capture"] = serve
+        told: list[PhotoStage] = []
+        self.client.capture_photo(session="s", live=True, on_stage=told.append)
+        self.assertEqual([stage.event for stage in told], names)
+        recorded, processed = told[4:6]
+        self.assertEqual((recorded.duration, recorded.photoDisplayTime, recorded.livePhotoMovie), (2.9, None, None))
+        assert processed.livePhotoMovie is not None
+        self.assertEqual((processed.photoDisplayTime, processed.livePhotoMovie.contentIdentifier), (1.4, MOVIE["contentIdentifier"]))
+        self.assertTrue(told[6].is_last)
 
     def test_whoever_is_told_may_give_up(self) -> None:
         self.bus.methods["photo.capture"] = lambda params: (self.announce(params["settings"]["uniqueID"], STAGES[0]), NO_REPLY)[1]
@@ -262,6 +328,57 @@ class Photos(BusTestCase):
         with self.assertRaises(TimeoutError):
             asyncio.run(program())
         self.assertEqual(len(self.bus.asked("bus.cancel")), 1)
+
+
+class Past(BusTestCase):
+    """How a program learns that a live photo has its past."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.bus.methods["session.get"] = lambda params: {"session": "s", "state": self.value(None)}
+        self.client = Client(self.bus.directory, name="test", timeout=5)
+        self.addCleanup(self.client.close)
+        self.session = self.client.find_session("s")
+
+    def value(self, past: int | None, enabled: bool = True) -> dict[str, Any]:
+        held = {} if past is None else {"livePhotoPast": past}
+        output = {"id": "photo", "type": "photo", "livePhotoCaptureEnabled": enabled, **held}
+        return {"id": "s", "state": "running", "wanted": True, "outputs": [output]}
+
+    def test_it_is_waited_for(self) -> None:
+        self.bus.set_state("state/session/s/", self.value(1500))
+        self.assertEqual(self.session.wait_for_live_photos(), 1.5)
+        self.bus.set_state("state/session/s/", self.value(0))
+        count = len(self.bus.asked("bus.snapshot"))
+
+        def fill() -> None:
+            while len(self.bus.asked("bus.snapshot")) == count:
+                self.client.ping()
+            for past in (700, 1500):
+                self.bus.set_state("state/session/s/", self.value(past))
+
+        filling = threading.Thread(target=fill)
+        filling.start()
+        held = Client(self.bus.directory, name="other", timeout=5)
+        self.addCleanup(held.close)
+        self.assertEqual(held.find_session("s").wait_for_live_photos(timeout=30), 1.5)
+        filling.join()
+
+    def test_what_never_comes_is_not_waited_for(self) -> None:
+        self.bus.set_state("state/session/s/", self.value(400))
+        self.assertEqual(self.session.wait_for_live_photos(timeout=0.01), 0.4)
+        for value in (self.value(None, enabled=False), None):
+            self.bus.set_state("state/session/s/", value)
+            self.assertEqual(self.session.wait_for_live_photos(timeout=60), 0.0)
+
+    def test_asyncio_has_the_same(self) -> None:
+        self.bus.set_state("state/session/s/", self.value(1500))
+
+        async def program() -> float:
+            async with AsyncClient(self.bus.directory, timeout=5) as client:
+                return await (await client.find_session("s")).wait_for_live_photos()
+
+        self.assertEqual(asyncio.run(program()), 1.5)
 
 
 class Pictures(BusTestCase):

@@ -72,7 +72,7 @@ from .frame import Frame
 from .library import Library, LibraryDevice, LibraryEntry, LibraryPhoto
 from .movie_messages import MovieEnding, MovieStart, MovieState
 from .movies import AsyncMovie, Movie
-from .photos import Photo, PhotoCapture, PhotoStage
+from .photos import LIVE_PHOTO_REACH, LivePhotoMovie, Photo, PhotoCapture, PhotoStage
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingFrame, RingSound
@@ -116,6 +116,7 @@ from .values import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "LIVE_PHOTO_REACH",
     "ActiveFormat",
     "Adjustment",
     "AsyncClient",
@@ -183,6 +184,7 @@ __all__ = [
     "LibraryEntry",
     "LibraryPhoto",
     "LimitExceeded",
+    "LivePhotoMovie",
     "Lock",
     "LockLost",
     "LockRequired",

@@ -9,6 +9,7 @@ from typing import Any, Mapping
 
 from .core import AsyncOpened, Call, Opened, given
 from .errors import ProtocolError
+from .photos import LivePhotoMovie
 from .steps import run
 from .values import Holder, _map, _of, _raw, _tuple, read
 
@@ -34,6 +35,8 @@ class LibraryPhoto:
     index: int = 0
     width: int = 0
     height: int = 0
+    #: Of a live photo, whose movie's file is the entry's `movie`; None: it is none.
+    livePhotoMovie: LivePhotoMovie | None = _of(LivePhotoMovie)
     raw: Mapping[str, Any] = _raw()
 
 
@@ -48,6 +51,8 @@ class LibraryEntry:
     sideCar: str | None = None
     #: Of a take: its first frame.
     cover: str | None = None
+    #: Of a live photo: its movie's file.
+    movie: str | None = None
     state: str = ""
     reason: str | None = None
     problem: str | None = None

@@ -6,6 +6,12 @@
     print(photo.image().size)                   # with Pillow
 
     left, right = client.capture_photo("left", "right").photos      # of the same moment
+
+    with client.session("cam0", "mic0", preset="photo", outputs={"type": "photo", "livePhotoCaptureEnabled": True}) as session:
+        session.wait_for_live_photos()                              # until the seconds before one are held
+        capture = client.capture_photo(session=session.id, live=True)
+        capture.photo.save("a.jpg")
+        capture.livePhotoMovie.save("a.mov")
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import os
 import uuid
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Callable, Mapping, Sequence, TypeAlias
+from typing import Any, Callable, Mapping, Sequence, TypeAlias, TypeVar
 
 from .calls import _object
 from .core import AsyncOpened, Call, Core, Opened, given
@@ -24,9 +30,11 @@ from .errors import BusTimeout, CaptureError, ClientError, ProtocolError
 from .locks import LockBase, token_for
 from .steps import Steps, Wait, deadline, is_over, run
 from .subscription import EventFeed
-from .values import Adjustment, Reply, Timestamp, _map, _raw, _tuple, read
+from .values import Adjustment, Reply, Timestamp, _map, _of, _raw, _tuple, read
 
 FEATURE = "photos"
+#: What a live photo shows of the time before it, and of the time after it, at most. Seconds.
+LIVE_PHOTO_REACH = 1.5
 #: What photos may take: their cameras may have to begin to stream, and to settle, and
 #: others may have them before. Seconds.
 PATIENCE = 120.0
@@ -95,36 +103,69 @@ class Photo:
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the file so that it is on the disk then, and never seen half-written. Raises `FileExistsError` with its name where
         there is one already, unless it may `overwrite`."""
-        data, name = self._bytes(), os.fspath(path)
-        temporary = f"{name}.{os.getpid()}.part"
-        try:
-            with open(temporary, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            if overwrite:
-                os.replace(temporary, name)
-            else:
-                try:
-                    os.link(temporary, name)  # which, unlike a rename, takes no other's place
-                except FileExistsError as error:
-                    raise FileExistsError(*error.args[:2], name) from None
-        finally:
-            try:
-                os.unlink(temporary)
-            except FileNotFoundError:
-                pass
-        folder = os.open(os.path.dirname(name) or ".", os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _save(self._bytes(), path, overwrite)
 
     def _bytes(self) -> builtins.bytes:
-        if self.data is None:
-            where = f" It is in the bus's library: {self.path}" if self.path else ""
-            raise ValueError(f"This photo's bytes did not come with the reply: deliver=['reply', 'library'] asks for both.{where}")
-        return self.data
+        return _delivered("photo", self.data, self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LivePhotoMovie:
+    """The movie of a live photo (MOV with H.264, and AAC where the session has a microphone that may be heard). `data` is its file where the reply was to bring it,
+    else None; then `path` is its file in the capture library, beside the photo's."""
+
+    #: A UUID that stands in both files, by which programs know that they are one live photo.
+    contentIdentifier: str = ""
+    #: Pixels, as it is to be shown.
+    width: int = 0
+    height: int = 0
+    #: The file's size.
+    bytes: int = 0
+    #: Seconds: at most twice `LIVE_PHOTO_REACH`, less where less was held before it, or the camera was moved.
+    duration: float = 0.0
+    #: Seconds from its beginning to the photo.
+    photoDisplayTime: float = 0.0
+    path: str | None = None
+    data: builtins.bytes | None = field(default=None, repr=False)
+    raw: Mapping[str, Any] = _raw()
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """As `Photo.save`. Programs look for it beside the photo, with the same name but for its ending: `a.jpg` and `a.mov`."""
+        _save(_delivered("movie", self.data, self.path), path, overwrite)
+
+
+def _delivered(what: str, data: builtins.bytes | None, path: str | None) -> builtins.bytes:
+    if data is None:
+        where = f" It is in the bus's library: {path}" if path else ""
+        raise ValueError(f"This {what}'s bytes did not come with the reply: deliver=['reply', 'library'] asks for both.{where}")
+    return data
+
+
+def _save(data: builtins.bytes, path: str | os.PathLike[str], overwrite: bool) -> None:
+    name = os.fspath(path)
+    temporary = f"{name}.{os.getpid()}.part"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if overwrite:
+            os.replace(temporary, name)
+        else:
+            try:
+                os.link(temporary, name)  # which, unlike a rename, takes no other's place
+            except FileExistsError as error:
+                raise FileExistsError(*error.args[:2], name) from None
+    finally:
+        try:
+            os.unlink(temporary)
+        except FileNotFoundError:
+            pass
+    folder = os.open(os.path.dirname(name) or ".", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +178,8 @@ class PhotoCapture:
     resolved: Mapping[str, Any] = _map()
     expectedPhotoCount: int = 0
     photos: tuple[Photo, ...] = _tuple(lambda value: read(Photo, value))
+    #: Of a live photo; None: it is none.
+    livePhotoMovie: LivePhotoMovie | None = _of(LivePhotoMovie)
     #: How many photos of bursts were taken later than asked.
     late: int = 0
     #: What a camera took otherwise than it was asked for, with a path as `settings.bracket.exposureBias[0]`.
@@ -154,12 +197,17 @@ class PhotoCapture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhotoStage:
-    """How far a request's photos are: `event` is `willBeginCapture`, `willCapturePhoto`, `didCapturePhoto`, `didFinishProcessingPhoto` (once for each `photo`)
+    """How far a request's photos are: `event` is `willBeginCapture`, `willCapturePhoto`, `didCapturePhoto`, `didFinishProcessingPhoto` (once for each `photo`),
+    of a live photo `didFinishRecordingLivePhotoMovie` (`duration`) and `didFinishProcessingLivePhotoToMovieFile` (`duration`, `photoDisplayTime`, `livePhotoMovie`),
     and `didFinishCapture`, in this order, without those that were not reached; the last has the `error`, if there was one."""
 
     uniqueID: str = ""
     event: str = ""
     photo: Photo | None = field(default=None, metadata={"read": lambda value: read(Photo, value)})
+    #: Of a live photo's movie, seconds: how long it is, and where in it the photo is.
+    duration: float | None = None
+    photoDisplayTime: float | None = None
+    livePhotoMovie: LivePhotoMovie | None = _of(LivePhotoMovie)
     error: CaptureError | None = _error()
     raw: Mapping[str, Any] = _raw()
 
@@ -169,6 +217,7 @@ class PhotoStage:
         return self.event == "didFinishCapture"
 
 
+Delivered = TypeVar("Delivered", Photo, LivePhotoMovie)
 OnStage: TypeAlias = Callable[[PhotoStage], object]
 
 
@@ -189,6 +238,7 @@ def settings(
     burst: int | None,
     interval: float | None,
     ago: float | None,
+    live: bool,
     unique_id: str | None,
 ) -> dict[str, Any]:
     """The `settings` of `photo.capture`."""
@@ -205,7 +255,7 @@ def settings(
             uniqueID=unique_id, format=format, quality=quality, flash=flash, redEyeReduction=red_eye_reduction,
             stabilization=stabilization, highResolution=high_resolution, orientation=orientation, turned=turned,
             thumbnail=dict(small) if isinstance(small, Mapping) else small, bracket=steps, burst=burst,
-            interval=None if interval is None else interval * 1000, ago=None if ago is None else ago * 1000,
+            interval=None if interval is None else interval * 1000, ago=None if ago is None else ago * 1000, livePhoto=live,
         ),  # fmt: skip
         **({} if mirrored is None else {"mirrored": mirrored}),
     }
@@ -241,16 +291,20 @@ def _captured(reply: Reply) -> PhotoCapture:
     if not isinstance(result.get("uniqueID"), str) or not isinstance(result.get("photos"), list):
         raise ProtocolError("The bus answered without photos.")
     capture = read(PhotoCapture, result)
-    return replace(capture, photos=tuple(_with_data(photo, reply) for photo in capture.photos))
+    movie = capture.livePhotoMovie
+    return replace(
+        capture, photos=tuple(_with_data(photo, reply, "photo") for photo in capture.photos),
+        livePhotoMovie=None if movie is None else _with_data(movie, reply, "movie"),
+    )  # fmt: skip
 
 
-def _with_data(photo: Photo, reply: Reply) -> Photo:
-    index = photo.raw.get("attachment")
+def _with_data(file: Delivered, reply: Reply, what: str) -> Delivered:
+    index = file.raw.get("attachment")
     if index is None:
-        return photo
+        return file
     if not isinstance(index, int) or not 0 <= index < len(reply.attachments):
-        raise ProtocolError("The bus answered with a photo that did not come.")
-    return replace(photo, data=bytes(reply.attachments[index].data))
+        raise ProtocolError(f"The bus answered with a {what} that did not come.")
+    return replace(file, data=bytes(reply.attachments[index].data))
 
 
 def _request(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps[PhotoCapture]:
@@ -368,6 +422,7 @@ class PhotoCalls(Opened):
         burst: int | None = None,
         interval: float | None = None,
         ago: float | None = None,
+        live: bool = False,
         unique_id: str | None = None,
         deliver: Sequence[str] = ("reply",),
         name: str | None = None,
@@ -390,6 +445,10 @@ class PhotoCalls(Opened):
 
         `ago` is for a photo of so many seconds ago, at most 10, of the pictures that the photo output of a running session holds (`preRoll`); else it raises `MomentNotHeld`.
 
+        A `live` photo of a running session, whose photo output has `livePhotoCaptureEnabled`, comes with a movie of the 1.5 seconds before and after it, with the sound of the
+        session's microphone: `livePhotoMovie`, which is delivered as the photo is; in the library both are one entry. It is of one camera, a `jpeg`, and not with `bracket`, `burst`,
+        `high_resolution` or `ago`; of a session at most four are made at a time. `Session.wait_for_live_photos` waits until the seconds before are there.
+
         `on_stage` is called with each `PhotoStage` as it comes, the last one before this returns. A `unique_id` is good for one call.
 
         Raises `PhotoSettingsReused`, `PhotoFormatUnavailable` (it has what is `available`), `ControlUnsupported`, `DeviceBusy`, `SessionNotRunning`, `LimitExceeded`,
@@ -399,7 +458,7 @@ class PhotoCalls(Opened):
         wishes = settings(
             format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
             high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
-            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, unique_id=unique_id,
+            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, live=live, unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return run(_capture(self._open, params, timeout, on_stage))
@@ -428,6 +487,7 @@ class AsyncPhotoCalls(AsyncOpened):
         burst: int | None = None,
         interval: float | None = None,
         ago: float | None = None,
+        live: bool = False,
         unique_id: str | None = None,
         deliver: Sequence[str] = ("reply",),
         name: str | None = None,
@@ -438,7 +498,7 @@ class AsyncPhotoCalls(AsyncOpened):
         wishes = settings(
             format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
             high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
-            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, unique_id=unique_id,
+            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, live=live, unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return await self._run(_capture(self._open, params, timeout, on_stage))

@@ -12,8 +12,10 @@ from .closing import first_error
 from .core import AsyncOpened, Call, Core, Opened, given
 from .errors import CaptureError, SessionNotFound, SessionNotRunning, Unauthorized
 from .locks import LockBase, token_for
+from .mirroring import MirrorBase
+from .photos import LIVE_PHOTO_REACH
 from .session_frames import SessionFeed
-from .steps import Runner, Steps, run
+from .steps import Runner, Steps, deadline, is_over, run
 from .subscription import FrameErrors, FrameFeed
 from .values import Holder, _map, _of, _raw, _tuple, read, read_list
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 #: `"cam0"`, or {device, activeFormat?, frameRate?, preferredDataSource?}.
 InputWish: TypeAlias = str | Mapping[str, Any]
-#: `"videoData"`, or {type, id?, format?, width?, height?, frameRate?, quality?}; of `"audioData"` {type, id?, format?, rate?, channels?}.
+#: `"videoData"`, or {type, id?, format?, width?, height?, frameRate?, quality?}; of `"audioData"` {type, id?, format?, rate?, channels?}; of `"photo"`
+#: {type, id?, preRoll?: milliseconds, photoSettingsForSceneMonitoring?: {flash?, stabilization?}, livePhotoCaptureEnabled?, livePhotoCaptureSuspended?,
+#: livePhotoAutoTrimmingEnabled?}.
 OutputWish: TypeAlias = str | Mapping[str, Any]
 #: {addInput: …}, {preset: …}, {connection: {…}}, …: an object with one member.
 SessionAction: TypeAlias = Mapping[str, Any]
@@ -128,6 +132,14 @@ def _listing() -> Call[list[SessionState]]:
     return Call("session.list", {}, lambda result: read_list(SessionState, _object(result).get("sessions")), True)
 
 
+def _past_held(state: Any) -> float | None:
+    """Seconds that the photo output of a session holds for live photos; None: it makes none."""
+    for output in state.get("outputs", ()) if isinstance(state, Mapping) else ():
+        if output.get("livePhotoCaptureEnabled"):
+            return float(output.get("livePhotoPast") or 0) / 1000
+    return None
+
+
 def _delivery(
     id: str,
     state: SessionState | None,
@@ -228,6 +240,17 @@ class SessionBase:
         params = {"session": self.id, "action": dict(action)}
         return (yield from self._core.ask(Call("session.canAdd", params, lambda result: read(CanAdd, result), True), timeout))
 
+    def _await_past(self, timeout: float) -> Steps[float]:
+        topic, until = f"state/session/{self.id}/", deadline(timeout)
+        mirror = MirrorBase(self._core, topic)
+        yield from mirror._open()
+        try:
+            while (held := _past_held(mirror.get(topic))) is not None and held < LIVE_PHOTO_REACH and not is_over(until):
+                yield from mirror._update(until)
+            return held or 0.0
+        finally:
+            mirror._events.close()
+
     def _delete(self, timeout: float | None) -> Steps[bool]:
         id, self.id, self._params = self.id, "", None
         if not id:
@@ -295,6 +318,11 @@ class Session(SessionBase):
         """Goes on with another camera: back to front, or the one named. If it can't be had, that raises and nothing has changed."""
         params = {} if device is None else {"device": device}
         return run(self._ask("switchCamera", {**params, **self._token(lock)}, timeout))
+
+    def wait_for_live_photos(self, timeout: float = 10.0) -> float:
+        """Waits until the photo output holds what a live photo shows of the time before it, `LIVE_PHOTO_REACH` seconds. Returns how many it holds: fewer when
+        the time is over before, 0.0 where it makes no live photos."""
+        return run(self._await_past(timeout))
 
     def refresh(self, timeout: float | None = None) -> SessionAnswer:
         """Asks how it is."""
@@ -371,6 +399,9 @@ class AsyncSession(SessionBase):
     ) -> SessionAnswer:
         params = {} if device is None else {"device": device}
         return await self._run(self._ask("switchCamera", {**params, **self._token(lock)}, timeout))
+
+    async def wait_for_live_photos(self, timeout: float = 10.0) -> float:
+        return await self._run(self._await_past(timeout))
 
     async def refresh(self, timeout: float | None = None) -> SessionAnswer:
         return await self._run(self._ask("get", {}, timeout, True))

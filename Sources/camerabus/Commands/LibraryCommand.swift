@@ -9,7 +9,7 @@ struct LibraryCommand: AsyncParsableCommand {
         abstract: "Lists movies and photos that the bus keeps, tells about one of them, and deletes.",
         discussion: """
             Everybody sees what he has recorded and taken himself, administrators everything. What was recorded when its recorder died, or the power \
-            went, is mended when the bus starts: it is 'recovered', and plays up to its last fragment, or 'damaged', and says why.
+            went, is mended when the bus starts: it is 'recovered', and plays up to its last fragment, or 'damaged', and says why. The picture and the movie of a live photo are one entry: both are there, and both are deleted.
 
             Of an id its beginning is enough, as long as only one begins so.
 

@@ -23,7 +23,14 @@ struct PhotoCommand: BusCommand {
             hand; each step waits until the pictures show it, which takes some frames, and a second or two where the camera doesn't tell. What the camera can't expose is taken with the nearest, and \
             told; so are photos of a burst that come later than asked. While a movie is made of the camera there is no bracket, nor --high-resolution. All photos of a job come in one reply, of 256 MiB at most: long bursts, and those of large or raw pictures, go --library.
 
-            With --json: a line for each answer of photo.capture, whose photos have their 'file'; with --stages also a line {"uniqueID", "event", …} for each stage.
+            --ago takes a photo of a moment that is over, by 10 seconds at most, of what the photo output of a running session holds of its cameras, whosever that is: \
+            camerabus session run cam0 --output '{"type": "photo", "preRoll": 2000}' runs one.
+
+            With --live a photo comes with a movie (MOV) of the 1.5 seconds before and after it, with sound with --mic: -o a.jpg makes a.jpg and a.mov, which programs know as one live photo; in the library both are one \
+            entry. It runs a session of its own with the camera as it is set, and waits until it holds the seconds before; with --session it is of one that makes live photos already, with its microphone. The movie is \
+            shorter where the camera is lifted or put down meanwhile. It is one JPEG of one camera, without bracket, burst, --ago and --high-resolution, and not while the session has a movie output; at most four are made at a time.
+
+            With --json: a line for each answer of photo.capture, whose photos, and livePhotoMovie, have their 'file'; with --stages also a line {"uniqueID", "event", …} for each stage.
 
             Ctrl-C ends it with status 130; photos that were printed are there, of a bracket or a burst that was under way none.
 
@@ -34,6 +41,7 @@ struct PhotoCommand: BusCommand {
               camerabus photo cam0 --bracket=-2,0,2 -o 'b-%d.jpg'
               camerabus photo cam0 --every 10 --count 360 -o 'lapse-%04d.jpg'
               camerabus photo cam0 --format dng --library
+              camerabus photo cam0 --live --mic mic0 -o a.jpg  # and a.mov
               camerabus photo cam0 -o - | exiftool -
             """)
 
@@ -78,6 +86,10 @@ struct PhotoCommand: BusCommand {
         if rig != nil, session != nil || !devices.isEmpty { throw ValidationError("A --rig stands for its cameras.") }
         if session != nil, devices.count > 1 { throw ValidationError("Beside --session stands one of its cameras.") }
         if Set(devices).count < devices.count { throw ValidationError("A camera is named twice.") }
+        if making.live, rig != nil || devices.count > 1 { throw ValidationError("--live is of one camera.") }
+        if session != nil, making.microphone != nil {
+            throw ValidationError("A --session has its own microphone, or none.")
+        }
         if let output {
             if output.isEmpty { throw ValidationError("-o takes the name of a file or a folder, or '-'.") }
             if options.json, output == "-" { throw ValidationError("--json and '-o -' both want standard output.") }
@@ -85,6 +97,12 @@ struct PhotoCommand: BusCommand {
             if let flaw = places.flaw(extent(ofDevices: devices.count)) { throw ValidationError(flaw) }
             if let type = places.fileType, let format = making.format, type != format {
                 throw ValidationError("\(output) is no name for --format \(format).")
+            }
+            if making.live {
+                if places.isStandardOutput {
+                    throw ValidationError("A live photo is two files: -o names one of them, or a folder.")
+                }
+                if places.fileType == "dng" { throw ValidationError("A live photo is a JPEG: name it .jpg.") }
             }
         } else if force, library {
             throw ValidationError("--force is about files of -o.")
@@ -97,7 +115,9 @@ struct PhotoCommand: BusCommand {
     }
 
     func run(_ client: Client) async throws {
-        for device in devices { try await Naming.check(device, client, timeout: timeout) }
+        for device in devices + [making.microphone].compactMap(\.self) {
+            try await Naming.check(device, client, timeout: timeout)
+        }
         try await PhotoTaking(self, client).run()
     }
 }
@@ -174,6 +194,15 @@ struct PhotoMaking: ParsableArguments {
             valueName: "milliseconds"))
     var ago: Int?
 
+    @Flag(help: "With a movie of 1.5 seconds before and after it, beside it as .mov.")
+    var live = false
+
+    @Option(
+        name: .customLong("mic"),
+        help: ArgumentHelp("A microphone for the sound of that movie.", valueName: "microphone"),
+        completion: microphoneCompletion)
+    var microphone: String?
+
     func validate() throws {
         if let format, !["jpeg", "dng"].contains(format) { throw ValidationError("--format takes jpeg or dng.") }
         if let quality, !(1...100).contains(quality) {
@@ -198,6 +227,14 @@ struct PhotoMaking: ParsableArguments {
             guard !changesDevice, burst ?? 1 == 1, format != "dng" else {
                 throw ValidationError("--ago is one JPEG of each camera, with nothing set for it.")
             }
+        }
+        if live {
+            let isOne = bracket == nil && bracketDurations == nil && burst ?? 1 == 1
+            guard isOne, ago == nil, !highResolution, format != "dng" else {
+                throw ValidationError("--live is one JPEG of now, at the size that the camera streams.")
+            }
+        } else if microphone != nil {
+            throw ValidationError("--mic is for the movie of a --live photo.")
         }
         if redEyeReduction, flash ?? "off" == "off" {
             throw ValidationError("--red-eye-reduction is of --flash on or auto.")
@@ -244,6 +281,7 @@ struct PhotoMaking: ParsableArguments {
         settings["burst"] = burst.map { JSONValue($0) }
         settings["interval"] = interval.map { JSONValue($0) }
         settings["ago"] = ago.map { JSONValue($0) }
+        if live { settings["livePhoto"] = true }
         return .object(settings)
     }
 }

@@ -19,6 +19,7 @@ struct SessionCommand: AsyncParsableCommand {
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
               camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
+              camerabus session run cam0 --mic mic0 --preset photo --output '{"type": "photo", "livePhotoCaptureEnabled": true}'
               camerabus session delete $id
             """,
         subcommands: [
@@ -59,7 +60,7 @@ extension SessionCommand {
 
         @Option(
             help: ArgumentHelp(
-                "An output: videoData, audioData, preview, photo or movie, or with its encoding before it, jpeg:preview or s16:audioData (default: videoData).",
+                "An output: videoData, audioData, preview, photo or movie, or with its encoding before it, jpeg:preview or s16:audioData, or as an object of JSON with all that it is to have (default: videoData).",
                 valueName: "output"))
         var output: [String] = []
 
@@ -75,6 +76,9 @@ extension SessionCommand {
             if preset != nil, size != nil { throw ValidationError("Give either --preset or --size.") }
             if devices.isEmpty, size != nil || fps != nil {
                 throw ValidationError("--size and --fps are of a device: name it.")
+            }
+            for text in output where text.hasPrefix("{") && Self.output(text).object == nil {
+                throw ValidationError(#"\#(text) is no JSON: an output is one as {"type": "photo", "preRoll": 2000}"#)
             }
         }
 
@@ -96,6 +100,7 @@ extension SessionCommand {
         }
 
         private static func output(_ text: String) -> JSONValue {
+            if text.hasPrefix("{") { return (try? JSONValue(parsing: text)) ?? .null }
             let parts = text.split(separator: ":", maxSplits: 1)
             guard parts.count == 2 else { return .string(text) }
             return ["type": .string(String(parts[1])), "format": .string(String(parts[0]))]
@@ -301,6 +306,7 @@ extension SessionCommand {
                 EXAMPLES:
                   camerabus session configure $id '{"preset": "1280x720"}'
                   camerabus session configure $id '{"setOutput": {"output": "videoData", "width": 320}}'
+                  camerabus session configure $id '{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true, "preRoll": 2000}}'
                   camerabus session configure $id '{"connection": {"output": "preview", "videoOrientation": "portrait"}}'
                   camerabus session configure $id '{"connection": {"input": "cam0", "preferredVideoStabilizationMode": "auto"}}'
                   camerabus session configure $id '{"addInput": {"device": "mic0", "preferredDataSource": "front"}}' '{"addOutput": "audioData"}'

@@ -8,7 +8,7 @@ enum LibraryWords {
         for entry in entries {
             table.add(
                 Describing.plain(entry["id"]), date(entry["started"]), length(entry), pixels(entry),
-                bytes(entry["size"]), Describing.plain(entry["state"]), devices(entry), Describing.plain(entry["path"]))
+                bytes(entry["size"]), Describing.plain(entry["state"]), devices(entry), files(entry))
             if let problem = entry["problem"]?.string { table.note(problem) }
         }
         return table
@@ -28,6 +28,7 @@ enum LibraryWords {
         add("file", entry["path"])
         add("side-car", entry["sideCar"])
         add("cover", entry["cover"])
+        add("movie", entry["movie"])
         let photo = entry["photo"]
         rows.append((photo == nil ? "began" : "taken", date(entry["started"])))
         if photo == nil { rows.append(("length", length(entry))) }
@@ -44,6 +45,7 @@ enum LibraryWords {
             rows.append(("picture", "\(Describing.plain(entry["fileType"])) \(pixels(entry))"))
             add("request", photo["uniqueID"])
             if let index = photo["index"]?.integer, index > 0 { rows.append(("number", "\(index + 1)")) }
+            if let movie = photo["livePhotoMovie"] { rows.append(("live", live(movie))) }
         }
         if let audio = entry["audio"], !audio.isNull {
             rows.append(("sound", "\(Describing.plain(audio["codec"])) \(Describing.plain(audio["rate"])) Hz"))
@@ -84,6 +86,20 @@ enum LibraryWords {
     }
 
     private static func bytes(_ count: JSONValue?) -> String { count?.integer.map(ByteCount.text) ?? "-" }
+
+    /// `/l/2026-11-22/a.jpg`, of a live photo `/l/2026-11-22/a.jpg + a.mov`.
+    private static func files(_ entry: JSONValue) -> String {
+        let movie = entry["movie"]?.string?.split(separator: "/").last.map { " + \($0)" } ?? ""
+        return Describing.plain(entry["path"]) + movie
+    }
+
+    /// `2.9 s, 640x480, 1.2 MB, the photo at 1.5 s`
+    private static func live(_ movie: JSONValue) -> String {
+        let size = "\(Describing.plain(movie["width"]))x\(Describing.plain(movie["height"]))"
+        return "\(seconds(movie["duration"])), \(size), \(bytes(movie["bytes"])), the photo at \(seconds(movie["photoDisplayTime"]))"
+    }
+
+    private static func seconds(_ value: JSONValue?) -> String { value?.double.map { "\(Describing.rate($0)) s" } ?? "-" }
 
     private static func devices(_ entry: JSONValue) -> String {
         let devices = (entry["devices"]?.array ?? []) + (entry["microphone"].map { [$0] } ?? [])

@@ -116,6 +116,12 @@ struct PhotoPlaces {
         }
     }
 
+    /// The movie's file of a live photo, beside its picture: the same name with another ending, as programs look for it.
+    static func movie(beside photo: String) -> String {
+        let ending = MediaEndings.ending(of: photo).map { $0.utf8.count + 1 } ?? 0
+        return "\(photo.dropLast(ending)).mov"
+    }
+
     // A name without an ending gets the photo's, as a movie's does.
     private func whole(_ name: String, _ photo: Photo) -> String {
         let ending = MediaEndings.ending(of: name)

@@ -14,6 +14,7 @@ struct PhotoTaking {
     private let devices: [String]
     /// A rig of which the photos are, in the place of its cameras.
     private let rig: String?
+    /// The one that was named.
     private let session: String?
 
     /// Reads the command, and asks the bus for a rig of that name.
@@ -39,6 +40,17 @@ struct PhotoTaking {
         }
         rig = known == nil ? nil : name
         devices = known.map { $0["devices"]?.array?.compactMap { $0["id"]?.string } ?? [] } ?? command.devices
+        if command.making.live {
+            if let rig {
+                throw Failure(
+                    status: ExitStatus.usage, description: "Error: --live is of one camera, and \(rig) is a rig.")
+            }
+            guard client.greeting.features.contains(Feature.livePhotos.rawValue) else {
+                throw Failure(
+                    status: ExitStatus.refused,
+                    description: "This bus makes no live photos; 'camerabus status' tells its version.")
+            }
+        }
         let extent = command.extent(ofDevices: devices.count)
         if let flaw = places.flaw(extent) { throw Failure(status: ExitStatus.usage, description: "Error: \(flaw)") }
         if keepsFiles { try checkNames(extent) }
@@ -47,15 +59,22 @@ struct PhotoTaking {
     /// The photos come to us, and not only into the library.
     private var keepsFiles: Bool { !command.library || command.output != nil }
 
-    /// Takes all of them.
+    /// Takes all of them, live ones with a session of their own unless one was named.
     func run() async throws {
+        guard command.making.live, session == nil, let camera = devices.first else { return try await takeAll(session) }
+        let live = LivePhotoSession(camera: camera, microphone: command.making.microphone)
+        try await live.run(client, lock: command.lock.lock, timeout: command.timeout) { try await takeAll($0) }
+    }
+
+    /// - Parameter session: of which they are, or which takes them; nil: there is none.
+    private func takeAll(_ session: String?) async throws {
         let clock = ContinuousClock()
         let start = clock.now
         var (number, count, failures, turns) = (1, 0, 0, 0)
         do {
             while turns < command.series.total ?? .max {
                 do {
-                    try await take(number: number)
+                    try await take(number: number, session)
                     number += command.making.shots
                     count += 1
                 } catch let error where count > 0 && Self.isPassing(error) {
@@ -117,7 +136,7 @@ struct PhotoTaking {
     // MARK: One job
 
     /// - Parameter number: of its first photo of each camera.
-    private func take(number: Int) async throws {
+    private func take(number: Int, _ session: String?) async throws {
         let asJSON = command.options.json
         let tell: @Sendable (PhotoStage) -> Void = { PhotoWords.tell($0, asJSON: asJSON) }
         let patience = max(command.timeout, Client.photoTimeout) + command.making.duration
@@ -127,7 +146,7 @@ struct PhotoTaking {
         defer { telling.cancel() }
         do throws(ClientError) {
             capture = try await client.capturePhoto(
-                wishes, timeout: patience, onStage: command.stages ? tell : nil)
+                wishes(session), timeout: patience, onStage: command.stages ? tell : nil)
         } catch {
             Self.noteKept(error)
             if Signals.interruption != nil { noteNothing() }
@@ -136,20 +155,26 @@ struct PhotoTaking {
         telling.cancel()
         let extent = command.extent(ofDevices: Set(capture.photos.map(\.device)).count)
         if let flaw = places.flaw(extent) { throw Failure(status: ExitStatus.refused, description: flaw) }
-        var (files, losses): ([String?], [Loss]) = ([], [])
+        let movie = capture.livePhotoMovie
+        guard movie != nil || !command.making.live else {
+            throw ClientError.unreadable("The bus answered without the live photo's movie.")
+        }
+        var (files, losses): ([Files], [Loss]) = ([], [])
         for photo in capture.photos {
-            var file: String?
+            var kept = Files(photo: nil, movie: nil)
             do {
-                file = keepsFiles ? try keep(photo, number: number + photo.index, extent) : nil
+                if keepsFiles { kept = try keep(photo, movie, number: number + photo.index, extent) }
             } catch let loss as Loss {
                 losses.append(loss)
-                files.append(nil)
+                files.append(kept)
                 continue
             }
-            files.append(file)
+            files.append(kept)
             guard !asJSON else { continue }
-            if let path = file ?? (keepsFiles ? nil : photo.path) { try Output.line(Table.printable(path)) }
+            let stored = keepsFiles ? [kept.photo, kept.movie] : [photo.path, movie?.path]
+            for path in stored.compactMap(\.self) { try Output.line(Table.printable(path)) }
             Output.note(Table.printable(PhotoWords.summary(photo)))
+            if let movie { Output.note(PhotoWords.summary(movie)) }
         }
         if asJSON { try Output.json(Self.json(capture, files)) }
         for adjusted in capture.adjusted { Output.note(Table.printable(PhotoWords.adjustment(adjusted))) }
@@ -164,6 +189,14 @@ struct PhotoTaking {
             let why = Wording(command: "photo").text(.refused(error))
             throw NotKept(hasNames: true, description: Table.printable("\(why) It is not in the bus's library."))
         }
+    }
+
+    /// What was written of a photo.
+    private struct Files {
+        /// nil: it went to standard output, or not to us.
+        var photo: String?
+        /// Of a live one.
+        var movie: String?
     }
 
     /// A photo that could not be written.
@@ -204,32 +237,50 @@ struct PhotoTaking {
         }
     }
 
-    /// - Returns: its file's name; nil: it went to standard output.
+    /// Of a live photo both files are written, or neither.
+    ///
     /// - Throws: ``Loss`` when it can't be written.
-    private func keep(_ photo: ClientPhoto, number: Int, _ extent: PhotoPlaces.Extent) throws -> String? {
+    private func keep(
+        _ photo: ClientPhoto, _ movie: ClientLivePhotoMovie?, number: Int, _ extent: PhotoPlaces.Extent
+    ) throws -> Files {
         guard let data = photo.data else {
             throw ClientError.unreadable("The bus answered without the photo's bytes.")
         }
         if places.isStandardOutput {
             try data.withUnsafeBytes { try Output.write($0) }
-            return nil
+            return Files(photo: nil, movie: nil)
         }
         let path = places.path(
             of: PhotoPlaces.Photo(
                 device: photo.device, number: number, realtime: photo.realtime, fileType: photo.fileType), extent)
+        let also = photo.path.map { " The photo is in the bus's library: \($0)" } ?? ""
+        try store(data, to: path, also)
+        guard let movie else { return Files(photo: path, movie: nil) }
+        let beside = PhotoPlaces.movie(beside: path)
+        do {
+            guard let data = movie.data else {
+                throw ClientError.unreadable("The bus answered without the movie's bytes.")
+            }
+            try store(data, to: beside, also)
+        } catch {
+            File.remove(path)
+            throw error
+        }
+        return Files(photo: path, movie: beside)
+    }
+
+    private func store(_ data: Payload, to path: String, _ also: String) throws {
         do throws(SystemError) {
             try data.withUnsafeBytes { bytes throws(SystemError) in
                 try WholeFile.store(bytes, to: path, replaces: command.force)
             }
         } catch {
             let why = error.code == EEXIST ? Self.isThere(path) : "\(error)"
-            let also = photo.path.map { " The photo is in the bus's library: \($0)" } ?? ""
             throw Loss(isNamed: error.code == EEXIST, why: why + also)
         }
-        return path
     }
 
-    private var wishes: [String: JSONValue] {
+    private func wishes(_ session: String?) -> [String: JSONValue] {
         var wishes: [String: JSONValue] = [:]
         if let rig {
             wishes["rig"] = .string(rig)
@@ -249,14 +300,15 @@ struct PhotoTaking {
         return wishes
     }
 
-    private static func json(_ capture: PhotoCapture, _ files: [String?]) -> JSONValue {
+    private static func json(_ capture: PhotoCapture, _ files: [Files]) -> JSONValue {
+        func placed(_ json: JSONValue, _ file: String?) -> JSONValue {
+            var members = json.object ?? [:]
+            members["file"] = file.map(JSONValue.string)
+            return .object(members)
+        }
         var members = capture.json.object ?? [:]
-        members["photos"] = .array(
-            zip(capture.photos, files).map { photo, file in
-                var members = photo.json.object ?? [:]
-                members["file"] = file.map(JSONValue.string)
-                return .object(members)
-            })
+        members["photos"] = .array(zip(capture.photos, files).map { placed($0.json, $1.photo) })
+        members["livePhotoMovie"] = capture.livePhotoMovie.map { placed($0.json, files.first?.movie) }
         return .object(members)
     }
 
@@ -271,12 +323,23 @@ struct PhotoTaking {
             places.path(
                 of: PhotoPlaces.Photo(device: device, number: number, realtime: 0, fileType: type), extent)
         }
+        // Of a live photo two.
+        func names(_ device: String, _ number: Int) -> [String] {
+            let name = path(device, number)
+            return command.making.live ? [name, PhotoPlaces.movie(beside: name)] : [name]
+        }
         let last = min(extent.count ?? 1, 100_000)
-        for device in devices.isEmpty ? ["x"] : devices { try PhotoPlaces.check(path(device, last)) }
+        for device in devices.isEmpty ? ["x"] : devices {
+            for name in names(device, last) { try PhotoPlaces.check(name) }
+            if command.making.live, WholeFile.isSpecial(path(device, last)) {
+                throw Failure(
+                    status: ExitStatus.refused,
+                    description: Table.printable("\(path(device, last)) is no place for the two files of a live photo."))
+            }
+        }
         guard places.areKnown, !command.force else { return }
         for device in devices {
-            for number in 1...last {
-                let name = path(device, number)
+            for name in (1...last).lazy.flatMap({ names(device, $0) }) {
                 guard MoviePlaces.exists(name), !WholeFile.isSpecial(name) else { continue }
                 throw Failure(status: ExitStatus.refused, description: Table.printable(Self.isThere(name)))
             }

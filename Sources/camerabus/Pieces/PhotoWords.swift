@@ -17,6 +17,19 @@ enum PhotoWords {
         return words.joined(separator: ", ")
     }
 
+    /// `with a movie of 2.9 s, 1.2 MB, 1280x720; the photo is at 1.5 s`
+    static func summary(_ movie: ClientLivePhotoMovie) -> String {
+        "with a movie of \(seconds(movie.duration)), \(ByteCount.text(movie.bytes)), \(movie.width)x\(movie.height); "
+            + "the photo is at \(seconds(movie.photoDisplayTime))"
+    }
+
+    /// Less of the past is held than a live photo shows.
+    static func short(_ held: Duration) -> String {
+        "Only \(seconds(held)) of the time before are held: the movie begins later."
+    }
+
+    private static func seconds(_ time: Duration) -> String { "\(Describing.rate(time / .seconds(1))) s" }
+
     /// `1/125 s`, `0.4 s`.
     static func duration(_ seconds: Double) -> String {
         guard seconds > 0, seconds < 0.3 else { return "\(Describing.rate(max(0, seconds))) s" }
@@ -82,6 +95,10 @@ enum PhotoWords {
         case "didFinishProcessingPhoto":
             guard let photo = stage.json["photo"], let index = photo["index"]?.integer else { return stage.name }
             return "\(stage.name) \(Describing.plain(photo["device"])) \(index + 1)"
+        case "didFinishRecordingLivePhotoMovie", "didFinishProcessingLivePhotoToMovieFile":
+            guard let duration = stage.json["duration"]?.double else { return stage.name }
+            let display = stage.json["photoDisplayTime"]?.double.map { ", the photo at \(Describing.rate($0)) s" } ?? ""
+            return "\(stage.name) \(Describing.rate(duration)) s\(display)"
         case "didFinishCapture":
             guard let error = stage.error else { return stage.name }
             return "\(stage.name): \(Describing.plain(error["data"]?["reason"] ?? error["code"]))"

@@ -7,7 +7,7 @@ enum Typing {
         "--preset", "--priority", "--name", "--size", "--to", "--orientation", "--mirror", "--input",
         "--reason", "--reset", "--mic", "--duration", "--codec", "--bit-rate", "--type", "--fragment", "--max-size",
         "--min-free", "--session", "--min", "--max", "--rig", "--format", "--quality", "--flash", "--thumbnail-size",
-        "--bracket", "--bracket-durations", "--burst", "--interval", "--count", "--every",
+        "--bracket", "--bracket-durations", "--burst", "--interval", "--count", "--every", "--ago",
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
     /// Commands of which the second word is a command too.

@@ -112,6 +112,10 @@ struct Wording {
             let typed = #"camerabus session configure ID '{"addOutput": "movie"}' adds one"#
             return "\(option): \(why.replacing(#"session.configure {addOutput: "movie"} adds one"#, with: typed))."
         }
+        if command == "photo", path == "settings.livePhoto", why.contains("livePhotoCaptureEnabled") {
+            return "--live \(Self.beforeSemicolon(why)); "
+                + #"camerabus session configure ID '{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true}}' has the session make them."#
+        }
         let members = path.split(separator: ".").map { $0.prefix { $0 != "[" } }
         if let index = members.firstIndex(of: "controls"), index + 1 < members.count {
             return "\(members[(index + 1)...].joined(separator: ".")) \(why)."
@@ -131,7 +135,8 @@ struct Wording {
 
     // `highResolution` is --high-resolution.
     private static func option(_ member: String) -> String {
-        "--" + member.map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
+        if member == "livePhoto" { return "--live" }
+        return "--" + member.map { $0.isUppercase ? "-\($0.lowercased())" : String($0) }.joined()
     }
 
     /// What is typed for a member of the params, by command.
@@ -142,6 +147,7 @@ struct Wording {
             "maxFileSize": "--max-size", "minFreeDiskSpace": "--min-free", "stabilization": "--stabilization",
             "detached": "--detach",
         ],
+        "photo": ["outputs[0].livePhotoCaptureEnabled": "--live"],
         "take": [
             "path": "-o", "name": "--name", "session": "--session", "microphone": "--mic", "minDuration": "--min",
             "maxDuration": "--max", "exportPreset": "--preset",
