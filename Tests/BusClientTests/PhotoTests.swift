@@ -88,6 +88,55 @@ import Testing
         }
     }
 
+    @Test func `a live photo comes with its movie`() async throws {
+        let movie: JSONValue = [
+            "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 2,
+            "duration": 2.9, "photoDisplayTime": 1.4, "attachment": 1,
+        ]
+        let bus = try FakeBus { request, respond in
+            guard request.method == "photo.capture" else { return false }
+            var result = Self.result("u", [Self.photo("cam0", attachment: 0)], attachments: 2).object ?? [:]
+            result["livePhotoMovie"] = movie
+            let isShort = request.params["session"] == "short"
+            respond(.result(.object(result), attachments: isShort ? [[1, 2, 3]] : [[1, 2, 3], [4, 5]]))
+            return true
+        }
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        let capture = try await client.capturePhoto(["session": "s", "settings": ["livePhoto": true]])
+        let found = try #require(capture.livePhotoMovie)
+        #expect(found.data?.copied() == [4, 5] && capture.photos.first?.data?.copied() == [1, 2, 3])
+        #expect(found.duration == .milliseconds(2900) && found.photoDisplayTime == .milliseconds(1400))
+        #expect(found.contentIdentifier.hasPrefix("7E0A") && found.width == 4 && found.bytes == 2 && found.path == nil)
+        await #expect(throws: ClientError.unreadable("The bus answered with a movie that did not come.")) {
+            _ = try await client.capturePhoto(["session": "short"])
+        }
+    }
+
+    @Test func `the past of live photos is waited for, and no longer than there is patience`() async throws {
+        func state(_ past: Int64?) -> JSONValue {
+            let output: [String: JSONValue] = ["type": "photo", "livePhotoCaptureEnabled": .bool(past != nil)]
+            return ["outputs": [.object(output.merging(past.map { ["livePhotoPast": .integer($0)] } ?? [:]) { $1 })]]
+        }
+        let (asked, continuation) = AsyncStream.makeStream(of: Void.self)
+        let bus = try FakeBus { request, _ in
+            if request.method == "bus.snapshot" { continuation.yield() }
+            return false
+        }
+        bus.setState("state/session/s/", state(400))
+        let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
+        #expect(try await client.livePhotoPast(ofSession: "s", within: .milliseconds(1)) == .milliseconds(400))
+        var turns = asked.makeAsyncIterator()
+        _ = await turns.next()
+        let waiting = Task { try await client.livePhotoPast(ofSession: "s", within: .seconds(60)) }
+        _ = await turns.next()
+        bus.setState("state/session/s/", state(900))
+        bus.setState("state/session/s/", state(1500))
+        #expect(try await waiting.value == Client.livePhotoReach)
+        bus.setState("state/session/s/", state(nil))
+        #expect(try await client.livePhotoPast(ofSession: "s", within: .seconds(60)) == .zero)
+        #expect(try await client.livePhotoPast(ofSession: "none", within: .seconds(60)) == .zero)
+    }
+
     private static let names = [
         "willBeginCapture", "willCapturePhoto", "didCapturePhoto", "didFinishProcessingPhoto", "didFinishCapture",
     ]

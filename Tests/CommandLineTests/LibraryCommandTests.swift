@@ -64,6 +64,24 @@ import Testing
         #expect(!text.standardOutput.contains("length"))
     }
 
+    @Test func `a live photo is shown with its movie`() throws {
+        let movie: JSONValue = [
+            "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 640, "height": 480, "bytes": 5000,
+            "duration": 2.9, "photoDisplayTime": 1.4,
+        ]
+        var entry = Self.photo.object ?? [:]
+        entry["movie"] = "/l/2026-11-22/photo-143205.mov"
+        var photo = entry["photo"]?.object ?? [:]
+        photo["livePhotoMovie"] = movie
+        entry["photo"] = .object(photo)
+        let lines = LibraryWords.lines(.object(entry))
+        #expect(lines.contains { $0.hasPrefix("movie ") && $0.hasSuffix(" /l/2026-11-22/photo-143205.mov") }, "\(lines)")
+        #expect(lines.contains { $0.hasPrefix("live ") && $0.hasSuffix(" 2.9 s, 640x480, 5 kB, the photo at 1.4 s") })
+        let table = LibraryWords.table([.object(entry), Self.photo]).lines
+        #expect(table.contains { $0.hasSuffix("/l/2026-11-22/photo-143205.jpg + photo-143205.mov") }, "\(table)")
+        #expect(table.last?.hasSuffix("/photo-143205.jpg") == true)
+    }
+
     @Test func `what does not match is not an empty library`() async throws {
         let bus = try bus()
         let none = try await run(bus, "library", "--take", "nobodys")

@@ -133,6 +133,9 @@ import Testing
             ])
         let past = try command("cam0", "--ago", "500")
         #expect(past.making.settings(fileType: nil) == ["ago": 500])
+        let live = try command("cam0", "--live", "--mic", "mic0", "--flash", "auto", "-n", "3", "-o", "a.jpg")
+        #expect(live.making.settings(fileType: "jpeg") == ["livePhoto": true, "flash": "auto", "format": "jpeg"])
+        _ = try command("--session", "s", "cam0", "--live", "--library")
         let burst = try command("cam0", "--burst", "5", "--interval", "200", "--thumbnail-size", "320", "-o", "a.dng")
         #expect(
             burst.making.settings(fileType: "dng") == [
@@ -156,6 +159,10 @@ import Testing
         ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],
         ["a", "--ago", "0"], ["a", "--ago", "500", "--burst", "2"], ["a", "--ago", "500", "--flash", "on"],
         ["a", "--ago", "500", "--format", "dng"],
+        ["a", "--mic", "m"], ["a", "b", "--live"], ["--rig", "r", "--live"], ["a", "--live", "--burst", "2"],
+        ["a", "--live", "--bracket=0,1"], ["a", "--live", "--ago", "500"], ["a", "--live", "--high-resolution"],
+        ["a", "--live", "--format", "dng"], ["a", "--live", "-o", "a.dng"], ["a", "--live", "-o", "-"],
+        ["a", "--live", "-o", "a.mov"], ["--session", "s", "--live", "--mic", "m"],
         ["a", "--thumbnail-size", "8"], ["a", "--count", "0"], ["a", "--every", "0"], ["a", "--red-eye-reduction"],
     ])
     func `what contradicts itself is refused before anybody is asked`(arguments: [String]) {
@@ -172,6 +179,10 @@ import Testing
         #expect(line("didCapturePhoto", [:]) == "didCapturePhoto")
         #expect(
             line("didFinishProcessingPhoto", ["photo": ["device": "a", "index": 2]]) == "didFinishProcessingPhoto a 3")
+        #expect(line("didFinishRecordingLivePhotoMovie", ["duration": 3]) == "didFinishRecordingLivePhotoMovie 3 s")
+        #expect(
+            line("didFinishProcessingLivePhotoToMovieFile", ["duration": 2.9, "photoDisplayTime": 1.4])
+                == "didFinishProcessingLivePhotoToMovieFile 2.9 s, the photo at 1.4 s")
         #expect(line("didFinishCapture", ["error": .null]) == "didFinishCapture")
         let error: JSONValue = ["code": -32000, "message": "", "data": ["reason": "diskFull"]]
         #expect(line("didFinishCapture", ["error": error]) == "didFinishCapture: diskFull")

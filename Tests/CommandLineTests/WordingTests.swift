@@ -57,6 +57,19 @@ import Testing
             Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
     }
 
+    @Test func `refusals of live photos speak of --live`() {
+        func told(_ path: String, _ why: String) -> String {
+            Wording(command: "photo").text(.refused(.invalidParams(path, why)))
+        }
+        let off = told("settings.livePhoto", "can't be had while livePhotoCaptureEnabled is false")
+        #expect(off.hasPrefix("invalidParams: --live can't be had while livePhotoCaptureEnabled is false; camerabus "))
+        #expect(off.contains(#"'{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true}}'"#))
+        #expect(
+            told("outputs[0].addOutput.livePhotoCaptureEnabled", "can't be true: a has no format")
+                == "invalidParams: --live can't be had: a has no format.")
+        #expect(told("settings.livePhoto", "is of a session") == "invalidParams: --live is of a session.")
+    }
+
     @Test(arguments: [
         ("", "priority", "priority: "), ("fault", "steps[0].at", "script[0].at: "), ("", "", ""),
         ("", "actions[1].setOutput.width", "actions[1].setOutput.width: "),

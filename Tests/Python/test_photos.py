@@ -213,7 +213,7 @@ class Photos(BusTestCase):
         with self.assertRaises(PhotoSettingsReused) as caught:
             self.client.capture_photo("cam0", unique_id="u", on_stage=lambda stage: None)
         self.assertEqual(caught.exception.data["uniqueID"], "u")
-        self.bus.refuse("photo.capture", "invalidParams", path="settings.livePhoto", why="is not supported by this bus", feature="livePhotos")
+        self.bus.refuse("photo.capture", "invalidParams", path="settings.livePhoto", why="can't be had of a session without livePhotoCaptureEnabled")
         with self.assertRaises(InvalidParams):
             self.client.capture_photo("cam0")
 

@@ -7,7 +7,8 @@ import Testing
 @Suite struct DocumentTests {
     /// `C:` and `D:` lines are requests, `B:` lines replies, `E:` and `M:` lines messages of the events and the media socket.
     @Test(arguments: [
-        "SPEC.md", "transcripts/frames.txt", "transcripts/lock-and-configure.txt", "transcripts/movie.txt",
+        "SPEC.md", "transcripts/frames.txt", "transcripts/live-photo.txt", "transcripts/lock-and-configure.txt",
+        "transcripts/movie.txt",
         "transcripts/photo.txt", "transcripts/sound.txt", "transcripts/state.txt", "transcripts/take.txt",
     ])
     func examplesAreWhatTheProtocolTakes(_ document: String) throws {

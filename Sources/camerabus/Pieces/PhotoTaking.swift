@@ -330,12 +330,13 @@ struct PhotoTaking {
         }
         let last = min(extent.count ?? 1, 100_000)
         for device in devices.isEmpty ? ["x"] : devices {
-            for name in names(device, last) { try PhotoPlaces.check(name) }
-            if command.making.live, WholeFile.isSpecial(path(device, last)) {
+            let name = path(device, last)
+            if command.making.live, WholeFile.isSpecial(name) {
                 throw Failure(
                     status: ExitStatus.refused,
-                    description: Table.printable("\(path(device, last)) is no place for the two files of a live photo."))
+                    description: Table.printable("\(name) is no place for the two files of a live photo."))
             }
+            for name in names(device, last) { try PhotoPlaces.check(name) }
         }
         guard places.areKnown, !command.force else { return }
         for device in devices {

@@ -112,6 +112,9 @@ struct Wording {
             let typed = #"camerabus session configure ID '{"addOutput": "movie"}' adds one"#
             return "\(option): \(why.replacing(#"session.configure {addOutput: "movie"} adds one"#, with: typed))."
         }
+        if command == "photo", path.hasSuffix("livePhotoCaptureEnabled") {
+            return "--live can't be had: \(why.replacing("can't be true: ", with: ""))."
+        }
         if command == "photo", path == "settings.livePhoto", why.contains("livePhotoCaptureEnabled") {
             return "--live \(Self.beforeSemicolon(why)); "
                 + #"camerabus session configure ID '{"setOutput": {"output": "photo", "livePhotoCaptureEnabled": true}}' has the session make them."#
@@ -147,7 +150,6 @@ struct Wording {
             "maxFileSize": "--max-size", "minFreeDiskSpace": "--min-free", "stabilization": "--stabilization",
             "detached": "--detach",
         ],
-        "photo": ["outputs[0].livePhotoCaptureEnabled": "--live"],
         "take": [
             "path": "-o", "name": "--name", "session": "--session", "microphone": "--mic", "minDuration": "--min",
             "maxDuration": "--max", "exportPreset": "--preset",
