@@ -135,6 +135,17 @@ import Testing
         #expect(ExitStatus.of(OutputClosed()) == 0)
     }
 
+    @Test func `an output of a session is a word, or an object of JSON`() throws {
+        func outputs(_ outputs: String...) throws -> JSONValue? {
+            let command = try Camerabus.command(["session", "run", "cam0"] + outputs.flatMap { ["--output", $0] })
+            return try #require(command as? SessionCommand.Run).wishes.params["outputs"]
+        }
+        #expect(
+            try outputs("photo", "jpeg:preview", #"{"type": "photo", "preRoll": 500}"#)
+                == ["photo", ["type": "preview", "format": "jpeg"], ["type": "photo", "preRoll": 500]])
+        #expect(throws: (any Error).self) { _ = try outputs("{photo}") }
+    }
+
     @Test func `what is behind the dashes is the command`() throws {
         let lock = try #require(
             try Camerabus.command(["lock", "a", "b", "--wait", "2", "--", "sh", "-c", "x", "--", "y"]) as? LockCommand)

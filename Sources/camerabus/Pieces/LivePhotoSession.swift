@@ -9,7 +9,7 @@ struct LivePhotoSession {
     /// The id of one whose sound is in the movies; nil: they have none.
     let microphone: String?
 
-    /// What of the past may take to be there, beside its own length: a process is started for it, and the camera may have to be opened.
+    /// How long it may take until the past is there: a process is started for it, and the camera may have to be opened.
     private static let patience = Duration.seconds(10)
 
     /// Runs the body while the session runs and, if there was time for that, holds what a live photo shows of the past.
