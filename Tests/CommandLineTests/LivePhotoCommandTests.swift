@@ -56,7 +56,8 @@ import Testing
                         "limits": ["requestBytes": 1_048_576],
                     ]))
             case "session.create", "session.start":
-                respond(.result(["session": "s1", "state": state, "resolved": [], "explanation": ["Ann may not see."]]))
+                respond(
+                    .result(["session": "s1", "state": state, "resolved": [], "explanation": ["Ann may not see."]]))
             case "session.delete": respond(.result([:]))
             case "photo.capture":
                 capture()

@@ -96,10 +96,13 @@ enum LibraryWords {
     /// `2.9 s, 640x480, 1.2 MB, the photo at 1.5 s`
     private static func live(_ movie: JSONValue) -> String {
         let size = "\(Describing.plain(movie["width"]))x\(Describing.plain(movie["height"]))"
-        return "\(seconds(movie["duration"])), \(size), \(bytes(movie["bytes"])), the photo at \(seconds(movie["photoDisplayTime"]))"
+        return
+            "\(seconds(movie["duration"])), \(size), \(bytes(movie["bytes"])), the photo at \(seconds(movie["photoDisplayTime"]))"
     }
 
-    private static func seconds(_ value: JSONValue?) -> String { value?.double.map { "\(Describing.rate($0)) s" } ?? "-" }
+    private static func seconds(_ value: JSONValue?) -> String {
+        value?.double.map { "\(Describing.rate($0)) s" } ?? "-"
+    }
 
     private static func devices(_ entry: JSONValue) -> String {
         let devices = (entry["devices"]?.array ?? []) + (entry["microphone"].map { [$0] } ?? [])
