@@ -27,7 +27,8 @@ extension Schema {
                 .optional("sideCar", .string(minLength: 1).described("The file with a line for each frame, absolute.")),
                 .optional(
                     "cover", .string(minLength: 1).described("Of a take: its first frame, a JPEG file, absolute.")),
-                .optional("movie", .string(minLength: 1).described("Of a live photo: its movie, a MOV file, absolute.")),
+                .optional(
+                    "movie", .string(minLength: 1).described("Of a live photo: its movie, a MOV file, absolute.")),
                 .required("state", .choice(LibraryState.all)),
                 .optional("reason", .string(minLength: 1).described("Why it ended; absent: it hasn't.")),
                 .optional("problem", .string().described("What is wrong with it, in a sentence.")),

@@ -218,7 +218,8 @@ extension Schema {
             Schema.boolean.orNull.described("Of photo: its photos may be live ones; false if absent.")),
         .optional(
             "livePhotoCaptureSuspended",
-            Schema.boolean.orNull.described("Of photo: nothing of now is to be in any live photo's movie; false if absent.")),
+            Schema.boolean.orNull.described(
+                "Of photo: nothing of now is to be in any live photo's movie; false if absent.")),
         .optional(
             "livePhotoAutoTrimmingEnabled",
             Schema.boolean.orNull.described(

@@ -49,7 +49,9 @@ extension Coordinator {
         if let obstacle = session.livePhotoObstacle(surroundings.device) { return obstacle }
         // A format that is there while it runs counts, not what it was before.
         guard session.run.state == .running, let camera = photoConnections(of: session).first?.input,
-            let format = fleet.workers[camera]?.status["activeFormat"]?["pixelFormat"]?.string.flatMap({ PixelFormat($0) }),
+            let format = fleet.workers[camera]?.status["activeFormat"]?["pixelFormat"]?.string.flatMap({
+                PixelFormat($0)
+            }),
             format.photoCodecs.isEmpty
         else { return nil }
         return "\(camera) gives \(format.name) now, of which there is no JPEG"

@@ -159,7 +159,9 @@ final class LivePhotoDesk {
     }
 
     /// Something of any session may be otherwise: a device, or who may have what.
-    func review(_ sessions: some Sequence<String>) { for session in Set(sessions).union(lines.keys) { review(session) } }
+    func review(_ sessions: some Sequence<String>) {
+        for session in Set(sessions).union(lines.keys) { review(session) }
+    }
 
     // Not from within: what is told may lead here again.
     private func tell(_ session: String) {

@@ -52,7 +52,8 @@ import Testing
     @Test func theNextCoordinatorGoesOnWithThem() throws {
         let session = try session(
             .photo, ["type": "photo", "livePhotoCaptureEnabled": true, "livePhotoAutoTrimmingEnabled": false])
-        #expect(CaptureSession(keptJSON: try JSONValue(parsing: session.keptJSON.description))?.outputs == session.outputs)
+        #expect(
+            CaptureSession(keptJSON: try JSONValue(parsing: session.keptJSON.description))?.outputs == session.outputs)
         let others = try #require(try self.session(.photo, "preview").members["outputs"]?[0])
         #expect(others["livePhotoCaptureEnabled"] == nil)
     }
@@ -65,14 +66,16 @@ import Testing
         let error = #expect(throws: BusError.self) {
             try configure(&session, ["addOutput": "movie"], set(["livePhotoCaptureEnabled": true]))
         }
-        #expect(error?.reason == .invalidParams && error?.data["path"] == "actions[1].setOutput.livePhotoCaptureEnabled")
+        #expect(
+            error?.reason == .invalidParams && error?.data["path"] == "actions[1].setOutput.livePhotoCaptureEnabled")
         #expect(session.outputs.count == 1 && live(session)?.isEnabled == true)
     }
 
-    @Test(arguments: [
-        ["addOutput": "movie"], ["preset": "high"], ["addInput": "front"], ["removeInput": "back"],
-        ["connection": ["output": "photo", "enabled": false]],
-    ] as [JSONValue])
+    @Test(
+        arguments: [
+            ["addOutput": "movie"], ["preset": "high"], ["addInput": "front"], ["removeInput": "back"],
+            ["connection": ["output": "photo", "enabled": false]],
+        ] as [JSONValue])
     func whatIsInTheWayTurnsThemOff(action: JSONValue) throws {
         var session = try session(.photo, ["type": "photo", "livePhotoCaptureEnabled": true])
         try configure(&session, set(["livePhotoCaptureSuspended": true]))
@@ -87,18 +90,19 @@ import Testing
         #expect(live(session)?.isEnabled == true)
     }
 
-    @Test(arguments: [
-        (["addOutput": ["type": "preview", "livePhotoCaptureEnabled": true]], "actions[0].addOutput"),
-        (["addOutput": ["type": "movie", "livePhotoCaptureSuspended": true]], "actions[0].addOutput"),
-        (
-            ["setOutput": ["output": "photo", "livePhotoCaptureSuspended": true]],
-            "actions[0].setOutput.livePhotoCaptureSuspended"
-        ),
-        (
-            ["setOutput": ["output": "photo", "livePhotoCaptureEnabled": 1]],
-            "actions[0].setOutput.livePhotoCaptureEnabled"
-        ),
-    ] as [(JSONValue, String)])
+    @Test(
+        arguments: [
+            (["addOutput": ["type": "preview", "livePhotoCaptureEnabled": true]], "actions[0].addOutput"),
+            (["addOutput": ["type": "movie", "livePhotoCaptureSuspended": true]], "actions[0].addOutput"),
+            (
+                ["setOutput": ["output": "photo", "livePhotoCaptureSuspended": true]],
+                "actions[0].setOutput.livePhotoCaptureSuspended"
+            ),
+            (
+                ["setOutput": ["output": "photo", "livePhotoCaptureEnabled": 1]],
+                "actions[0].setOutput.livePhotoCaptureEnabled"
+            ),
+        ] as [(JSONValue, String)])
     func whatCannotBeIsRefused(action: JSONValue, path: String) throws {
         var session = try session()
         let error = #expect(throws: BusError.self) { try configure(&session, action) }

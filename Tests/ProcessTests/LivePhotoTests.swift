@@ -154,7 +154,8 @@ extension ProcessTests {
             // The photo's own picture is where the movie says.
             let pictures = try await recorded.pictures()
             let sequence = UInt32(truncatingIfNeeded: try #require(photo["sequence"]?.integer))
-            let own = try #require(pictures.first { $0.counter?.counter == sequence }, "its picture is not in the movie")
+            let own = try #require(
+                pictures.first { $0.counter?.counter == sequence }, "its picture is not in the movie")
             let displayTime = try #require(movie["photoDisplayTime"]?.double)
             #expect(abs(own.time - displayTime) < 0.04 && abs(displayTime - 1.5) < 0.1, "\(own.time), \(displayTime)")
             let counters = pictures.compactMap { $0.counter?.counter }
@@ -165,7 +166,8 @@ extension ProcessTests {
             let scratch = try TemporaryDirectory()
             let environment = ["PATH": CurrentProcess.environment("PATH") ?? "/usr/bin:/bin"]
             let exif = try await RunningProgram(
-                "exiftool", ["-q", "-json", "-ContentIdentifier", "-MediaGroupUUID", "-ImageUniqueID", path, moviePath],
+                "exiftool",
+                ["-q", "-json", "-ContentIdentifier", "-MediaGroupUUID", "-ImageUniqueID", path, moviePath],
                 environment: environment, scratch: scratch
             ).end(by: .after(seconds: 60))
             let read = try JSONValue(parsing: Array(exif.standardOutput.utf8))
