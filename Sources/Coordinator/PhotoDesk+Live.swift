@@ -36,6 +36,10 @@ extension PhotoDesk {
             live?.finish(id)
             return perform(queue.stored(id, .success(answer.movie)))
         }
+        if let refusal = libraryRefusal?(run.request) {
+            order(.dropPhoto(job: id), device, run) { _, _ in }
+            return notStored(run, answer, refusal)
+        }
         order(.publishPhoto(job: id, movie: answer.movie, file: answer.file), device, run) { [weak self] _, result in
             guard let self else { return }
             live?.finish(id)
@@ -46,9 +50,21 @@ extension PhotoDesk {
                 movie.path = json["movie"]?.string
                 perform(queue.stored(id, .success(movie), photo: photo))
             } catch {
-                perform(queue.stored(id, .failure(error)))
+                notStored(run, answer, error)
             }
         }
+    }
+
+    // What goes with the reply as well is there all the same.
+    private func notStored(_ run: Run, _ answer: LivePhotoAnswer, _ error: BusError) {
+        let id = run.request.id
+        live?.finish(id)
+        let leavesReply = [.diskFull, .unauthorized, .internalError].contains(error.reason)
+        guard run.request.isAttached, !run.isTooLarge, leavesReply else {
+            return perform(queue.stored(id, .failure(error)))
+        }
+        run.request.notStored = error
+        perform(queue.stored(id, .success(answer.movie)))
     }
 
     /// What goes with the reply behind the photos; nil: it is not there.

@@ -93,6 +93,36 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a live photo that may not be stored any more is in the reply alone, both of its files`() async throws {
+            let (user, home) = (OtherUser.first, try TemporaryDirectory())
+            let bus = try await BusHarness(
+                virtual: 1, configuration: OtherUser.configuration, arguments: ["--state-dir", home.path])
+            let (client, ears) = (try RawClient(path: bus.directory.commandSocket), try PhotoEars(bus))
+            for media in ["video", "libraryAdd"] {
+                try client.call("authorization.grant", ["uid": JSONValue(user.uid), "media": .string(media)])
+            }
+            let made = try await bus.run(
+                "camerabus",
+                [
+                    "call", "session.create",
+                    #"{"inputs":["cam0"],"preset":"640x480","detached":true,"outputs":[{"type":"photo","livePhotoCaptureEnabled":true}]}"#,
+                ], as: user)
+            let session = try #require(try JSONValue(parsing: made.standardOutput)["session"]?.string, "\(made)")
+            try client.call("session.start", ["session": .string(session)])
+            let params =
+                #"{"session":"\#(session)","deliver":["reply","library"],"settings":{"uniqueID":"live","livePhoto":true}}"#
+            let program = try bus.start("camerabus", ["call", "photo.capture", params], as: user)
+            try ears.next("didCapturePhoto", of: "live")
+            try client.call("authorization.deny", ["uid": JSONValue(user.uid), "media": "libraryAdd"])
+            let answer = try await program.end()
+            let result = try JSONValue(parsing: answer.standardOutput)
+            #expect(result["photos"]?[0]?["error"]?["data"]?["needed"] == "libraryAdd", "\(answer)")
+            #expect(result["photos"]?[0]?["path"] == nil && result["livePhotoMovie"]?["path"] == nil)
+            #expect(result["attachments"]?.array?.count == 2)
+            #expect(try client.call("library.list")["entries"] == [])
+            try await bus.stop()
+        }
+
         @Test func `a photo is not given again to who may see no camera any more`() async throws {
             let user = OtherUser.first
             let bus = try await BusHarness(virtual: 1, configuration: OtherUser.configuration)
