@@ -90,23 +90,24 @@ import Testing
 
     @Test func `a live photo comes with its movie`() async throws {
         let movie: JSONValue = [
-            "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 2,
+            "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 3,
             "duration": 2.9, "photoDisplayTime": 1.4, "attachment": 1,
         ]
         let bus = try FakeBus { request, respond in
             guard request.method == "photo.capture" else { return false }
-            var result = Self.result("u", [Self.photo("cam0", attachment: 0)], attachments: 2).object ?? [:]
+            let files: [[UInt8]] = request.params["session"] == "short" ? [[1, 2, 3]] : [[1, 2, 3], [4, 5, 6]]
+            let photos = [Self.photo("cam0", attachment: 0)]
+            var result = Self.result("u", photos, attachments: files.count).object ?? [:]
             result["livePhotoMovie"] = movie
-            let isShort = request.params["session"] == "short"
-            respond(.result(.object(result), attachments: isShort ? [[1, 2, 3]] : [[1, 2, 3], [4, 5]]))
+            respond(.result(.object(result), attachments: files))
             return true
         }
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test")
         let capture = try await client.capturePhoto(["session": "s", "settings": ["livePhoto": true]])
         let found = try #require(capture.livePhotoMovie)
-        #expect(found.data?.copied() == [4, 5] && capture.photos.first?.data?.copied() == [1, 2, 3])
+        #expect(found.data?.copied() == [4, 5, 6] && capture.photos.first?.data?.copied() == [1, 2, 3])
         #expect(found.duration == .milliseconds(2900) && found.photoDisplayTime == .milliseconds(1400))
-        #expect(found.contentIdentifier.hasPrefix("7E0A") && found.width == 4 && found.bytes == 2 && found.path == nil)
+        #expect(found.contentIdentifier.hasPrefix("7E0A") && found.width == 4 && found.bytes == 3 && found.path == nil)
         await #expect(throws: ClientError.unreadable("The bus answered with a movie that did not come.")) {
             _ = try await client.capturePhoto(["session": "short"])
         }
