@@ -151,6 +151,26 @@ struct LivePhotoTests {
         #expect(stored() == [])
     }
 
+    @Test("that are given up while they are stored are both or neither, and over by the answer")
+    func droppedLate() throws {
+        let coordinator = try worker.coordinator
+        _ = try take().get()
+        let (facts, file) = try movie()
+        let publishing = try coordinator.send(.publishPhoto(job: "a", movie: facts, file: file))
+        let dropping = try coordinator.send(.dropPhoto(job: "a"))
+        var published: Result<JSONValue, BusError>?
+        _ = try coordinator.wait("it is dropped") { report in
+            guard case .reply(let number, let result) = report else { return false }
+            if number == publishing { published = result }
+            return number == dropping
+        }
+        let result = try #require(published, "it is answered first")
+        let error = refusal(result)
+        #expect(error == nil || error?.reason == .cancelled, "\(result)")
+        #expect(stored().count == (error == nil ? 3 : 0))
+        #expect(try refusal(publish((facts, file)))?.reason == .interrupted)
+    }
+
     @Test("are gone with the coordinator that wanted them")
     func abandoned() throws {
         _ = try take().get()
