@@ -93,7 +93,9 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a live photo that may not be stored any more is in the reply alone, both of its files`() async throws {
+        @Test func `a live photo that may not be stored any more is in the reply alone, both of its files`()
+            async throws
+        {
             let (user, home) = (OtherUser.first, try TemporaryDirectory())
             let bus = try await BusHarness(
                 virtual: 1, configuration: OtherUser.configuration, arguments: ["--state-dir", home.path])
