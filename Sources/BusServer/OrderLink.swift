@@ -16,6 +16,8 @@ public protocol LinkReport {
     var json: JSONValue { get }
     /// It waits for room where there is none; of others the next one tells the same and more.
     var isToldOnce: Bool { get }
+    /// It waits for the first hello where it comes before: neither the hello nor what is told after it has it.
+    var isKeptForHello: Bool { get }
     static func reply(order: UInt64, _ result: Result<JSONValue, BusError>) -> Self
 }
 
@@ -28,6 +30,9 @@ extension WorkerReport: LinkReport {
         case .hello, .status, .alive: false
         }
     }
+
+    // How the device is, is told whole after the hello, and before all that has happened to it.
+    public var isKeptForHello: Bool { false }
 }
 
 extension RecorderOrder: LinkOrder {}
@@ -39,6 +44,8 @@ extension RecorderReport: LinkReport {
         case .hello, .state, .alive: false
         }
     }
+
+    public var isKeptForHello: Bool { if case .event = self { true } else { false } }
 }
 
 /// The connection of a process to the coordinator: reports go out, orders come in. It outlives the coordinator, for a while.
@@ -68,6 +75,8 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
     /// Orders of a coordinator that is gone.
     public private(set) var stale = 0
     private var graceTimer: Loop.Token?
+    /// What follows when the last words have been said.
+    private var last: (() -> Void)?
     public private(set) var isConnected = false
 
     /// A coordinator is there, a new one perhaps; hello has been said.
@@ -84,6 +93,8 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
     private static var maximumReports: Int { 1000 }
     private static var maximumBacklog: Int { 1000 }
     private static var maximumWaitingBytes: Int { 256 << 20 }
+    /// How long the last words of a process that was never connected are kept, milliseconds.
+    private static var lastPatience: Int64 { 5000 }
     private static var ordersPerTurn: Int { 32 }
 
     /// - Parameters:
@@ -117,16 +128,17 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         startGrace()
     }
 
-    /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room where there is none.
+    /// Tells the coordinator something. Answers to orders, descriptions and events, which are told once, wait for room where there is none,
+    /// and some for the first hello (``LinkReport/isKeptForHello``).
     ///
     /// - Parameter attachment: a further frame of the message, whose bytes are taken from it.
-    /// - Returns: false when there is no coordinator, or it doesn't read: then it is not told.
+    /// - Returns: false when there is no coordinator any more, or it doesn't read: then it is not told.
     @discardableResult
     public func send(_ report: Report, attachment: Message? = nil) -> Bool {
-        guard isConnected else { return false }
+        guard isConnected || isBeforeFirst && report.isKeptForHello else { return false }
         sendBacklog()
         let waiting = Waiting(report: report, attachment: attachment)
-        if backlog.isEmpty, sendNow(waiting) { return true }
+        if isConnected, backlog.isEmpty, sendNow(waiting) { return true }
         guard report.isToldOnce, backlog.count < Self.maximumBacklog,
             waiting.bytes <= Self.maximumWaitingBytes - waitingBytes
         else {
@@ -139,8 +151,12 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         return true
     }
 
+    // Who started this process waits for what happens from its beginning on; a coordinator that comes later learns from the hello what there is.
+    private var isBeforeFirst: Bool { link == 0 }
+
     /// Sends what waits, as far as there is room. To be called every so often.
     public func sendBacklog() {
+        guard isConnected else { return }
         var sent = 0
         while sent < backlog.count {
             let bytes = backlog[sent].bytes
@@ -181,8 +197,24 @@ public final class OrderLink<Order: LinkOrder, Report: LinkReport> {
         // The connection exists for libzmq's own thread; the socket learns of it when it looks.
         _ = socket.readiness()
         link += 1
-        send(hello(link, inDoubt?() ?? []))
+        // Before what waits for it.
+        if !sendNow(Waiting(report: hello(link, inDoubt?() ?? []))) { lost += 1 }
+        sendBacklog()
         onConnected?()
+        sayLast()
+    }
+
+    /// Calls the body when nothing waits for the first hello any more, or nobody has come for it in a while: the process can end.
+    public func end(_ body: @escaping () -> Void) {
+        guard isBeforeFirst, !backlog.isEmpty else { return body() }
+        last = body
+        loop.schedule(afterMilliseconds: Self.lastPatience) { [weak self] in self?.sayLast() }
+    }
+
+    private func sayLast() {
+        let body = last
+        last = nil
+        body?()
     }
 
     private func disconnected() {

@@ -219,6 +219,6 @@ public final class LivePhotoRecorder {
         link.send(.event(.didFinishRecording(result)))
         for number in waiting { reply(number, .success(.object(result.members))) }
         logger.info("no more live photos", metadata: ["reason": "\(result.reason.rawValue)"])
-        loop.stop()
+        link.end { [loop] in loop.stop() }
     }
 }

@@ -433,7 +433,7 @@ public final class Recorder {
             metadata: [
                 "reason": "\(result.reason.rawValue)", "frames": "\(result.frames)", "dropped": "\(result.dropped)",
             ])
-        loop.stop()
+        link.end { [loop] in loop.stop() }
     }
 }
 

@@ -480,6 +480,42 @@ struct RecordingTests {
         #expect(result.isSuccess)
     }
 
+    @Test("what a movie has come to before the first hello is told after it")
+    func beforeHello() async throws {
+        let studio = try Studio()
+        studio.endCoordinator()
+        try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        _ = try studio.record(request)
+        // A line of its head, and some of frames that are in the file.
+        try await eventually { (try? studio.sideCar(request.path).count) ?? 0 > 5 }
+        try studio.startCoordinator()
+        var isGreeted = false
+        try studio.wait("the beginning") { report in
+            if case .hello(_, _, 1, request, _) = report { isGreeted = true }
+            #expect(isGreeted, "\(report)")
+            return report == .event(.didStartRecording)
+        }
+        #expect(studio.progress.stage == .recording)
+        #expect(try studio.stop().isSuccess)
+    }
+
+    @Test("a movie that ends before the first hello tells how")
+    func overBeforeHello() async throws {
+        let studio = try Studio()
+        studio.endCoordinator()
+        try studio.startCamera("cam0", .motionJPEG)
+        let request = studio.request()
+        let recorder = try studio.record(request)
+        try await eventually { (try? studio.sideCar(request.path).count) ?? 0 > 5 }
+        recorder.process.send(SIGTERM)
+        try await eventually { try MovieRepair.inspect(request.path).condition == .whole }
+        try studio.startCoordinator()
+        try studio.wait("the beginning") { $0 == .event(.didStartRecording) }
+        #expect(try studio.waitForEnd().reason == .shuttingDown)
+        #expect(try await recorder.end().status == 0)
+    }
+
     @Test("a recorder that is killed leaves what was on the disk")
     func killed() async throws {
         let studio = try Studio()
