@@ -300,9 +300,7 @@ public struct PhotoJob: Sendable {
         case .success(let movie):
             recording = .recorded(movie)
             return storeIfWhole()
-        case .failure(let error):
-            recording = .none
-            return giveUpPhoto(error)
+        case .failure(let error): return giveUp(error)
         }
     }
 
@@ -323,8 +321,7 @@ public struct PhotoJob: Sendable {
                 "photoDisplayTime": .number(Double(movie.photoDisplayTime) / 1e9), "livePhotoMovie": movie.json,
             ]
             return [.tell(job: id, .didFinishProcessingLivePhotoToMovieFile, members)] + finishIfOver()
-        case .failure(let error):
-            return giveUpMovie() + giveUpPhoto(error)
+        case .failure(let error): return giveUp(error)
         }
     }
 
@@ -337,7 +334,9 @@ public struct PhotoJob: Sendable {
         return [.tell(job: id, .didFinishRecordingLivePhotoMovie, members), .store(job: id, device: device)]
     }
 
+    // One without the other is nothing, also where the photo was told.
     private mutating func giveUpMovie() -> [PhotoStep] {
+        if recording != .none { photos = [] }
         defer { recording = .none }
         return switch recording {
         case .none, .waiting: []
@@ -345,11 +344,10 @@ public struct PhotoJob: Sendable {
         }
     }
 
-    // One without the other is nothing: what the device holds back is dropped.
-    private mutating func giveUpPhoto(_ error: BusError) -> [PhotoStep] {
+    // What the device holds back is dropped as well. A movie that is whole may have found no room in the reply.
+    private mutating func giveUp(_ error: BusError) -> [PhotoStep] {
         self.error = self.error ?? error
-        photos = []
-        var steps: [PhotoStep] = []
+        var steps = giveUpMovie()
         for device in devices where parts[device] == .processing || parts[device] == .made {
             parts[device] = .dropping
             steps.append(.drop(job: id, device: device))

@@ -75,7 +75,9 @@ import Testing
         try capture()
         #expect(take(queue.progressed("a", "cam0", .processed, photo: photo)).isEmpty)
         #expect(take(queue.taken("a", "cam0", .success([photo]))).isEmpty)
-        #expect(take(queue.recorded("a", .failure(gone))) == [.drop(job: "a", device: "cam0")])
+        // It may be there, and only found no room in the reply.
+        #expect(
+            take(queue.recorded("a", .failure(gone))) == [.unrecord(job: "a"), .drop(job: "a", device: "cam0")])
         #expect(take(queue.dropped("a", "cam0")).isEmpty)
         #expect(told == Array(Self.allStages.prefix(4)) + [.didFinishCapture])
         #expect(throws: BusError.self) { try result?.get() }
@@ -101,6 +103,16 @@ import Testing
         #expect(take(queue.dropped("a", "cam0")).isEmpty)
         guard case .failure(let error)? = result else { return #expect(Bool(false), "it was stored") }
         #expect(error.reason == .diskFull)
+    }
+
+    @Test func whatIsGivenUpIsNotTold() throws {
+        try capture()
+        #expect(take(queue.progressed("a", "cam0", .processed, photo: photo)).isEmpty)
+        let steps = take(queue.end("a", BusError(.cancelled, "It was given up.")))
+        #expect(steps == [.drop(job: "a", device: "cam0"), .unrecord(job: "a")])
+        #expect(take(queue.dropped("a", "cam0")).isEmpty && told.last == .didFinishCapture)
+        guard case .failure(let error)? = result else { return #expect(Bool(false), "it was finished") }
+        #expect(error.reason == .cancelled && error.data["photos"] == nil)
     }
 
     @Test func whoIsGoneBeforeThePictureGetsNothing() throws {
