@@ -286,6 +286,8 @@ final class LivePhotoDesk {
                 completion(.success(answer), file)
             } catch {
                 jobs[photo.job] = nil
+                // One that only didn't answer in time is about it still.
+                if error.reason == .workerCrashed { recorders[movie]?.order(.dropLive(photo.job)) }
                 remove(photo.identifier)
                 completion(.failure(Self.told(error)), nil)
             }
