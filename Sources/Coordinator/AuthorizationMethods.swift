@@ -164,8 +164,9 @@ extension Coordinator {
         }
         for worker in fleet.workers.values { judgeZoom(worker) }
         movies.review()
-        reviewLivePhotos()
+        // First those that may not be taken: of them it is not told that a session is otherwise.
         photos.review()
+        reviewLivePhotos()
         // Photos that were taken before.
         keptAnswers.forget { [permission] peer in
             permission.book.status(uid: peer.uid, groups: [peer.gid], media: .video) != .authorized
