@@ -89,7 +89,7 @@ public struct ClientPhoto: Sendable {
 public struct ClientLivePhotoMovie: Sendable {
     /// The file; nil: it was not asked for in the reply.
     public let data: Payload?
-    /// What was answered of it: {contentIdentifier, width, height, bytes, duration, photoDisplayTime, path, attachment}.
+    /// What was answered of it: {contentIdentifier, width, height, bytes, duration, photoDisplayTime, dropped, path, attachment}.
     public let json: JSONValue
 
     /// A UUID that stands in both files, by which programs know that they are one live photo.
@@ -103,6 +103,8 @@ public struct ClientLivePhotoMovie: Sendable {
     public var duration: Duration { json.time("duration") }
     /// From its beginning to the photo.
     public var photoDisplayTime: Duration { json.time("photoDisplayTime") }
+    /// How many pictures the camera took in its time that are not in it: the machine was too busy for them.
+    public var dropped: Int { json.count("dropped") }
     /// Where it is in the capture library, as the bus sees it; nil: it is not there. Its entry is the photo's.
     public var path: String? { json["path"]?.string }
 

@@ -128,6 +128,10 @@ extension Schema {
                 .required("duration", .number(min: 0).described("Seconds.")),
                 .required(
                     "photoDisplayTime", .number(min: 0).described("Seconds from its beginning to the photo's moment.")),
+                .optional(
+                    "dropped",
+                    .integer(min: 0).described(
+                        "How many pictures the camera took in its time that are not in it. Absent: none.")),
                 .optional("path", .string(minLength: 1).described("The file in the library, absolute.")),
                 .optional("attachment", .integer(min: 0).described("Which of attachments it is.")),
             ], additional: true

@@ -47,6 +47,8 @@ public struct LivePhotoMovie: Hashable, Sendable {
     public var duration: Int64
     /// Nanoseconds from its beginning to the photo's moment.
     public var photoDisplayTime: Int64
+    /// Pictures that the camera took in its time and that are not in it.
+    public var dropped: Int
     /// The file in the library, absolute.
     public var path: String?
     /// Which of the reply's further frames it is, from 0.
@@ -54,24 +56,26 @@ public struct LivePhotoMovie: Hashable, Sendable {
 
     public init(
         identifier: LivePhotoIdentifier, dimensions: Dimensions, bytes: Int, duration: Int64, photoDisplayTime: Int64,
-        path: String? = nil, attachment: Int? = nil
+        dropped: Int = 0, path: String? = nil, attachment: Int? = nil
     ) {
         self.identifier = identifier
         self.dimensions = dimensions
         self.bytes = bytes
         self.duration = duration
         self.photoDisplayTime = photoDisplayTime
+        self.dropped = dropped
         self.path = path
         self.attachment = attachment
     }
 
-    /// {contentIdentifier, width, height, bytes, duration: seconds, photoDisplayTime: seconds, path?, attachment?}
+    /// {contentIdentifier, width, height, bytes, duration: seconds, photoDisplayTime: seconds, dropped, path?, attachment?}
     public var json: JSONValue {
         .members([
             "contentIdentifier": .string(identifier.text), "width": JSONValue(dimensions.width),
             "height": JSONValue(dimensions.height), "bytes": JSONValue(bytes),
             "duration": .number(Double(duration) / 1e9), "photoDisplayTime": .number(Double(photoDisplayTime) / 1e9),
-            "path": path.map(JSONValue.string), "attachment": attachment.map { JSONValue($0) },
+            "dropped": JSONValue(dropped), "path": path.map(JSONValue.string),
+            "attachment": attachment.map { JSONValue($0) },
         ])
     }
 
@@ -88,6 +92,7 @@ public struct LivePhotoMovie: Hashable, Sendable {
         bytes = Int(try reader.integer("bytes", in: 1 ... .max))
         duration = try Self.nanoseconds("duration", &reader)
         photoDisplayTime = try Self.nanoseconds("photoDisplayTime", &reader)
+        dropped = Int(try reader.number("dropped", in: 0...1_000_000_000) ?? 0)
         self.path = try reader.text("path")
         attachment = try reader.number("attachment", in: 0...100_000).map { Int($0) }
     }

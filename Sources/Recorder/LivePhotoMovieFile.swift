@@ -31,6 +31,8 @@ final class LivePhotoMovieFile {
     private var writer: MovieWriter?
     /// Of its first picture.
     private var start: Instant = 0
+    /// From when on pictures are to be in it.
+    private var earliest: Instant = 0
     private var soundFormat: AudioFormat?
     private var size = Dimensions(width: 0, height: 0)
 
@@ -50,8 +52,12 @@ final class LivePhotoMovieFile {
     var hasSound: Bool { soundFormat != nil }
 
     /// Makes the file, from that picture on.
-    func begin(at first: LivePhotoPast.Place, _ source: Source, _ request: MovieRequest) throws(BusError) {
-        (nextPicture, start) = (first.number, first.time)
+    ///
+    /// - Parameter earliest: from when on pictures are to be in it.
+    func begin(
+        at first: LivePhotoPast.Place, since earliest: Instant, _ source: Source, _ request: MovieRequest
+    ) throws(BusError) {
+        (nextPicture, start, self.earliest) = (first.number, first.time, earliest)
         size = source.picture.dimensions
         var settings = MovieFileType.mov.recommendedVideoSettings(size, frameRate: source.frameRate)
         settings.preset = Self.preset
@@ -109,8 +115,11 @@ final class LivePhotoMovieFile {
 
     /// Closes the file.
     ///
+    /// - Parameter taken: how many pictures its camera took from one time to the other.
     /// - Returns: what it has become.
-    func finish(_ window: LivePhotoWindow) throws(BusError) -> LivePhotoMovie {
+    func finish(
+        _ window: LivePhotoWindow, _ taken: (_ from: Instant, _ to: Instant) -> UInt64
+    ) throws(BusError) -> LivePhotoMovie {
         guard let writer else { throw .livePhotoMovie("no picture of its moment has come") }
         do throws(MovieError) {
             _ = try writer.finishWriting()
@@ -120,9 +129,11 @@ final class LivePhotoMovieFile {
         try check(writer)
         let statistics = writer.statistics
         guard statistics.frames > 0 else { throw .livePhotoMovie("none of its pictures could be decoded") }
+        let taken = taken(earliest, window.end)
         return LivePhotoMovie(
             identifier: photo.identifier, dimensions: size, bytes: Int(statistics.recordedFileSize),
-            duration: statistics.recordedDuration, photoDisplayTime: max(0, window.moment - start))
+            duration: statistics.recordedDuration, photoDisplayTime: max(0, window.moment - start),
+            dropped: Int(taken - min(taken, UInt64(statistics.frames))))
     }
 
     /// Leaves nothing of it.

@@ -15,6 +15,8 @@ final class LivePhotoPast {
     private let sounds: PreRollRing?
     private var nextPicture: UInt64 = 0
     private var nextSound: UInt64 = 0
+    /// Of the pictures that came, held or not, and how many are missing in front of each; the oldest are given up.
+    private var arrivals: [(time: Instant, missing: UInt64)] = []
     private(set) var newestPicture: Instant?
     /// Until when there is sound; nil: none has come.
     private(set) var soundEnd: Instant?
@@ -25,12 +27,15 @@ final class LivePhotoPast {
     private static let (pictureBytes, soundBytes) = (96 << 20, 16 << 20)
     /// A byte for each pixel is more than JPEG takes, but for pictures so small that their tables count.
     private static let leastBytes = 4 << 20
+    /// More than come of a camera while movies of them are made.
+    private static let mostArrivals = 4096
 
     /// - Parameters:
     ///   - frameRate: pictures a second, as far as that is known.
     ///   - soundRate: bytes of sound a second; nil: there is none.
     init(_ size: Dimensions, frameRate: Double, soundRate: Int?) {
         let seconds = Double(Self.duration) / 1e9
+        arrivals.reserveCapacity(Self.mostArrivals)
         let bytes = Double(size.area) * (frameRate * seconds + 2)
         pictures = PreRollRing(
             duration: Self.duration, bytes: Int(min(max(bytes, Double(Self.leastBytes)), Double(Self.pictureBytes))))
@@ -43,9 +48,13 @@ final class LivePhotoPast {
 
     // MARK: Holding
 
+    /// - Parameter missing: how many its camera took since the last one came, which don't.
     /// - Returns: false: it finds no room, or is no newer than the last.
-    func hold(_ picture: UnsafeRawBufferPointer, at time: Instant) -> Bool {
-        guard newestPicture.map({ time > $0 }) ?? true, pictures.append(.frame, picture, at: time) else { return false }
+    func hold(_ picture: UnsafeRawBufferPointer, at time: Instant, missing: UInt64 = 0) -> Bool {
+        guard arrivals.last.map({ time > $0.time }) ?? true else { return false }
+        if arrivals.count == Self.mostArrivals { arrivals.removeFirst(Self.mostArrivals / 2) }
+        arrivals.append((time, missing))
+        guard pictures.append(.frame, picture, at: time) else { return false }
         newestPicture = time
         nextPicture += 1
         return true
@@ -73,6 +82,23 @@ final class LivePhotoPast {
             return place == nil
         }
         return place
+    }
+
+    /// How many pictures the camera took from one time to the other, both with it: those that came, and those that are missing between
+    /// them, which are taken to have been evenly so.
+    func taken(from start: Instant, to end: Instant) -> UInt64 {
+        var (count, before) = (UInt64(0), Instant?.none)
+        for arrival in arrivals {
+            if start <= arrival.time, arrival.time <= end { count += 1 }
+            if let before, arrival.missing > 0, arrival.time > start, before < end {
+                let step = Double(arrival.time - before) / Double(arrival.missing + 1)
+                let first = max(1, ((Double(start) - Double(before)) / step).rounded(.up))
+                let last = min(Double(arrival.missing), ((Double(end) - Double(before)) / step).rounded(.down))
+                if last >= first { count += UInt64(last - first) + 1 }
+            }
+            before = arrival.time
+        }
+        return count
     }
 
     /// Shows the first picture of that number or a later one to the body.

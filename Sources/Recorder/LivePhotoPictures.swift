@@ -46,6 +46,11 @@ final class LivePhotoPictures {
         return Dimensions(width: side(size.width), height: side(size.height))
     }
 
+    /// The size of the movie of pictures that are larger; nil: they aren't.
+    static func smaller(_ size: Dimensions) -> Dimensions? {
+        max(size.width, size.height) > longestSide ? movieSize(size) : nil
+    }
+
     /// - Parameter number: pictures of one number are the same, and are decoded once.
     /// - Returns: nil: it is damaged. Good until the next call.
     func decode(_ jpeg: UnsafeRawBufferPointer, number: UInt64) -> UnsafeRawBufferPointer? {

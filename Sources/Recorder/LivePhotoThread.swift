@@ -131,7 +131,7 @@ final class LivePhotoThread: @unchecked Sendable {
     private func hold(_ sample: Sample, picture: UnsafeRawBufferPointer) {
         // Whoever gives the first picture has said before how it lies.
         guard let past = past ?? begin() else { return }
-        let isHeld = past.hold(picture, at: sample.time)
+        let isHeld = past.hold(picture, at: sample.time, missing: sample.dropped)
         if !movies.isEmpty { count(lost: sample.dropped + (isHeld ? 0 : 1)) }
     }
 
@@ -226,7 +226,7 @@ final class LivePhotoThread: @unchecked Sendable {
         let limit = isComplete || motion == nil ? window.end : min(window.end, motion?.settled ?? .min)
         if try write(movie, upTo: limit, window.end, past, decoder) { return true }
         guard isComplete else { return false }
-        let made = try movie.finish(window)
+        let made = try movie.finish(window) { past.taken(from: $0, to: $1) }
         try answer(movie, made)
         return true
     }
@@ -247,7 +247,7 @@ final class LivePhotoThread: @unchecked Sendable {
         } catch {
             throw .livePhotoMovie("\(error)")
         }
-        try movie.begin(at: first, source, request)
+        try movie.begin(at: first, since: start, source, request)
     }
 
     // Writes the next picture, or piece of sound, in the order of their times.
@@ -297,10 +297,10 @@ final class LivePhotoThread: @unchecked Sendable {
         if files.count == Self.maximumFiles { files.removeFirst() }
         files.append((movie.photo.job, movie.path))
         end(movie)
-        if movie.lost > 0 {
+        if made.dropped > 0 {
             logger.warning(
                 "pictures are missing in the movie of a live photo",
-                metadata: ["photo": "\(movie.photo.job)", "missing": "\(movie.lost)"])
+                metadata: ["photo": "\(movie.photo.job)", "missing": "\(made.dropped)"])
         }
         orders.answer(movie.number, .success(LivePhotoAnswer(made, file: movie.path).json), file: bytes)
     }

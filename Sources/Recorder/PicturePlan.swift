@@ -43,19 +43,27 @@ struct PicturePlan: Hashable, Sendable {
             }
             return .record(PicturePlan(kind: kind, layout: layout))
         }
-        func ask(_ encoding: Rendition.Encoding) -> Decision {
+        func ask(_ encoding: Rendition.Encoding, _ size: Dimensions? = nil) -> Decision {
             guard !isAskedFor else {
                 return .refuse(BusError(.formatUnsupported, "\(format.name) can't be recorded.", ["nearest": .null]))
             }
             var rendition = Rendition(encoding)
             rendition.videoRotationAngle = request.orientation ?? 0
             rendition.isVideoMirrored = request.mirrored ?? false
+            (rendition.width, rendition.height) = (size?.width, size?.height)
             return .ask(rendition)
         }
         let isReady = isAskedFor || !isTurned
-        // What is held is made smaller, and encoded, when a photo is taken.
+        // What the camera has compressed is held as it comes: it is made smaller, and encoded, when a photo is taken.
         if request.live != nil {
-            guard isReady, format == .motionJPEG || format == .jpeg else { return ask(.jpeg) }
+            guard isReady, format == .motionJPEG || format == .jpeg else {
+                let isUpright = (request.orientation ?? 0) % 180 == 0
+                let size =
+                    isUpright
+                    ? layout.dimensions
+                    : Dimensions(width: layout.dimensions.height, height: layout.dimensions.width)
+                return ask(.jpeg, LivePhotoPictures.smaller(size))
+            }
             return .record(PicturePlan(kind: .motionJPEG, layout: layout))
         }
         switch video.codec {

@@ -91,7 +91,7 @@ import Testing
     @Test func `a live photo comes with its movie`() async throws {
         let movie: JSONValue = [
             "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 3,
-            "duration": 2.9, "photoDisplayTime": 1.4, "attachment": 1,
+            "duration": 2.9, "photoDisplayTime": 1.4, "dropped": 5, "attachment": 1,
         ]
         let bus = try FakeBus { request, respond in
             guard request.method == "photo.capture" else { return false }
@@ -107,6 +107,7 @@ import Testing
         let found = try #require(capture.livePhotoMovie)
         #expect(found.data?.copied() == [4, 5, 6] && capture.photos.first?.data?.copied() == [1, 2, 3])
         #expect(found.duration == .milliseconds(2900) && found.photoDisplayTime == .milliseconds(1400))
+        #expect(found.dropped == 5)
         #expect(found.contentIdentifier.hasPrefix("7E0A") && found.width == 4 && found.bytes == 3 && found.path == nil)
         await #expect(throws: ClientError.unreadable("The bus answered with a movie that did not come.")) {
             _ = try await client.capturePhoto(["session": "short"])

@@ -18,7 +18,7 @@ import Testing
         LivePhotoMovie(
             identifier: try #require(LivePhotoIdentifier(digits: String(repeating: "a1", count: 16))),
             dimensions: Dimensions(width: 640, height: 480), bytes: 20, duration: 3_000_000_000,
-            photoDisplayTime: 1_500_000_000, path: path)
+            photoDisplayTime: 1_500_000_000, dropped: 7, path: path)
     }
 
     /// - Returns: what is to be done beside telling.
@@ -139,5 +139,8 @@ import Testing
         }
         let movie = try movie(path: "/v/a.mov")
         #expect(try LivePhotoMovie(json: JSONValue(parsing: movie.json.description)) == movie)
+        var members = try #require(movie.json.object)
+        members["dropped"] = nil
+        #expect(try LivePhotoMovie(json: .object(members)).dropped == 0)
     }
 }

@@ -28,6 +28,7 @@ from fake_bus import NO_REPLY, BusTestCase, Refusal
 STAGES = ["willBeginCapture", "willCapturePhoto", "didCapturePhoto", "didFinishProcessingPhoto", "didFinishCapture"]
 MOVIE = {
     "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 6, "duration": 2.9, "photoDisplayTime": 1.4,
+    "dropped": 5,
 }  # fmt: skip
 
 
@@ -188,7 +189,7 @@ class Photos(BusTestCase):
         assert movie is not None
         self.assertEqual((capture.photo.data, movie.data, movie.bytes), (b"000.", b"movie.", 6))
         self.assertEqual((movie.contentIdentifier, movie.duration, movie.photoDisplayTime), (MOVIE["contentIdentifier"], 2.9, 1.4))
-        self.assertEqual((movie.width, movie.height, movie.path), (4, 2, None))
+        self.assertEqual((movie.width, movie.height, movie.path, movie.dropped), (4, 2, None, 5))
         with tempfile.TemporaryDirectory() as folder:
             capture.photo.save(f"{folder}/a.jpg")
             movie.save(f"{folder}/a.mov")

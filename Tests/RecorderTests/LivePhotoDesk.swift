@@ -75,11 +75,17 @@ final class LivePhotoDesk {
 
     /// Puts in 30 pictures a second.
     ///
-    /// - Parameter luma: how bright the one of that number is, 0 to 255.
-    func film(_ frames: Range<Int>, _ luma: (Int) -> UInt8 = { _ in 100 }) throws {
+    /// - Parameters:
+    ///   - missing: so many in front of each.
+    ///   - luma: how bright the one of that number is, 0 to 255.
+    func film(
+        _ frames: some Sequence<Int>, missing: UInt64 = 0, _ luma: (Int) -> UInt8 = { _ in 100 }
+    ) throws {
         for number in frames {
             let jpeg = try jpeg(luma(number))
-            let sample = Sample(time: beginning + Int64(number) * Self.second / 30, sequence: UInt64(number))
+            let sample = Sample(
+                time: beginning + Int64(number) * Self.second / 30, sequence: UInt64(number),
+                dropped: missing)
             let outcome = pictures.push(sample, count: jpeg.count) { room in
                 room.copyBytes(from: jpeg)
                 return true

@@ -32,7 +32,7 @@ struct LivePhotoTests {
         for (index, photo) in photos.enumerated() {
             let movie = try desk.movie(photo)
             #expect(Self.isNear(movie.duration, 3) && Self.isNear(movie.photoDisplayTime, 1.5))
-            #expect(movie.dimensions == LivePhotoDesk.size)
+            #expect(movie.dimensions == LivePhotoDesk.size && movie.dropped == 0)
             let path = try desk.path("p\(index)")
             #expect(try MovieRepair.inspect(path).condition == .whole)
             #expect(try MovieRepair.inspect(path).fileSize == Int64(movie.bytes))
@@ -150,6 +150,30 @@ struct LivePhotoTests {
         #expect(!desk.orders.give(.drop(order: 99, job: "p")), "nobody takes it")
     }
 
+    @Test("pictures that never came are counted, as far as they are of its time")
+    func missing() throws {
+        let desk = try LivePhotoDesk()
+        try desk.begin()
+        // One of three comes, from before its window until after it.
+        try desk.film((0..<130).filter { $0 % 3 == 0 }, missing: 2)
+        let movie = try desk.movie(try desk.make("p", at: desk.time(2.5)))
+        #expect((58...62).contains(movie.dropped), "\(movie)")
+    }
+
+    @Test("what a camera took is known of a time, though little of it has come")
+    func taken() {
+        let past = LivePhotoPast(LivePhotoDesk.size, frameRate: 30, soundRate: nil)
+        let picture = [UInt8](repeating: 1, count: 100)
+        picture.withUnsafeBytes { bytes in
+            #expect(past.hold(bytes, at: 1000, missing: 5) && past.hold(bytes, at: 2000, missing: 9))
+            #expect(!past.hold(bytes, at: 2000, missing: 9), "the same")
+        }
+        // Every 100 from 1000 to 2000.
+        #expect(past.taken(from: 0, to: 3000) == 11 && past.taken(from: 1000, to: 2000) == 11)
+        #expect(past.taken(from: 1150, to: 1450) == 3 && past.taken(from: 1950, to: 2500) == 1)
+        #expect(past.taken(from: 2001, to: 2500) == 0 && past.taken(from: .min, to: .max) == 11)
+    }
+
     @Test("pictures that are held no more, or damaged, are counted")
     func lost() throws {
         let desk = try LivePhotoDesk()
@@ -160,7 +184,7 @@ struct LivePhotoTests {
         let request = MovieRequest(
             movie: "m", path: "", camera: nil, fileType: .mov, owner: LockHolder(uid: 0, gid: 0, pid: 1, name: "t"))
         try movie.begin(
-            at: LivePhotoPast.Place(number: 5, time: 1000), LivePhotoMovieFile.Source(picture: layout, frameRate: 30),
+            at: LivePhotoPast.Place(number: 5, time: 1000), since: 1000, LivePhotoMovieFile.Source(picture: layout, frameRate: 30),
             request)
         let picture = [UInt8](repeating: 128, count: layout.totalBytes)
         for (number, isWhole) in [(5, true), (8, true), (9, false), (10, true)] as [(UInt64, Bool)] {
@@ -168,7 +192,11 @@ struct LivePhotoTests {
             try picture.withUnsafeBytes { try movie.add(isWhole ? $0 : nil, place) }
         }
         #expect(movie.lost == 3 && movie.nextPicture == 11)
-        #expect(try movie.finish(LivePhotoWindow(moment: 7 * Self.frame)).bytes > 0)
+        let made = try movie.finish(LivePhotoWindow(moment: 7 * Self.frame)) { start, end in
+            #expect(start == 1000 && end == 7 * Self.frame + LivePhotoWindow.reach)
+            return 9
+        }
+        #expect(made.bytes > 0 && made.dropped == 6)
         movie.remove()
         #expect(try access(desk.path("p"), F_OK) != 0)
     }

@@ -38,10 +38,11 @@ struct PlanTests {
         return plan.kind
     }
 
-    private static func asked(_ format: PixelFormat, _ request: MovieRequest) throws -> String? {
-        guard case .ask(let rendition) = PicturePlan.decide(try ring(format), request, isAskedFor: false) else {
-            return nil
-        }
+    private static func asked(
+        _ format: PixelFormat, _ request: MovieRequest, _ width: Int = 640, _ height: Int = 480
+    ) throws -> String? {
+        let ring = try ring(format, width, height)
+        guard case .ask(let rendition) = PicturePlan.decide(ring, request, isAskedFor: false) else { return nil }
         return rendition.description
     }
 
@@ -63,6 +64,11 @@ struct PlanTests {
         #expect(try Self.asked(.motionJPEG, request) == "jpeg;rotate=90;mirror")
         #expect(try Self.kind(.jpeg, request, isAskedFor: true) == .motionJPEG)
         #expect(try Self.isRefused(.yuyv, request, isAskedFor: true))
+        // No larger than the movie.
+        #expect(try Self.asked(.yuyv, request, 3840, 2160) == "jpeg:1080x1920;rotate=90;mirror")
+        request.orientation = 180
+        #expect(try Self.asked(.nv12, request, 4000, 3000) == "jpeg:1920x1440;rotate=180;mirror")
+        #expect(try Self.asked(.nv12, request, 1920, 1080) == "jpeg;rotate=180;mirror")
     }
 
     @Test(

@@ -125,6 +125,8 @@ class LivePhotoMovie:
     duration: float = 0.0
     #: Seconds from its beginning to the photo.
     photoDisplayTime: float = 0.0
+    #: How many pictures the camera took in its time that are not in it: the machine was too busy for them.
+    dropped: int = 0
     path: str | None = None
     data: builtins.bytes | None = field(default=None, repr=False)
     raw: Mapping[str, Any] = _raw()
