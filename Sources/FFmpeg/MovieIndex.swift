@@ -23,11 +23,12 @@ public enum MovieIndex {
 
     /// - Parameters:
     ///   - descriptor: of a file that ends with a whole fragment, open for reading and writing.
+    ///   - lastPicture: how long the last picture is shown, nanoseconds; nil: as long as the one before it.
     ///   - mostSamples: the index of a file with more of them would take too much memory.
     /// - Returns: false when the file was left as it was, since it is another kind of file or has too many samples.
     /// - Throws: also when there is no room on the disk, or the heads of its fragments are damaged; then, too, the file is what it was.
     public static func complete(
-        _ descriptor: Int32, as container: MovieContainer, mostSamples: Int = 4_000_000
+        _ descriptor: Int32, as container: MovieContainer, lastPicture: Int64? = nil, mostSamples: Int = 4_000_000
     ) throws(MediaError) -> Bool {
         var status = stat()
         guard container != .matroska, fstat(descriptor, &status) == 0 else { return false }
@@ -37,7 +38,7 @@ public enum MovieIndex {
         let movie = try FragmentedMovie(descriptor, length: length)
         guard (1...mostSamples).contains(movie.contents.samples) else { return false }
         do throws(MediaError) {
-            try movie.writeIndex(descriptor, container, behind: length)
+            try movie.writeIndex(descriptor, container, behind: length, lastPicture)
             try check("fsync", fsync(descriptor))
         } catch {
             _ = ftruncate(descriptor, Int(length))
@@ -112,7 +113,9 @@ private final class FragmentedMovie {
         return (0..<Int(format.pointee.nb_streams)).compactMap { format.pointee.streams[$0] }
     }
 
-    func writeIndex(_ descriptor: Int32, _ container: MovieContainer, behind length: Int64) throws(MediaError) {
+    func writeIndex(
+        _ descriptor: Int32, _ container: MovieContainer, behind length: Int64, _ lastPicture: Int64?
+    ) throws(MediaError) {
         let result = try DescriptorStream(descriptor, writes: true, length: length, keeping: length)
         var output: UnsafeMutablePointer<AVFormatContext>?
         try MediaError.check(
@@ -145,7 +148,7 @@ private final class FragmentedMovie {
         if container == .mov, copyTags(to: output) { av_dict_set(&options, "movflags", Muxer.tagFlag, 0) }
         try MediaError.check("avformat_write_header", avformat_write_header(output, &options))
         for (number, track) in tracks.enumerated() {
-            try copySamples(of: track, number, to: output, packet, pb)
+            try copySamples(of: track, number, to: output, packet, pb, lastPicture)
         }
         avio_seek(pb, length, SEEK_SET)
         let end = av_write_trailer(output)
@@ -178,7 +181,7 @@ private final class FragmentedMovie {
     // The muxer notes where it writes a sample, and that is where the sample is already.
     private func copySamples(
         of track: UnsafeMutablePointer<AVStream>, _ number: Int, to output: UnsafeMutablePointer<AVFormatContext>,
-        _ packet: UnsafeMutablePointer<AVPacket>, _ pb: UnsafeMutablePointer<AVIOContext>
+        _ packet: UnsafeMutablePointer<AVPacket>, _ pb: UnsafeMutablePointer<AVIOContext>, _ lastPicture: Int64?
     ) throws(MediaError) {
         let count = avformat_index_get_entries_count(track)
         var largest: Int32 = 1
@@ -197,6 +200,9 @@ private final class FragmentedMovie {
             if let next = avformat_index_get_entry(track, index + 1)?.pointee {
                 let (step, isFar) = next.timestamp.subtractingReportingOverflow(entry.timestamp)
                 duration = isFar ? 0 : max(0, step)
+            } else if let lastPicture, track.pointee.codecpar.pointee.codec_type == AVMEDIA_TYPE_VIDEO {
+                let base = track.pointee.time_base
+                duration = max(1, av_rescale(lastPicture, Int64(base.den), Int64(base.num) * 1_000_000_000))
             }
             avio_seek(pb, entry.pos, SEEK_SET)
             av_packet_unref(packet)

@@ -116,6 +116,12 @@ public final class MovieWriter {
         stage = .writing
     }
 
+    /// Says when the movie is over, at the latest: its last frame is shown no longer. It counts for what is added after this.
+    public func endSession(atSourceTime time: Int64) {
+        guard stage != .closed, let end = timeline.movieTime(time) else { return }
+        picture?.end = end
+    }
+
     /// Goes on with pictures that lie otherwise in memory, whatever their size: they keep their shape, with black around them.
     ///
     /// - Throws: when what comes is not encoded here, or these can't be.
@@ -380,7 +386,9 @@ public final class MovieWriter {
         let hasFailed = muxer == nil
         do throws(MediaError) {
             if statistics.fragments > 0,
-                try MovieIndex.complete(file.rawValue, as: configuration.fileType.container)
+                try MovieIndex.complete(
+                    file.rawValue, as: configuration.fileType.container,
+                    lastPicture: picture?.end == nil ? nil : picture?.frameDuration)
             {
                 return
             }

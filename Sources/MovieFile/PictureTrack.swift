@@ -21,7 +21,11 @@ struct Written {
 final class PictureTrack {
     /// How long the last frame is shown, as far as it is known: as long as the one before it, nanoseconds.
     private(set) var frameDuration: Int64
+    /// Nothing is shown any longer; nil: the last frame is shown as long as the one before it.
+    var end: Int64?
 
+    /// Nanoseconds: a frame of the very end is seen, too.
+    private static let leastDuration: Int64 = 1_000_000
     private var video: MovieVideo
     private let frameRate: Double
     private let encoder: VideoEncoder?
@@ -124,7 +128,7 @@ final class PictureTrack {
         _ payload: UnsafeRawBufferPointer, at time: Int64, isKeyFrame: Bool, beginsFragment: Bool, to muxer: Muxer
     ) throws(MediaError) -> Written {
         guard let track else { return Written() }
-        let duration = lastTime.map { time - $0 } ?? frameDuration
+        let duration = shown(from: time, for: lastTime.map { time - $0 } ?? frameDuration)
         var written = Written()
         switch video {
         case .motionJPEG, .h264:
@@ -155,6 +159,11 @@ final class PictureTrack {
         }
         (lastTime, frameDuration) = (time, duration)
         return written
+    }
+
+    private func shown(from time: Int64, for duration: Int64) -> Int64 {
+        guard let end else { return duration }
+        return max(min(duration, end - time), Self.leastDuration)
     }
 
     private static func fit(_ shape: Dimensions, _ settings: VideoSettings) -> VideoEncoder.Size {

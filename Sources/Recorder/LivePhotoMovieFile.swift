@@ -75,16 +75,19 @@ final class LivePhotoMovieFile {
         }
     }
 
-    /// Writes a decoded picture.
+    /// Writes a decoded picture, which is shown until that time at the latest.
     ///
     /// - Parameter picture: nil: it is damaged.
-    func add(_ picture: UnsafeRawBufferPointer?, _ place: LivePhotoPast.Place) throws(BusError) {
+    func add(
+        _ picture: UnsafeRawBufferPointer?, _ place: LivePhotoPast.Place, until end: Instant
+    ) throws(BusError) {
         lost += place.number - nextPicture
         nextPicture = place.number + 1
         guard let picture, let writer else {
             lost += 1
             return
         }
+        writer.endSession(atSourceTime: end)
         do throws(MovieError) {
             if try !writer.append(picture, at: place.time) { lost += 1 }
         } catch {

@@ -267,7 +267,9 @@ final class LivePhotoThread: @unchecked Sendable {
         } else if let picture {
             let began = MonotonicClock.now()
             outcome = past.withPicture(from: picture.number) { place, jpeg in
-                Result { () throws(BusError) in try movie.add(decoder.decode(jpeg, number: place.number), place) }
+                Result { () throws(BusError) in
+                    try movie.add(decoder.decode(jpeg, number: place.number), place, until: end)
+                }
             }
             figures.busy += MonotonicClock.now() - began
         } else {

@@ -156,6 +156,24 @@ import Testing
         #expect(abs(Double(samples.count) / 48000 - 2) < 0.06)
     }
 
+    @Test(arguments: [.mp4, .mov] as [MovieFileType])
+    func theLastFrameIsShownUntilTheEnd(_ type: MovieFileType) async throws {
+        let material = try await Material.motionJPEG(4, in: scratch)
+        let path = path(type)
+        let writer = try MovieWriter(path, MovieConfiguration(type, video: .motionJPEG(Self.size)))
+        let start: Int64 = 9_000_000_000
+        writer.startSession(atSourceTime: start)
+        for index in 0..<4 {
+            writer.endSession(atSourceTime: start + 1_000_000_000)
+            _ = try material.frames[index].withUnsafeBytes {
+                try writer.append($0, at: start + Int64(index) * 300_000_000)
+            }
+        }
+        #expect(try writer.finishWriting() == nil)
+        #expect(writer.statistics.recordedDuration == 1_000_000_000)
+        #expect(abs(try await Judge(path: path, scratch: scratch).duration() - 1) < 0.002)
+    }
+
     @Test func overwritesNothing() throws {
         let path = path(.mp4)
         try File.replace(path, with: [1, 2, 3], mode: 0o600)
