@@ -164,6 +164,9 @@ private final class FragmentedMovie {
             av_dict_set(&output.pointee.metadata, tag.pointee.key, tag.pointee.value, 0)
             last = tag
         }
+        if let time = av_dict_get(format?.pointee.metadata, "creation_time", nil, 0) {
+            av_dict_set(&output.pointee.metadata, "creation_time", time.pointee.value, 0)
+        }
         return last != nil
     }
 

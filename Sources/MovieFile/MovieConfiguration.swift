@@ -1,5 +1,6 @@
 public import CaptureCore
 public import FFmpeg
+import Glibc
 public import LinuxIO
 
 /// The picture of a movie: what comes, and what is made of it.
@@ -75,6 +76,18 @@ public struct MovieConfiguration: Hashable, Sendable {
 
     /// The name of what says that a picture belongs to the movie.
     public static let contentIdentifier = "com.apple.quicktime.content.identifier"
+
+    /// The tags that say when a movie was made: that of its header, and QuickTime's own.
+    ///
+    /// - Parameter realtime: nanoseconds since 1970.
+    public static func creation(_ realtime: Int64) -> [String: String] {
+        var seconds = time_t(realtime / 1_000_000_000)
+        var (parts, text) = (tm(), [CChar](repeating: 0, count: 32))
+        guard gmtime_r(&seconds, &parts) != nil else { return [:] }
+        let length = strftime(&text, text.count, "%Y-%m-%dT%H:%M:%S", &parts)
+        let time = String(decoding: text[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return ["creation_time": time + "Z", "com.apple.quicktime.creationdate": time + "+0000"]
+    }
 
     public init(_ fileType: MovieFileType, video: MovieVideo?, audio: MovieAudio? = nil, frameRate: Double = 30) {
         self.fileType = fileType

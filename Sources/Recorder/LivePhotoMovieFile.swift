@@ -65,7 +65,9 @@ final class LivePhotoMovieFile {
             .mov, video: .encoded(source.picture, settings), audio: source.sound.map { $0.movieAudio(request) },
             frameRate: source.frameRate)
         configuration.movieFragmentInterval = Self.fragmentInterval
-        configuration.tags = [MovieConfiguration.contentIdentifier: photo.identifier.text]
+        configuration.tags = MovieConfiguration.creation(
+            photo.moment &+ MonotonicClock.realtime() - MonotonicClock.now())
+        configuration.tags[MovieConfiguration.contentIdentifier] = photo.identifier.text
         do throws(MovieError) {
             let writer = try MovieWriter(path, configuration) { [path] _ in _ = chmod(path, 0o600) }
             writer.startSession(atSourceTime: start)
