@@ -84,7 +84,7 @@ public struct PhotoSettings: Hashable, Sendable {
     public var stabilization: Bool
     /// At the camera's largest size, while its stream stands still.
     public var highResolution: Bool
-    /// nil: as the session has it, else as the camera sees it.
+    /// nil: as the session has it, which it always is with ``isLive``, else as the camera sees it.
     public var orientation: VideoOrientation?
     public var isMirrored: Bool?
     /// The pixels are turned; false: the file says how they are to be turned.
@@ -257,6 +257,10 @@ extension PhotoSettings {
             throw refusal(name, "can't be had of a live photo, which is one photo out of the stream (livePhoto)")
         }
         if format == .dng { throw refusal("format", "is jpeg for a live photo") }
+        // Its movie began before it was asked for: both files lie as that does.
+        if let (name, _) = [("orientation", orientation != nil), ("mirrored", isMirrored != nil)].first(where: \.1) {
+            throw refusal(name, "can't be had of a live photo: the connection of its session says it (livePhoto)")
+        }
     }
 }
 

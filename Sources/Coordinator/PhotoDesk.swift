@@ -264,6 +264,8 @@ final class PhotoDesk {
         settings.uniqueID = id
         settings.orientation = camera.orientation
         settings.isMirrored = camera.isMirrored
+        // The movie is its recorder's.
+        settings.isLive = false
         let photo = PhotoOrder(
             job: id, settings: settings, attaches: run.request.isAttached,
             place: run.request.isStored ? place?(run.request, camera, day, time) : nil, moment: run.request.moment,

@@ -82,6 +82,8 @@ import Testing
         (#"{"livePhoto":true,"ago":500}"#, "ago"),
         (#"{"livePhoto":true,"highResolution":true}"#, "highResolution"),
         (#"{"livePhoto":true,"format":"dng"}"#, "format"),
+        (#"{"livePhoto":true,"orientation":"portrait"}"#, "orientation"),
+        (#"{"livePhoto":true,"mirrored":false}"#, "mirrored"),
     ]
 
     @Test(arguments: wrong) func whatIsWrongIsTold(settings: String, path: String) throws {
