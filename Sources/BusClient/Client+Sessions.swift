@@ -132,14 +132,18 @@ extension Client {
 
     /// Runs a session while the body does, and deletes it however that ends.
     ///
-    /// - Parameter lock: a token under which the session may set devices; nil: ``defaultLock``.
+    /// - Parameters:
+    ///   - actions: are carried out before it is started, as of ``configureSession(_:_:lock:timeout:)``.
+    ///   - lock: a token under which the session may set devices; nil: ``defaultLock``.
     public func withSession<Result>(
-        _ wishes: [String: JSONValue] = [:], lock: String? = nil, timeout: Duration = defaultTimeout,
+        _ wishes: [String: JSONValue] = [:], actions: [JSONValue] = [], lock: String? = nil,
+        timeout: Duration = defaultTimeout,
         _ body: (ClientSession) async throws -> Result
     ) async throws -> Result {
         let made = try await createSession(wishes, timeout: timeout)
         let outcome: Swift.Result<Result, any Error>
         do {
+            if !actions.isEmpty { _ = try await configureSession(made.id, actions, lock: lock, timeout: timeout) }
             outcome = .success(try await body(try await startSession(made.id, lock: lock, timeout: timeout)))
         } catch {
             outcome = .failure(error)

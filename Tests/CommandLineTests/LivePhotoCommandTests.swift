@@ -55,7 +55,7 @@ import Testing
                         "endpoints": ["command": "", "events": "", "media": [:]], "epoch": "e1", "sequence": 0,
                         "limits": ["requestBytes": 1_048_576],
                     ]))
-            case "session.create", "session.start":
+            case "session.create", "session.configure", "session.start", "session.get":
                 respond(
                     .result(["session": "s1", "state": state, "resolved": [], "explanation": ["Ann may not see."]]))
             case "session.delete": respond(.result([:]))
@@ -115,6 +115,40 @@ import Testing
         ]
         #expect(params(bus, "photo.capture") == [asked])
         #expect(bus.requests.last?.method == "session.delete")
+    }
+
+    @Test func `how the camera is held is said of both files, by the session`() async throws {
+        let bus = try bus()
+        let result = try await run(
+            bus, "cam0", "--live", "--orientation", "portrait", "--mirrored", "--turned", "-o", place("a.jpg"))
+        #expect(result.status == 0, "\(result)")
+        let connection: JSONValue = ["output": "photo", "videoOrientation": "portrait", "videoMirrored": true]
+        #expect(params(bus, "session.configure") == [["session": "s1", "actions": [["connection": connection]]]])
+        #expect(
+            params(bus, "photo.capture").first?["settings"] == ["livePhoto": true, "turned": true, "format": "jpeg"])
+        let methods = bus.requests.map(\.method).filter { $0.hasPrefix("session.") }
+        #expect(methods == ["session.create", "session.configure", "session.start", "session.delete"])
+    }
+
+    @Test func `what is no camera, and a format of which there are none, are told`() async throws {
+        let bus = try bus()
+        let deaf = try await run(bus, "cam0", "--live", "--mic", "cam1")
+        #expect(deaf.status == 1 && deaf.standardError == "invalidParams: cam1 is no microphone.\n", "\(deaf)")
+        #expect(params(bus, "session.create") == [])
+        let output: JSONValue = [
+            "id": "photo", "type": "photo", "livePhotoCaptureEnabled": false,
+            "livePhotoCaptureSupported": ["supported": false, "why": "cam0 gives H264 now"],
+        ]
+        let compressed = try self.bus(
+            state: ["id": "s1", "state": "running", "wanted": true, "outputs": [output]])
+        let none = try await run(compressed, "cam0", "--live")
+        #expect(none.status == 1, "\(none)")
+        #expect(
+            none.standardError.hasPrefix(
+                "photoFormatUnavailable: --live can't be had: cam0 gives H264 now; 'camerabus format cam0 --pixel YUYV'"
+            ),
+            "\(none)")
+        #expect(params(compressed, "photo.capture") == [])
     }
 
     @Test func `a session that is named takes it, and those of the library are told by their paths`() async throws {

@@ -159,6 +159,8 @@ import Testing
         ["a", "--burst", "2", "--bracket=0,1"], ["a", "--bracket=1"],
         ["a", "--ago", "0"], ["a", "--ago", "500", "--burst", "2"], ["a", "--ago", "500", "--flash", "on"],
         ["a", "--ago", "500", "--format", "dng"],
+        ["a", "--ago", "500", "--stabilization"], ["a", "--ago", "500", "-n", "3"],
+        ["--session", "s", "--live", "--orientation", "portrait"], ["--session", "s", "--live", "--mirrored"],
         ["a", "--mic", "m"], ["a", "b", "--live"], ["--rig", "r", "--live"], ["a", "--live", "--burst", "2"],
         ["a", "--live", "--bracket=0,1"], ["a", "--live", "--ago", "500"], ["a", "--live", "--high-resolution"],
         ["a", "--live", "--format", "dng"], ["a", "--live", "-o", "a.dng"], ["a", "--live", "-o", "-"],
@@ -167,6 +169,24 @@ import Testing
     ])
     func `what contradicts itself is refused before anybody is asked`(arguments: [String]) {
         #expect(throws: (any Error).self) { _ = try Camerabus.command(["photo"] + arguments) }
+    }
+
+    @Test(arguments: [
+        (["--live", "--bracket=0,1"], "--bracket can't be had with --live, "),
+        (["--live", "--high-resolution"], "--high-resolution can't be had with --live, "),
+        (["--live", "--ago", "500"], "--ago can't be had with --live, "),
+        (["--live", "--format", "dng"], "--format dng can't be had with --live, "),
+        (["--live", "-o", "a.mov"], "-o names a live photo's picture, .jpg; "),
+        (["--ago", "500", "--flash", "on"], "--flash can't be had with --ago, "),
+    ])
+    func `a refusal names the option that is in the way`(arguments: [String], told: String) {
+        let error = #expect(throws: (any Error).self) { _ = try Camerabus.command(["photo", "a"] + arguments) }
+        #expect(error.map { Camerabus.message(for: $0).contains(told) } == true, "\(String(describing: error))")
+    }
+
+    @Test func `a time-lapse that is too fast says so once`() {
+        #expect(PhotoWords.behind(0, of: 5) == nil)
+        #expect(PhotoWords.behind(4, of: 5) == "4 of 5 photos came later than asked: so fast they can't be had.")
     }
 
     @Test func `a stage stands in a line`() {

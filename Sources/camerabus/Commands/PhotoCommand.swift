@@ -11,11 +11,11 @@ struct PhotoCommand: BusCommand {
             ever seen half-written.
 
             -o is a file, a folder for names of their own, or '-' for one photo's bytes on standard output. %s in its name is the camera's id, %d or %04d the photo's number from 1; a name without them gets \
-            '-CAMERA' and '-NUMBER' before its ending where there are several. An ending .dng asks for that format; a name without .jpg, .jpeg or .dng at its end gets its photo's. With --library photos go into the bus's \
+            '-CAMERA' and '-NUMBER' before its ending where there are several. An ending .dng asks for that format; a name without .jpg, .jpeg or .dng at its end gets its photo's. Numbers are of the photos that there are: one that fails leaves no gap. With --library photos go into the bus's \
             capture library, and to you as well only with -o.
 
             Several cameras, or those of a rig, are taken at the same moment, as one: all or none. --bracket and --burst are one job of the camera, --count takes photo after photo, with --every as a \
-            time-lapse: one that fails later than the first, or can't be written, is told and left out, and the exit status is 1 then.
+            time-lapse: one that fails later than the first, or can't be written, is told and left out, and the exit status is 1 then; how many came later than asked is told at the end.
 
             --format dng wants a raw format of the camera, Bayer or grey: 'camerabus formats CAMERA' lists what it has, 'camerabus format CAMERA --pixel RG12' chooses one.
 
@@ -24,11 +24,11 @@ struct PhotoCommand: BusCommand {
             told; so are photos of a burst that come later than asked. While a movie is made of the camera there is no bracket, nor --high-resolution. All photos of a job come in one reply, of 256 MiB at most: long bursts, and those of large or raw pictures, go --library.
 
             --ago takes a photo of a moment that is over, by 10 seconds at most, of what the photo output of a running session holds of its cameras, whosever that is: \
-            camerabus session run cam0 --output '{"type": "photo", "preRoll": 2000}' runs one.
+            camerabus session run cam0 --preset inputPriority --output '{"type": "photo", "preRoll": 2000}' runs one, with the camera as it is set.
 
             With --live a photo comes with a movie (MOV) of the 1.5 seconds before and after it, with sound with --mic: -o a.jpg makes a.jpg and a.mov, which programs know as one live photo; in the library both are one \
-            entry. It runs a session of its own with the camera as it is set, and waits until it holds the seconds before; with --session it is of one that makes live photos already, with its microphone. The movie is \
-            shorter where the camera is lifted or put down meanwhile. It is one JPEG of one camera, without bracket, burst, --ago and --high-resolution, and not while the session has a movie output; at most four are made at a time.
+            entry. It runs a session of its own with the camera as it is set, and waits until it holds the seconds before; with --session it is of one that makes live photos already, with its microphone, and lies as that has it. \
+            --orientation and --mirrored are of both files. The movie has at most 1920 pixels a side, and is shorter, which is told, where the camera is lifted or put down meanwhile, or its pictures end. It is one JPEG of one camera, without bracket, burst, --ago and --high-resolution, and not while the session has a movie output; of one session at most four are made at a time.
 
             With --json: a line for each answer of photo.capture, whose photos, and livePhotoMovie, have their 'file'; with --stages also a line {"uniqueID", "event", …} for each stage.
 
@@ -90,19 +90,25 @@ struct PhotoCommand: BusCommand {
         if session != nil, making.microphone != nil {
             throw ValidationError("A --session has its own microphone, or none.")
         }
+        if making.live, session != nil, let option = making.placing {
+            throw ValidationError("\(option) can't be had with --live of a --session, whose connection says it.")
+        }
+        if making.ago != nil, series.every == nil, series.count ?? 1 > 1 {
+            throw ValidationError("With --ago, --count wants --every: else all photos are of one moment.")
+        }
         if let output {
             if output.isEmpty { throw ValidationError("-o takes the name of a file or a folder, or '-'.") }
             if options.json, output == "-" { throw ValidationError("--json and '-o -' both want standard output.") }
+            if making.live, output == "-" {
+                throw ValidationError("A live photo is two files: -o names the picture, or a folder.")
+            }
+            if making.live, ["mov", "dng"].contains(MediaEndings.ending(of: output)) {
+                throw ValidationError("-o names a live photo's picture, .jpg; its movie lies beside it as .mov.")
+            }
             let places = try PhotoPlaces(output)
             if let flaw = places.flaw(extent(ofDevices: devices.count)) { throw ValidationError(flaw) }
             if let type = places.fileType, let format = making.format, type != format {
                 throw ValidationError("\(output) is no name for --format \(format).")
-            }
-            if making.live {
-                if places.isStandardOutput {
-                    throw ValidationError("A live photo is two files: -o names one of them, or a folder.")
-                }
-                if places.fileType == "dng" { throw ValidationError("A live photo is a JPEG: name it .jpg.") }
             }
         } else if force, library {
             throw ValidationError("--force is about files of -o.")
@@ -224,14 +230,17 @@ struct PhotoMaking: ParsableArguments {
         }
         if let ago {
             guard (1...10_000).contains(ago) else { throw ValidationError("--ago takes milliseconds, 1 to 10000.") }
-            guard !changesDevice, burst ?? 1 == 1, format != "dng" else {
-                throw ValidationError("--ago is one JPEG of each camera, with nothing set for it.")
+            let others = exposing + [("--flash", flash ?? "off" != "off"), ("--stabilization", stabilization)]
+            if let (option, _) = others.first(where: \.1) {
+                throw ValidationError(
+                    "\(option) can't be had with --ago, which is one JPEG of each camera with nothing set for it.")
             }
         }
         if live {
-            let isOne = bracket == nil && bracketDurations == nil && burst ?? 1 == 1
-            guard isOne, ago == nil, !highResolution, format != "dng" else {
-                throw ValidationError("--live is one JPEG of now, at the size that the camera streams.")
+            if let (option, _) = (exposing + [("--ago", ago != nil)]).first(where: \.1) {
+                throw ValidationError(
+                    "\(option) can't be had with --live, which is one JPEG of now, at the size that the camera streams."
+                )
             }
         } else if microphone != nil {
             throw ValidationError("--mic is for the movie of a --live photo.")
@@ -247,6 +256,17 @@ struct PhotoMaking: ParsableArguments {
             throw ValidationError("--bracket, --bracket-durations and --burst each say how many photos there are.")
         }
     }
+
+    /// What is not one JPEG of the stream.
+    private var exposing: [(String, Bool)] {
+        [
+            ("--bracket", bracket != nil), ("--bracket-durations", bracketDurations != nil),
+            ("--burst", burst ?? 1 > 1), ("--high-resolution", highResolution), ("--format dng", format == "dng"),
+        ]
+    }
+
+    /// The option that says how the picture lies; nil: none does.
+    var placing: String? { orientation != nil ? "--orientation" : mirrored ? "--mirrored" : nil }
 
     /// How many photos of a camera one job makes.
     var shots: Int { bracket?.values.count ?? bracketDurations?.values.count ?? burst ?? 1 }
@@ -273,8 +293,11 @@ struct PhotoMaking: ParsableArguments {
         } else if thumbnail {
             settings["thumbnail"] = true
         }
-        settings["orientation"] = orientation.map(JSONValue.string)
-        if mirrored { settings["mirrored"] = true }
+        // Of a live photo the session has them, for the movie as well.
+        if !live {
+            settings["orientation"] = orientation.map(JSONValue.string)
+            if mirrored { settings["mirrored"] = true }
+        }
         if turned { settings["turned"] = true }
         if let bracket { settings["bracket"] = ["exposureBias": .array(bracket.values.map(JSONValue.number))] }
         if let bracketDurations { settings["bracket"] = ["exposureDuration": .array(bracketDurations.values)] }

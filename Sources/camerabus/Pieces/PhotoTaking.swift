@@ -62,7 +62,9 @@ struct PhotoTaking {
     /// Takes all of them, live ones with a session of their own unless one was named.
     func run() async throws {
         guard command.making.live, session == nil, let camera = devices.first else { return try await takeAll(session) }
-        let live = LivePhotoSession(camera: camera, microphone: command.making.microphone)
+        let live = LivePhotoSession(
+            camera: camera, microphone: command.making.microphone, orientation: command.making.orientation,
+            isMirrored: command.making.mirrored)
         try await live.run(client, lock: command.lock.lock, timeout: command.timeout) { try await takeAll($0) }
     }
 
@@ -71,6 +73,8 @@ struct PhotoTaking {
         let clock = ContinuousClock()
         let start = clock.now
         var (number, count, failures, turns) = (1, 0, 0, 0)
+        // Which of the moments of a time-lapse it is, and how many photos were not at theirs.
+        var (moment, late) = (0, 0)
         do {
             while turns < command.series.total ?? .max {
                 do {
@@ -82,20 +86,26 @@ struct PhotoTaking {
                     // Names of theirs are taken.
                     if (error as? NotKept)?.hasNames == true { number += command.making.shots }
                     let next = (command.series.total ?? .max) > turns + 1 ? " The next one is tried in its time." : ""
-                    Output.note(text(error) + next)
+                    Output.note(next.isEmpty ? text(error) : Self.sentence(text(error)) + next)
                 }
                 turns += 1
                 guard let every = command.series.every?.duration, turns < command.series.total ?? .max else { continue }
                 // Times that have gone by meanwhile are left out.
-                let passed = Int(((clock.now - start) / every).rounded(.down))
-                try await clock.sleep(until: start + every * max(turns, passed + 1))
+                let next = max(moment, Int(((clock.now - start) / every).rounded(.down))) + 1
+                if next > moment + 1 { late += 1 }
+                moment = next
+                try await clock.sleep(until: start + every * moment)
             }
         } catch let error as NotKept {
             throw Failure(status: ExitStatus.refused, description: error.description)
         } catch {
-            if Signals.interruption != nil, turns > 0 { Output.note(interruption(count)) }
+            if Signals.interruption != nil, turns > 0 {
+                if let behind = PhotoWords.behind(late, of: turns) { Output.note(behind) }
+                Output.note(interruption(count))
+            }
             throw error
         }
+        if let behind = PhotoWords.behind(late, of: turns) { Output.note(behind) }
         guard failures > 0 else { return }
         Output.note("\(failures) of \(turns) could not be taken, or not be kept.")
         throw ExitCode(ExitStatus.refused)
@@ -108,6 +118,8 @@ struct PhotoTaking {
         /// Printable.
         var description: String
     }
+
+    private static func sentence(_ text: String) -> String { text.hasSuffix(".") ? text : "\(text)." }
 
     private func text(_ error: any Error) -> String {
         switch error {
@@ -174,7 +186,9 @@ struct PhotoTaking {
             let stored = keepsFiles ? [kept.photo, kept.movie] : [photo.path, movie?.path]
             for path in stored.compactMap(\.self) { try Output.line(Table.printable(path)) }
             Output.note(Table.printable(PhotoWords.summary(photo)))
-            if let movie { Output.note(PhotoWords.summary(movie)) }
+            guard let movie else { continue }
+            Output.note(PhotoWords.summary(movie))
+            if let shortness = PhotoWords.shortness(movie) { Output.note(shortness) }
         }
         if asJSON { try Output.json(Self.json(capture, files)) }
         for adjusted in capture.adjusted { Output.note(Table.printable(PhotoWords.adjustment(adjusted))) }
@@ -276,7 +290,7 @@ struct PhotoTaking {
             }
         } catch {
             let why = error.code == EEXIST ? Self.isThere(path) : "\(error)"
-            throw Loss(isNamed: error.code == EEXIST, why: why + also)
+            throw Loss(isNamed: error.code == EEXIST, why: also.isEmpty ? why : Self.sentence(why) + also)
         }
     }
 

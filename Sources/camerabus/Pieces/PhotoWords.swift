@@ -17,10 +17,30 @@ enum PhotoWords {
         return words.joined(separator: ", ")
     }
 
-    /// `with a movie of 2.9 s, 1.2 MB, 1280x720; the photo is at 1.5 s`
+    /// `with a movie of 2.9 s, 1.2 MB, 1280x720, 3 dropped; the photo is at 1.5 s`
     static func summary(_ movie: ClientLivePhotoMovie) -> String {
-        "with a movie of \(seconds(movie.duration)), \(ByteCount.text(movie.bytes)), \(movie.width)x\(movie.height); "
-            + "the photo is at \(seconds(movie.photoDisplayTime))"
+        // Buses before this one don't tell it.
+        let dropped = movie.json["dropped"]?.integer.flatMap { $0 > 0 ? ", \($0) dropped" : nil } ?? ""
+        return "with a movie of \(seconds(movie.duration)), \(ByteCount.text(movie.bytes)), "
+            + "\(movie.width)x\(movie.height)\(dropped); the photo is at \(seconds(movie.photoDisplayTime))"
+    }
+
+    /// Why it is shorter than a live photo's movie is, as far as that can be told; nil: it isn't, or by less than a few frames.
+    static func shortness(_ movie: ClientLivePhotoMovie) -> String? {
+        let enough = Client.livePhotoReach - .milliseconds(200)
+        let (before, after) = (movie.photoDisplayTime, movie.duration - movie.photoDisplayTime)
+        let flaws = [
+            before < enough
+                ? "only \(seconds(before)) before the photo were held, or the camera was moved until then" : nil,
+            after < enough
+                ? "it ended \(seconds(after)) after the photo, as the camera was moved or its pictures ended" : nil,
+        ].compactMap(\.self)
+        return flaws.isEmpty ? nil : "The movie is short: \(flaws.joined(separator: "; "))."
+    }
+
+    /// `4 of 5 photos came later than asked: so fast they can't be had.`, of a time-lapse; nil: none did.
+    static func behind(_ late: Int, of count: Int) -> String? {
+        late == 0 ? nil : "\(late) of \(count) photos came later than asked: so fast they can't be had."
     }
 
     /// Less of the past is held than a live photo shows.
