@@ -34,7 +34,8 @@ extension BusError {
             } else if oldest == nil {
                 "No picture of \(device) is held yet; it streams since just now, or can't be held in its present format."
             } else {
-                "That moment of \(device) is not held any more; ask for a later one, or give the photo output a longer preRoll."
+                "That moment of \(device) is not held any more, only the last \(seconds(oldest)) are; ask for a later one"
+                    + (preRoll < PhotoPast.longest ? ", or give the photo output a longer preRoll." : ".")
             }
         return BusError(
             .momentNotHeld, message,
@@ -42,5 +43,11 @@ extension BusError {
                 "device": .string(device), "ago": .number(Double(ago) / 1e6), "preRoll": JSONValue(preRoll),
                 "oldest": oldest.map { .number(Double($0) / 1e6) } ?? .null,
             ])
+    }
+
+    // A tenth less than it is rather than more.
+    private static func seconds(_ nanoseconds: Int64?) -> String {
+        let tenths = max(0, nanoseconds ?? 0) / 100_000_000
+        return "\(tenths / 10).\(tenths % 10) s"
     }
 }

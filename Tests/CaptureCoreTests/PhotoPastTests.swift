@@ -106,5 +106,9 @@ import Testing
         #expect(none.data["ago"]?.double == 500 && none.data["preRoll"] == 0 && none.data["oldest"] == .null)
         let late = BusError.momentNotHeld(device: "cam0", ago: 500_000_000, preRoll: 300, oldest: 310_000_000)
         #expect(late.reason == .momentNotHeld && late.data["oldest"]?.double == 310)
+        #expect(late.message.contains("only the last 0.3 s are; ") && late.message.hasSuffix(" a longer preRoll."))
+        let longest = BusError.momentNotHeld(
+            device: "cam0", ago: 9_900_000_000, preRoll: PhotoPast.longest, oldest: 7_960_000_000)
+        #expect(longest.message.hasSuffix("only the last 7.9 s are; ask for a later one."))
     }
 }

@@ -57,6 +57,16 @@ import Testing
             Wording(command: "devices").text(.timedOut(method: "device.list", milliseconds: 2500)).contains(" 2.5 s"))
     }
 
+    @Test func `a moment that nobody holds is told with the command that has it held`() {
+        let data: [String: JSONValue] = ["device": "cam0", "ago": 500, "preRoll": 0, "oldest": .null]
+        #expect(
+            text(
+                .momentNotHeld, "No session that runs holds pictures of cam0; session.configure and so on.", data,
+                "photo")
+                == "momentNotHeld: No session that runs holds pictures of cam0; camerabus session run cam0 --preset "
+                + #"inputPriority --output '{"type": "photo", "preRoll": 2000}' runs one that does."#)
+    }
+
     @Test func `refusals of live photos speak of --live`() {
         func told(_ path: String, _ why: String) -> String {
             Wording(command: "photo").text(.refused(.invalidParams(path, why)))

@@ -67,7 +67,8 @@ struct Wording {
                 + "\(instead); 'camerabus format \(device) --pixel \(isRaw ? "RG12" : "YUYV")' chooses \(isRaw ? "a raw" : "another") format, and 'camerabus formats \(device)' lists those that it has."
         case .momentNotHeld where error.data["preRoll"]?.integer == 0:
             return Self.beforeSemicolon(error.message)
-                + #"; camerabus session configure ID '{"setOutput": {"output": "photo", "preRoll": 2000}}' has one hold them."#
+                + "; camerabus session run \(device ?? self.device ?? "DEV") --preset inputPriority "
+                + #"--output '{"type": "photo", "preRoll": 2000}' runs one that does."#
         case .limitExceeded where command == "photo" && error.data["limit"]?.string?.hasPrefix("photoRepl") ?? false:
             return "\(error.message) With --library they go into the bus's library instead."
         case .invalidParams: return invalid(error)
