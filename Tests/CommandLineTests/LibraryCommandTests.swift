@@ -81,6 +81,7 @@ import Testing
         let table = LibraryWords.table([.object(entry), Self.photo]).lines
         #expect(table.contains { $0.hasSuffix("/l/2026-11-22/photo-143205.jpg + photo-143205.mov") }, "\(table)")
         #expect(table.last?.hasSuffix("/photo-143205.jpg") == true)
+        #expect(table.contains { $0.contains("0:02.9") && $0.contains(" + 5 kB ") }, "\(table)")
     }
 
     @Test func `what does not match is not an empty library`() async throws {

@@ -8,7 +8,7 @@ enum LibraryWords {
         for entry in entries {
             table.add(
                 Describing.plain(entry["id"]), date(entry["started"]), length(entry), pixels(entry),
-                bytes(entry["size"]), Describing.plain(entry["state"]), devices(entry), files(entry))
+                sizes(entry), Describing.plain(entry["state"]), devices(entry), files(entry))
             if let problem = entry["problem"]?.string { table.note(problem) }
         }
         return table
@@ -74,7 +74,10 @@ enum LibraryWords {
     }
 
     private static func length(_ entry: JSONValue) -> String {
-        guard entry["photo"] == nil else { return "-" }
+        if let photo = entry["photo"] {
+            let seconds = photo["livePhotoMovie"]?["duration"]?.double
+            return seconds.map { MovieWords.time(.milliseconds(($0 * 1000).rounded())) } ?? "-"
+        }
         return entry["duration"]?.double.map { MovieWords.time(.milliseconds($0)) } ?? "-"
     }
 
@@ -87,17 +90,24 @@ enum LibraryWords {
 
     private static func bytes(_ count: JSONValue?) -> String { count?.integer.map(ByteCount.text) ?? "-" }
 
+    /// `48 kB`, of a live photo `48 kB + 167 kB`.
+    private static func sizes(_ entry: JSONValue) -> String {
+        let movie = entry["photo"]?["livePhotoMovie"]?["bytes"]?.integer.map { " + \(ByteCount.text($0))" } ?? ""
+        return bytes(entry["size"]) + movie
+    }
+
     /// `/l/2026-11-22/a.jpg`, of a live photo `/l/2026-11-22/a.jpg + a.mov`.
     private static func files(_ entry: JSONValue) -> String {
         let movie = entry["movie"]?.string?.split(separator: "/").last.map { " + \($0)" } ?? ""
         return Describing.plain(entry["path"]) + movie
     }
 
-    /// `2.9 s, 640x480, 1.2 MB, the photo at 1.5 s`
+    /// `2.9 s, 640x480, 1.2 MB, 3 dropped, the photo at 1.5 s`
     private static func live(_ movie: JSONValue) -> String {
         let size = "\(Describing.plain(movie["width"]))x\(Describing.plain(movie["height"]))"
-        return
-            "\(seconds(movie["duration"])), \(size), \(bytes(movie["bytes"])), the photo at \(seconds(movie["photoDisplayTime"]))"
+        let dropped = movie["dropped"]?.integer.flatMap { $0 > 0 ? ", \($0) dropped" : nil } ?? ""
+        return "\(seconds(movie["duration"])), \(size), \(bytes(movie["bytes"]))\(dropped), the photo at "
+            + seconds(movie["photoDisplayTime"])
     }
 
     private static func seconds(_ value: JSONValue?) -> String {
