@@ -121,6 +121,9 @@ class Photos(BusTestCase):
                 self.client.capture_photo(*wrong.pop("devices", ()), **wrong)
         with self.assertRaises(ValueError):
             self.client.capture_photo("cam0", bracket=[0, 1], bracket_durations=[1, 2])
+        for past in (20, 0, -1):
+            with self.assertRaisesRegex(ValueError, f"ago is in seconds, from 0.001 to 10 .*, not {past}"):
+                self.client.capture_photo("cam0", ago=past)
 
     def test_what_sets_the_camera_is_done_under_its_lock(self) -> None:
         with self.client.lock("cam0") as lock:

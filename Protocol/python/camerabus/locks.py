@@ -35,9 +35,9 @@ class LockBase:
         note: str | None,
         takes_over: bool = False,
     ) -> None:
-        _check("wait", wait, 0, LONGEST_WAIT, "0 does not wait")
+        check_seconds("wait", wait, 0, LONGEST_WAIT, "0 does not wait")
         if lease is not None:
-            _check("lease", lease, *LEASES, "None holds it as long as this process lives")
+            check_seconds("lease", lease, *LEASES, "None holds it as long as this process lives")
         self._core = core
         self._method = "device.takeOver" if takes_over else "device.lock"
         self._wait = wait
@@ -140,7 +140,10 @@ class LockBase:
         _active.set(tuple(lock for lock in _active.get() if lock is not self))
 
 
-def _check(name: str, value: float, least: float, most: float, hint: str) -> None:
+def check_seconds(name: str, value: float, least: float, most: float, hint: str) -> None:
+    """Refuses what is no number of seconds within these bounds, before the bus does so in its own units.
+
+    Raises `ValueError`, or `TypeError` for what is no number."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
     if not is_number or not least <= value <= most:
         kind = ValueError if is_number else TypeError

@@ -7,7 +7,7 @@
 
     left, right = client.capture_photo("left", "right").photos      # of the same moment
 
-    with client.session("cam0", "mic0", preset="photo", outputs={"type": "photo", "livePhotoCaptureEnabled": True}) as session:
+    with client.session("cam0", "mic0", preset="inputPriority", outputs={"type": "photo", "livePhotoCaptureEnabled": True}) as session:
         session.wait_for_live_photos()                              # until the seconds before one are held
         capture = client.capture_photo(session=session.id, live=True)
         capture.photo.save("a.jpg")
@@ -27,12 +27,14 @@ from typing import Any, Callable, Mapping, Sequence, TypeAlias, TypeVar
 from .calls import _object
 from .core import AsyncOpened, Call, Core, Opened, given
 from .errors import BusTimeout, CaptureError, ClientError, ProtocolError
-from .locks import LockBase, token_for
+from .locks import LockBase, check_seconds, token_for
 from .steps import Steps, Wait, deadline, is_over, run
 from .subscription import EventFeed
 from .values import Adjustment, Reply, Timestamp, _map, _of, _raw, _tuple, read
 
 FEATURE = "photos"
+#: How long ago the moment of a photo may be. Seconds.
+PASTS = (0.001, 10.0)
 #: What a live photo shows of the time before it, and of the time after it, at most. Seconds.
 LIVE_PHOTO_REACH = 1.5
 #: What photos may take: their cameras may have to begin to stream, and to settle, and
@@ -251,6 +253,8 @@ def settings(
         steps = {"exposureBias": list(bracket)}
     elif bracket_durations is not None:
         steps = {"exposureDuration": [str(step) if isinstance(step, Fraction) else step for step in bracket_durations]}
+    if ago is not None:
+        check_seconds("ago", ago, *PASTS, "None takes it now")
     small = {"maxSize": thumbnail} if isinstance(thumbnail, int) and not isinstance(thumbnail, bool) else thumbnail
     return {
         **given(
@@ -449,7 +453,8 @@ class PhotoCalls(Opened):
 
         A `live` photo of a running session, whose photo output has `livePhotoCaptureEnabled`, comes with a movie of the 1.5 seconds before and after it, with the sound of the
         session's microphone: `livePhotoMovie`, which is delivered as the photo is; in the library both are one entry. It is of one camera, a `jpeg`, and not with `bracket`, `burst`,
-        `high_resolution` or `ago`; of a session at most four are made at a time. `Session.wait_for_live_photos` waits until the seconds before are there.
+        `high_resolution` or `ago`, nor with `orientation` or `mirrored`, which the session's connection has for both files; of a session at most
+        four are made at a time. `Session.wait_for_live_photos` waits until the seconds before are there.
 
         `on_stage` is called with each `PhotoStage` as it comes, the last one before this returns. A `unique_id` is good for one call.
 
