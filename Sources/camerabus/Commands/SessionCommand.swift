@@ -19,7 +19,7 @@ struct SessionCommand: AsyncParsableCommand {
               id=$(camerabus session create cam0 --preset 640x480 --fps 15 --output jpeg:preview --start)
               camerabus session switch $id cam1
               camerabus session configure $id '{"addOutput": "photo"}' '{"preset": "photo"}'
-              camerabus session run cam0 --mic mic0 --preset photo --output '{"type": "photo", "livePhotoCaptureEnabled": true}'
+              camerabus session run cam0 --mic mic0 --preset inputPriority --output '{"type": "photo", "livePhotoCaptureEnabled": true}'
               camerabus session delete $id
             """,
         subcommands: [
