@@ -40,10 +40,11 @@ import Testing
     ///
     /// - Parameters:
     ///   - state: of the session when it has been started.
+    ///   - movie: what is told of the movie otherwise than usual.
     ///   - capture: gets the turn, before it is answered.
     private func bus(
         features: [JSONValue] = ["keys", "livePhotos"], state: JSONValue = Self.session(),
-        capture: @escaping @Sendable () -> Void = {}
+        movie: [String: JSONValue] = [:], capture: @escaping @Sendable () -> Void = {}
     ) throws -> FakeBus {
         let bus = try FakeBus { request, respond in
             switch request.method {
@@ -61,7 +62,7 @@ import Testing
             case "session.delete": respond(.result([:]))
             case "photo.capture":
                 capture()
-                respond(Self.answer(request.params))
+                respond(Self.answer(request.params, movie))
             default: return false
             }
             return true
@@ -70,7 +71,7 @@ import Testing
         return bus
     }
 
-    private static func answer(_ params: JSONValue) -> FakeBus.Reply {
+    private static func answer(_ params: JSONValue, _ told: [String: JSONValue]) -> FakeBus.Reply {
         let deliver = params["deliver"]?.array?.compactMap(\.string) ?? []
         let files: [[UInt8]] = deliver.contains("reply") ? [Array("picture".utf8), Array("movie".utf8)] : []
         var photo: [String: JSONValue] = [
@@ -81,7 +82,7 @@ import Testing
         var movie: [String: JSONValue] = [
             "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 640, "height": 480, "bytes": 5,
             "duration": 2.9, "photoDisplayTime": 1.4,
-        ]
+        ].merging(told) { $1 }
         if !files.isEmpty { (photo["attachment"], movie["attachment"]) = (0, 1) }
         if deliver.contains("library") {
             (photo["path"], movie["path"]) = (.string("/v/a.jpg"), .string("/v/a.mov"))
@@ -128,6 +129,20 @@ import Testing
             params(bus, "photo.capture").first?["settings"] == ["livePhoto": true, "turned": true, "format": "jpeg"])
         let methods = bus.requests.map(\.method).filter { $0.hasPrefix("session.") }
         #expect(methods == ["session.create", "session.configure", "session.start", "session.delete"])
+    }
+
+    @Test func `what a movie lacks is told`() async throws {
+        let bus = try bus(movie: ["duration": 0.75, "photoDisplayTime": 0.5, "dropped": 7])
+        let result = try await run(bus, "cam0", "--live", "-o", place("a.jpg"))
+        #expect(result.status == 0, "\(result)")
+        #expect(
+            result.standardError.hasSuffix(
+                """
+                with a movie of 0.75 s, 5 B, 640x480, 7 dropped; the photo is at 0.5 s
+                The movie is short: only 0.5 s before the photo were held, or the camera was moved until then; it ended 0.25 s \
+                after the photo, as the camera was moved or its pictures ended.
+
+                """), "\(result)")
     }
 
     @Test func `what is no camera, and a format of which there are none, are told`() async throws {
