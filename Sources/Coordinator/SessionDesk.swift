@@ -346,7 +346,16 @@ final class SessionDesk {
     private func isSettled(_ entry: Entry) -> Bool {
         guard entry.session.run.isActive else { return true }
         let isBusy = entry.session.inputs.contains { stages[$0.device]?.isBusy ?? false }
-        return !isBusy && (entry.session.run.state != .starting || entry.error != nil)
+        return !isBusy && (!isComing(entry) || entry.error != nil)
+    }
+
+    // What kept it from its devices may be over, and their first pictures still to come.
+    private func isComing(_ entry: Entry) -> Bool {
+        switch entry.session.run.state {
+        case .starting: return true
+        case .interrupted: return !entry.places.values.contains { if case .denied = $0 { true } else { false } }
+        default: return false
+        }
     }
 
     func settle(_ entry: Entry) {
