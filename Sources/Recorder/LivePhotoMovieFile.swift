@@ -102,7 +102,8 @@ final class LivePhotoMovieFile {
     func add(sound: UnsafeRawBufferPointer, _ place: LivePhotoPast.Place, until end: Instant) throws(BusError) {
         nextSound = place.number + 1
         guard let writer, let soundFormat, end > place.time else { return }
-        let most = (end - place.time) / 1000 * Int64(soundFormat.rate) / 1_000_000
+        let left = min(end.subtractingReportingOverflow(place.time).partialValue, LivePhotoPast.duration)
+        let most = left / 1000 * Int64(soundFormat.rate) / 1_000_000
         let bytes = min(sound.count, Int(most) * soundFormat.frameBytes)
         guard bytes > 0 else { return }
         do throws(MovieError) {

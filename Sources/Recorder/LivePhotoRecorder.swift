@@ -176,8 +176,9 @@ public final class LivePhotoRecorder {
 
     private func takeNews() {
         exchange.news.drain()
-        for answer in orders.takeAnswers() { tell(answer) }
+        // What is answered before the end is told before it: the end is looked for first.
         let news = exchange.takeNews()
+        for answer in orders.takeAnswers() { tell(answer) }
         let isAway = exchange.waiting.contains(options.request.camera?.id ?? "")
         if isAway, !isCameraAway { _ = orders.give(.restart(at: MonotonicClock.now())) }
         isCameraAway = isAway

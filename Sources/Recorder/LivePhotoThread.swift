@@ -136,7 +136,7 @@ final class LivePhotoThread: @unchecked Sendable {
     }
 
     private func hold(_ sample: Sample, sound: UnsafeRawBufferPointer) {
-        past?.hold(sound: sound, at: sample.time, until: sample.time + sample.duration)
+        past?.hold(sound: sound, at: sample.time, until: sample.time &+ sample.duration)
     }
 
     private func begin() -> LivePhotoPast? {
@@ -235,7 +235,7 @@ final class LivePhotoThread: @unchecked Sendable {
         _ movie: LivePhotoMovieFile, _ window: LivePhotoWindow, _ past: LivePhotoPast, _ decoder: LivePhotoPictures
     ) throws(BusError) {
         let start = max(window.start, motion?.start(of: window) ?? window.start)
-        guard let first = past.picture(from: start), first.time <= window.end else {
+        guard let first = past.picture(from: start), first.time <= window.moment else {
             throw .livePhotoMovie("no picture of its moment is held")
         }
         photos.trim(movie.photo.job, from: first.time, to: nil)
