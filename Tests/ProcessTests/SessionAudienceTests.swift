@@ -22,13 +22,16 @@ extension ProcessTests {
             #expect(before.header["width"] != 640)
             let session = try Self.create(
                 client, ["pixelFormat": "YUYV", "width": 640, "height": 480], rate: 30, name: "one")
-            let forecast = try client.call("session.get", ["session": .string(session)])["explanation"]
+            let sentence = "2 plain subscribers of native follow, whatever cam0 is set to."
+            // Their first frames may overtake what the bus is told of them.
+            try await eventually {
+                let forecast = try client.call("session.get", ["session": .string(session)])["explanation"]
+                return forecast?.array?.contains(.string(sentence)) == true
+            }
             let started = try client.call("session.start", ["session": .string(session)])
             #expect(started["state"]?["state"] == "running")
-            let sentence = "2 plain subscribers of native follow, whatever cam0 is set to."
-            for explanation in [forecast, started["explanation"]] {
-                #expect(explanation?.array?.contains(.string(sentence)) == true, "\(explanation ?? .null)")
-            }
+            let explanation = started["explanation"]
+            #expect(explanation?.array?.contains(.string(sentence)) == true, "\(explanation ?? .null)")
             for reader in [first, second] {
                 var frame = try reader.next()
                 while frame.header["width"] != 640 { frame = try reader.next() }
