@@ -14,10 +14,7 @@ import ZeroMQ
 /// this one answers the coordinator.
 public final class LivePhotoRecorder {
     private let options: RecorderOptions
-    private let logger: Logger
-    private let loop: Loop
-    private let context: Context
-    private let lock: LockFile
+    private let premises: RecorderPremises
     private let link: OrderLink<RecorderOrder, RecorderReport>
     private let greeting: RecorderGreeting
     private let exchange: Exchange
@@ -33,6 +30,9 @@ public final class LivePhotoRecorder {
     private var toldDropped: UInt64 = 0
     private var isCameraAway = false
 
+    private var loop: Loop { premises.loop }
+    private var logger: Logger { premises.logger }
+
     /// What may wait until it is held: for as long as a picture, or the end of a file, takes.
     private static let pictureLimits = SampleQueue.Limits(bytes: 96 << 20, time: 4_000_000_000, samples: 2048)
     private static let soundLimits = SampleQueue.Limits(bytes: 16 << 20, time: 8_000_000_000, samples: 8192)
@@ -44,25 +44,10 @@ public final class LivePhotoRecorder {
         let request = options.request
         guard request.live != nil, let camera = request.camera else { throw .usage("no live photos are asked for") }
         self.options = options
-        var logger = logger
-        logger[metadataKey: "movie"] = "\(request.movie)"
-        self.logger = logger
-        let directory: RuntimeDirectory
-        do throws(RuntimeDirectory.PathError) {
-            directory = try RuntimeDirectory(options.runtimeDirectory)
-        } catch {
-            throw .usage("\(error)")
-        }
-        let lockPath = directory.movieLock(request.movie)
-        do throws(SystemError) {
-            lock = try LockFile(lockPath, isSigned: true)
-        } catch {
-            throw error.isWouldBlock ? .movieTaken(lockPath) : .failed("\(error)")
-        }
-        CurrentProcess.raiseDescriptorLimit()
+        let premises = try RecorderPremises(options, logger: logger)
+        let (directory, logger) = (premises.directory, premises.logger)
+        self.premises = premises
         do {
-            loop = try Loop()
-            context = try Context()
             let work = Semaphore()
             let exchange = try Exchange(work: work)
             let orders = LivePhotoOrders(exchange)
@@ -80,7 +65,8 @@ public final class LivePhotoRecorder {
                 } else { nil }
             let greeting = RecorderGreeting(request)
             link = try OrderLink(
-                context, loop, path: directory.recordersSocket, hello: { link, _ in greeting.hello(link) },
+                premises.context, premises.loop, path: directory.recordersSocket,
+                hello: { link, _ in greeting.hello(link) },
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
             (self.exchange, self.orders, self.greeting) = (exchange, orders, greeting)
             greeting.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }

@@ -69,12 +69,8 @@ public enum RecorderError: Error, CustomStringConvertible, Sendable {
 public final class Recorder {
     private var request: MovieRequest
     private let options: RecorderOptions
-    private let directory: RuntimeDirectory
+    private let premises: RecorderPremises
     private let greeting: RecorderGreeting
-    private let logger: Logger
-    private let loop: Loop
-    private let context: Context
-    private let lock: LockFile
     private let link: OrderLink<RecorderOrder, RecorderReport>
     private let exchange: Exchange
     private let movie: MovieThread
@@ -98,6 +94,10 @@ public final class Recorder {
     private var toldOverflows: UInt64 = 0
     private var isEnded = false
 
+    private var directory: RuntimeDirectory { premises.directory }
+    private var loop: Loop { premises.loop }
+    private var logger: Logger { premises.logger }
+
     /// Bytes, and samples, that may wait.
     private static let (pictureBytes, pictureSamples) = (256 << 20, 4096)
     private static let (soundBytes, soundSamples) = (16 << 20, 8192)
@@ -112,24 +112,10 @@ public final class Recorder {
         self.request = request
         self.options = options
         blank = request.blank.media
-        var logger = logger
-        logger[metadataKey: "movie"] = "\(request.movie)"
-        self.logger = logger
-        do throws(RuntimeDirectory.PathError) {
-            directory = try RuntimeDirectory(options.runtimeDirectory)
-        } catch {
-            throw .usage("\(error)")
-        }
-        let lockPath = directory.movieLock(request.movie)
-        do throws(SystemError) {
-            lock = try LockFile(lockPath, isSigned: true)
-        } catch {
-            throw error.isWouldBlock ? .movieTaken(lockPath) : .failed("\(error)")
-        }
-        CurrentProcess.raiseDescriptorLimit()
+        let premises = try RecorderPremises(options, logger: logger)
+        let (directory, logger) = (premises.directory, premises.logger)
+        self.premises = premises
         do {
-            loop = try Loop()
-            context = try Context()
             let work = Semaphore()
             let exchange = try Exchange(work: work)
             self.exchange = exchange
@@ -164,7 +150,8 @@ public final class Recorder {
             let greeting = RecorderGreeting(request)
             self.greeting = greeting
             link = try OrderLink(
-                context, loop, path: directory.recordersSocket, hello: { link, _ in greeting.hello(link) },
+                premises.context, premises.loop, path: directory.recordersSocket,
+                hello: { link, _ in greeting.hello(link) },
                 graceMilliseconds: options.coordinatorGraceMilliseconds, logger: logger)
             greeting.progress = { [weak self] in self?.progress ?? MovieProgress(.starting) }
         } catch {
