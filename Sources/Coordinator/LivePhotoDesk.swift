@@ -46,6 +46,8 @@ final class LivePhotoDesk {
         /// Of its recorder; nil: it has none now.
         var movie: String?
         var started: Instant = 0
+        /// The one before ended by itself, and not because another is wanted.
+        var hasDied = false
         var progress: MovieProgress?
         /// Milliseconds of the past that were told last.
         var told = 0
@@ -60,7 +62,7 @@ final class LivePhotoDesk {
         }
 
         /// There is a picture that a movie can begin with.
-        var isReady: Bool { progress.map { $0.frames > 0 || $0.recordedDuration > 0 } ?? false }
+        var isReady: Bool { progress.map { $0.recordedDuration > 0 } ?? false }
     }
 
     /// A movie that is being made, or is made and not fetched.
@@ -150,6 +152,7 @@ final class LivePhotoDesk {
         line.wish = wanted
         if wanted.lasting != before.lasting {
             end(line)
+            line.hasDied = false
             start(line)
             if wanted.asked != before.asked { onReconfigured?(session) }
             tell(session)
@@ -215,6 +218,7 @@ final class LivePhotoDesk {
     // It has died, or had nothing to do any more; what it held is gone.
     private func ended(_ line: Line) {
         (line.movie, line.progress) = (nil, nil)
+        line.hasDied = true
         guard lines[line.session] === line, !hasEnded else { return }
         logger.warning("the recorder of live photos has ended", metadata: ["session": "\(line.session)"])
         startLater(line)
@@ -271,7 +275,10 @@ final class LivePhotoDesk {
         guard let line = lines[session], let movie = line.movie, let recorder = recorders[movie] else {
             return completion(.failure(.livePhotoMovie("its session has no recorder")), nil)
         }
-        guard line.started <= photo.moment else { return completion(.failure(Self.reconfigured), nil) }
+        guard line.started <= photo.moment else {
+            let error = line.hasDied ? BusError.livePhotoMovie("its recorder has died") : Self.reconfigured
+            return completion(.failure(error), nil)
+        }
         jobs[photo.job] = Job(movie: movie, identifier: photo.identifier)
         recorder.order(.live(photo)) { [weak self] result, file in
             guard let self else { return }
