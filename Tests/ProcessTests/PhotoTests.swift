@@ -354,13 +354,19 @@ extension ProcessTests {
             try await bus.stop()
         }
 
-        @Test func `a worker that dies within a bracket leaves the next one what is to be put back`() async throws {
-            let bus = try await bus()
-            let (client, ears) = (try client(bus), try PhotoEars(bus))
+        /// Of cam0, which has been set for a bracket that takes a while.
+        private func workerWithinBracket(_ bus: BusHarness, _ client: RawClient) throws -> Int32 {
+            let ears = try PhotoEars(bus)
             let steps: [String: JSONValue] = ["bracket": ["exposureBias": .array((0..<16).map { .integer($0 % 2) })]]
             try client.start("photo.capture", ["device": "cam0", "settings": settings("bracket", steps)])
             try ears.next("willCapturePhoto", of: "bracket")
-            let former = try worker(bus, "cam0")
+            return try worker(bus, "cam0")
+        }
+
+        @Test func `a worker that dies within a bracket leaves the next one what is to be put back`() async throws {
+            let bus = try await bus()
+            let client = try client(bus)
+            let former = try workerWithinBracket(bus, client)
             kill(former, SIGKILL)
             #expect(throws: BusError.self) { try client.reply().result.get() }
             try await eventually {
@@ -380,11 +386,8 @@ extension ProcessTests {
 
         @Test func `what a bus and its worker had set for a photo when both died is put back`() async throws {
             let bus = try await bus()
-            let (client, ears) = (try client(bus), try PhotoEars(bus))
-            let steps: [String: JSONValue] = ["bracket": ["exposureBias": .array((0..<16).map { .integer($0 % 2) })]]
-            try client.start("photo.capture", ["device": "cam0", "settings": settings("bracket", steps)])
-            try ears.next("willCapturePhoto", of: "bracket")
-            let former = try worker(bus, "cam0")
+            let client = try client(bus)
+            let former = try workerWithinBracket(bus, client)
             // It is not to see that the bus is gone.
             kill(former, SIGSTOP)
             try await bus.killCoordinator()
