@@ -92,7 +92,7 @@ public struct ClientLivePhotoMovie: Sendable {
     /// What was answered of it: {contentIdentifier, width, height, bytes, duration, photoDisplayTime, dropped, path, attachment}.
     public let json: JSONValue
 
-    /// A UUID that stands in both files, by which programs know that they are one live photo.
+    /// A UUID that stands in both files: they are one live photo.
     public var contentIdentifier: String { json["contentIdentifier"]?.string ?? "" }
     /// Pixels, as it is to be shown.
     public var width: Int { json.count("width") }

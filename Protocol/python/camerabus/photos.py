@@ -116,7 +116,7 @@ class LivePhotoMovie:
     """The movie of a live photo (MOV with H.264, and AAC where the session has a microphone that may be heard). `data` is its file where the reply was to bring it,
     else None; then `path` is its file in the capture library, beside the photo's."""
 
-    #: A UUID that stands in both files, by which programs know that they are one live photo.
+    #: A UUID that stands in both files: they are one live photo.
     contentIdentifier: str = ""
     #: Pixels, as it is to be shown.
     width: int = 0

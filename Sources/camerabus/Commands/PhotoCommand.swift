@@ -26,7 +26,7 @@ struct PhotoCommand: BusCommand {
             --ago takes a photo of a moment that is over, by 10 seconds at most, of what the photo output of a running session holds of its cameras, whosever that is: \
             camerabus session run cam0 --preset inputPriority --output '{"type": "photo", "preRoll": 2000}' runs one, with the camera as it is set.
 
-            With --live a photo comes with a movie (MOV) of the 1.5 seconds before and after it, with sound with --mic: -o a.jpg makes a.jpg and a.mov, which programs know as one live photo; in the library both are one \
+            With --live a photo comes with a movie (MOV) of the 1.5 seconds before and after it, with sound with --mic: -o a.jpg makes a.jpg and a.mov, with one identifier in both; in the library both are one \
             entry. It runs a session of its own with the camera as it is set, and waits until it holds the seconds before; with --session it is of one that makes live photos already, with its microphone, and lies as that has it. \
             --orientation and --mirrored are of both files. The movie has at most 1920 pixels a side, and is shorter, which is told, where the camera is lifted or put down meanwhile, or its pictures end. It is one JPEG of one camera, without bracket, burst, --ago and --high-resolution, and not while the session has a movie output; of one session at most four are made at a time.
 
