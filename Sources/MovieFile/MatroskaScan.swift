@@ -21,6 +21,14 @@ enum MatroskaScan {
         var end: Int64?
     }
 
+    /// The cluster behind which there is none.
+    private struct Last {
+        var cluster: Element
+        var previous: Element?
+        /// What was known before it.
+        var before: MovieScan
+    }
+
     static func isMatroska(_ file: FileBytes) -> Bool { file.number(4, at: 0) == header }
 
     private static func element(_ file: FileBytes, at offset: Int64) -> Element? {
@@ -45,7 +53,7 @@ enum MatroskaScan {
             segment.id == Self.segment
         else { return scan }
         var (offset, hasTracks, hasCues) = (segment.start, false, false)
-        var lastCluster: Element?
+        var last: Last?
         while let element = element(file, at: offset), let end = element.end, end <= file.size {
             switch element.id {
             case tracks: hasTracks = true
@@ -54,43 +62,56 @@ enum MatroskaScan {
                 scan.wholeSize = end
             case cluster:
                 guard hasTracks else { return scan }
+                last = Last(cluster: element, previous: last?.cluster, before: scan)
                 scan.fragments += 1
                 scan.wholeSize = end
-                lastCluster = element
             case info, seekHead, void, tags, attachments, chapters, checksum: break
-            default: return finish(scan, file, lastCluster)
+            default: return finish(scan, file, last)
             }
             offset = end
         }
         // The length of the segment is written last.
         scan.isFinished = hasCues && segment.end == file.size
         if scan.isFinished { scan.wholeSize = file.size }
-        return finish(scan, file, lastCluster)
+        return finish(scan, file, last)
     }
 
-    // In milliseconds, as libavformat writes them: until the last block begins.
-    private static func finish(_ scan: MovieScan, _ file: FileBytes, _ cluster: Element?) -> MovieScan {
+    // The last cluster counts where it is one: of a head that was half written the file system may have made another length, with zeros.
+    private static func finish(_ scan: MovieScan, _ file: FileBytes, _ last: Last?) -> MovieScan {
         var scan = scan
-        guard let cluster, let end = cluster.end else { return scan }
-        var (offset, base, latest) = (cluster.start, Int64(0), Int64(0))
-        while offset < end, let element = element(file, at: offset), let next = element.end, next <= end {
+        guard let last else { return scan }
+        if let duration = duration(file, last.cluster) {
+            scan.duration = duration
+        } else if !scan.isFinished {
+            scan = last.before
+            scan.duration = last.previous.flatMap { duration(file, $0) } ?? 0
+        }
+        return scan
+    }
+
+    // In milliseconds, as libavformat writes them: until the last block begins. nil: it doesn't consist of whole elements with a block among them.
+    private static func duration(_ file: FileBytes, _ cluster: Element) -> Int64? {
+        guard let end = cluster.end else { return nil }
+        var (offset, base, latest) = (cluster.start, Int64?.none, Int64?.none)
+        while offset < end {
+            guard let element = element(file, at: offset), let next = element.end, next <= end else { return nil }
             switch element.id {
             case timestamp:
-                base = file.number(Int(min(8, next - element.start)), at: element.start).map(Int64.init(clamping:)) ?? 0
-            case simpleBlock: latest = max(latest, relativeTime(file, element.start))
+                base = file.number(Int(min(8, next - element.start)), at: element.start).map(Int64.init(clamping:))
+            case simpleBlock: latest = max(latest ?? 0, relativeTime(file, element.start))
             case blockGroup:
                 if let inner = self.element(file, at: element.start), inner.id == block {
-                    latest = max(latest, relativeTime(file, inner.start))
+                    latest = max(latest ?? 0, relativeTime(file, inner.start))
                 }
             default: break
             }
             offset = next
         }
+        guard let base, let latest else { return nil }
         // What no movie lasts is no time.
         let (sum, isTooLate) = base.addingReportingOverflow(latest)
         let (duration, isTooLong) = sum.multipliedReportingOverflow(by: 1_000_000)
-        scan.duration = isTooLate || isTooLong ? 0 : max(0, duration)
-        return scan
+        return isTooLate || isTooLong ? 0 : max(0, duration)
     }
 
     // Behind the track's number, which is one byte here.

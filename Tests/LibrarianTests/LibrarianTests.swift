@@ -53,6 +53,25 @@ import Testing
 
     // MARK: What recorders leave
 
+    /// A head that was half written, and that the file system has filled with zeros, tells another length than it was to have.
+    @Test func aClusterWithATornHeadIsNone() async throws {
+        let whole = try LeftMovie(library, id: "whole", fileType: .mkv, cut: 1).bytes
+        let mark: [UInt8] = [0x1F, 0x43, 0xB6, 0x75]
+        let last = try #require(whole.indices.last { whole[$0...].starts(with: mark) })
+        for head in 4..<12 {
+            let (id, cut) = ("torn\(head)", (Double(last + head) + 0.5) / Double(whole.count))
+            let left = try LeftMovie(library, id: id, fileType: .mkv, cut: cut, zeros: 3000)
+            #expect(left.wholeFrames > 0 && left.wholeFrames < 30)
+            _ = try ask(.recover(nil))
+            let entry = try #require(try library.entry(id))
+            let least = Int64(left.wholeFrames - 1) * LeftMovie.interval / 1_000_000
+            #expect(
+                entry.state == .recovered && entry.duration >= least - 1, "\(head): \(entry.duration) ms, not \(least)")
+            let played = try await run("ffmpeg", ["-v", "error", "-i", entry.path, "-f", "null", "-"])
+            #expect(played.status == 0 && played.standardError == "", "\(head): \(played)")
+        }
+    }
+
     @Test(arguments: MovieFileType.allCases) func whatARecorderLeftIsMended(_ type: MovieFileType) async throws {
         var generator = SystemRandomNumberGenerator()
         for round in 0..<8 {
