@@ -22,7 +22,8 @@ public enum ServerError: Error, CustomStringConvertible {
 /// A socket that peers connect to at a path in the runtime directory.
 ///
 /// `zmq_bind` on ipc would silently steal a path that is in use and leave its mode to the umask; so the listening socket is
-/// made by us, with its mode, and handed over (`ZMQ_USE_FD`). The path is removed when this ends.
+/// made by us, with its mode, and handed over (`ZMQ_USE_FD`). The path is removed when this ends; that of a socket which a service manager
+/// made stays its own.
 public final class ServerSocket {
     public struct Options {
         public var kind: Socket.Kind
@@ -61,8 +62,13 @@ public final class ServerSocket {
     let address: String
     /// Where its connections are told (``ConnectionGuard``).
     let monitor: Socket
+    /// A service manager has made the socket, and listens on when this has ended.
+    private let isInherited: Bool
 
-    public init(_ context: Context, _ options: Options) throws(ServerError) {
+    /// - Parameter inherited: sockets of a service manager; the one of this path is taken in the place of a new one.
+    public init(
+        _ context: Context, _ options: Options, inherited: InheritedSockets = InheritedSockets()
+    ) throws(ServerError) {
         path = options.path
         do throws(ZeroMQError) {
             socket = try Socket(context, options.kind)
@@ -86,7 +92,13 @@ public final class ServerSocket {
         }
         let descriptor: FileDescriptor
         do throws(SystemError) {
-            descriptor = try UnixSocket.listen(at: options.path, mode: options.mode, group: options.group)
+            if let handed = try inherited.take(options.path, mode: options.mode, group: options.group) {
+                descriptor = handed
+                isInherited = true
+            } else {
+                descriptor = try UnixSocket.listen(at: options.path, mode: options.mode, group: options.group)
+                isInherited = false
+            }
         } catch {
             throw .system(error)
         }
@@ -95,12 +107,12 @@ public final class ServerSocket {
             try socket.set(.useDescriptor, Int(descriptor.rawValue))
             try socket.bind("ipc://\(options.path)")
         } catch {
-            File.remove(options.path)
+            if !isInherited { File.remove(options.path) }
             throw .zeroMQ(error)
         }
         // From here on libzmq closes it.
         _ = descriptor.release()
     }
 
-    deinit { File.remove(path) }
+    deinit { if !isInherited { File.remove(path) } }
 }

@@ -118,6 +118,8 @@ public final class Coordinator {
     private let doorkeeper: Doorkeeper
     private let signals: SignalDescriptor
     private let lock: LockFile
+    /// What the service manager listens at for us.
+    private let inherited: InheritedSockets
     let service: ServiceManager
     let discovery: Discovery
     let hotplug: HotplugWatch
@@ -154,6 +156,7 @@ public final class Coordinator {
         self.options = options
         var logger = logger
         let environment = CurrentProcess.environment()
+        inherited = InheritedSockets(environment)
         do {
             configuration = try StartUp.readConfiguration(options.configurationPath)
             if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
@@ -190,7 +193,7 @@ public final class Coordinator {
                 .init(
                     kind: .extendedPublish, path: directory.eventsSocket, mode: mode, group: group,
                     sendHighWaterMark: 1000, receiveHighWaterMark: 1000, maximumMessageBytes: 1024,
-                    authenticationDomain: "events", welcome: Array("welcome/".utf8)))
+                    authenticationDomain: "events", welcome: Array("welcome/".utf8)), inherited: inherited)
             // Every unsubscription is told, so that those of a connection can be counted.
             try eventServer.socket.set(.xpubVerboser, 1)
             connections.add(eventServer)
@@ -352,7 +355,7 @@ public final class Coordinator {
                 .init(
                     kind: .router, path: directory.commandSocket, mode: group == nil ? 0o600 : 0o660, group: group,
                     sendHighWaterMark: 16, receiveHighWaterMark: 16, maximumMessageBytes: BusLimits.maxMessageBytes,
-                    authenticationDomain: "command"))
+                    authenticationDomain: "command"), inherited: inherited)
             connections.add(server)
             commands = CommandSocket(loop, server, logger: logger) { [weak self] in self?.handle($0, $1, $2) }
         } catch {

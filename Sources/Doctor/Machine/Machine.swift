@@ -44,7 +44,9 @@ public struct Machine: Sendable {
         facts.udev = udevFacts()
         facts.service = serviceFacts()
         facts.directories = directories.map(directoryFact)
-        facts.busProcess = bus.pid.flatMap(process)
+        // Where the service manager has made the socket, it is who listens: then the lock tells whose bus it is.
+        if bus.pid == 1 { facts.bus.pid = facts.directories.lazy.compactMap(\.lockHolder).first }
+        facts.busProcess = facts.bus.pid.flatMap(process)
         facts.limits = limitFacts(busPID: bus.isAnswering ? facts.busProcess?.pid : nil)
         facts.space = spaceFacts(directories)
         facts.pressure = pressureFacts()
