@@ -13,7 +13,18 @@ SYSCONFDIR ?= /etc
 # An empty PREFIX, usually a variable that isn't set, would strew the programs over / itself.
 with_prefix = $(if $(strip $(PREFIX)),,$(error PREFIX is empty; name where to install, as in: make $@ PREFIX=/usr/local))
 
+# Where the programs are that are installed.
+BINARIES ?= .build/release
+# What the programs of the package are linked in: with everything but Debian's libraries.
+STATIC := .build/static
+PACKAGES ?= .build/packages
+
 PROGRAMS := camerabus camerabusd camerabus-worker camerabus-matcher camerabus-recorder camerabus-librarian
+# Those that the service starts, or that are services.
+DAEMONS := $(filter-out camerabus,$(PROGRAMS))
+UNITS := camerabusd.service camerabusd.socket $(filter camerabus-gateway.service,$(PROGRAMS:%=%.service))
+CONFIGURATIONS := camerabus.toml $(if $(filter camerabus-gateway,$(PROGRAMS)),gateway.toml)
+MANDIR ?= $(DATADIR)/man
 BASH_COMPLETIONS := $(DATADIR)/bash-completion/completions
 # Debian's zsh leaves site-functions to /usr/local.
 ZSH_COMPLETIONS := $(DATADIR)/zsh/$(if $(filter /usr,$(PREFIX)),vendor-completions,site-functions)
@@ -21,7 +32,7 @@ FISH_COMPLETIONS := $(DATADIR)/fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build run test test-kernel bench format lint install install-python uninstall clean
+.PHONY: help build run test test-kernel test-package bench format lint install install-python uninstall deb wheel clean
 
 help: ## List these verbs
 	@echo "CameraBus: one service owns the cameras, many programs use them."
@@ -43,6 +54,10 @@ test-kernel: ## Run the kernel ring alone: our V4L2 code against real drivers in
 	@deploy/install-dependencies --build --test
 	Tests/Kernel/run --required
 
+test-package: ## Install the newest package of `make deb` in a bare Debian of its own, upgrade, remove and purge it (as root; takes minutes)
+	@deploy/install-dependencies --package
+	Tests/Deploy/bare-root $(PACKAGES)
+
 bench: build ## Measure the release build beside others (make bench BENCH="--json figures.json --plot figures.svg"; --help has more)
 	@deploy/install-dependencies --run
 	PYTHON=$(PYTHON) Tests/Benchmark/run $(BENCH)
@@ -50,29 +65,32 @@ bench: build ## Measure the release build beside others (make bench BENCH="--jso
 format: ## Format the Swift sources
 	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests
 
-lint: ## Check formatting, scripts and the service's unit
+lint: ## Check formatting, scripts, units and what is packed
 	@Tests/run format scripts deploy
 
-install: ## Install what `make build` built, with unit, configuration, completions and the C header (DESTDIR, PREFIX)
+install: ## Install what `make build` built, with units, configuration, manual, completions and the C header (DESTDIR, PREFIX)
 	@:$(with_prefix)
-	@for program in $(PROGRAMS); do [ -x .build/release/$$program ] || { echo "make install: first make build" >&2; exit 1; }; done
+	@for program in $(PROGRAMS); do [ -x $(BINARIES)/$$program ] || { echo "make install: first make build" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SYSCONFDIR)/camerabus
-	install -m 755 $(PROGRAMS:%=.build/release/%) $(DESTDIR)$(BINDIR)
+	install -m 755 $(PROGRAMS:%=$(BINARIES)/%) $(DESTDIR)$(BINDIR)
 	install -d $(DESTDIR)$(LIBDIR)/systemd/system $(DESTDIR)$(LIBDIR)/sysusers.d $(DESTDIR)$(LIBDIR)/tmpfiles.d $(DESTDIR)$(LIBDIR)/udev/rules.d
-	umask 022; sed 's|@bindir@|$(BINDIR)|; s|@sysconfdir@|$(SYSCONFDIR)|' deploy/camerabusd.service >$(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service
+	umask 022; for unit in $(UNITS); do sed 's|@bindir@|$(BINDIR)|; s|@sysconfdir@|$(SYSCONFDIR)|' deploy/$$unit >$(DESTDIR)$(LIBDIR)/systemd/system/$$unit || exit 1; done
 	install -m 644 deploy/sysusers.conf $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf
 	install -m 644 deploy/tmpfiles.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
 	install -m 644 deploy/70-camerabus.rules $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
-	[ -e $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml ] || install -m 644 deploy/camerabus.toml $(DESTDIR)$(SYSCONFDIR)/camerabus/camerabus.toml
+	for file in $(CONFIGURATIONS); do [ -e $(DESTDIR)$(SYSCONFDIR)/camerabus/$$file ] || install -m 644 deploy/$$file $(DESTDIR)$(SYSCONFDIR)/camerabus/$$file || exit 1; done
 	install -d $(DESTDIR)$(BASH_COMPLETIONS) $(DESTDIR)$(ZSH_COMPLETIONS) $(DESTDIR)$(FISH_COMPLETIONS)
-	umask 022; .build/release/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
-	umask 022; .build/release/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
-	umask 022; .build/release/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	umask 022; $(BINARIES)/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
+	umask 022; $(BINARIES)/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
+	umask 022; $(BINARIES)/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	umask 022; deploy/manual --also 'camerabusd(8)' --also 'camerabus.toml(5)' $(BINARIES)/camerabus $(DESTDIR)$(MANDIR)/man1
+	umask 022; for program in $(DAEMONS); do deploy/manual --section 8 --also 'camerabus(1)' --also 'camerabus.toml(5)' $(BINARIES)/$$program $(DESTDIR)$(MANDIR)/man8 || exit 1; done
+	umask 022; deploy/manual --file deploy/camerabus.toml camerabus.toml.5 $(DESTDIR)$(MANDIR)/man5
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(DATADIR)/doc/camerabus
 	install -m 644 Protocol/c/camerabus_ring.h $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h
 	install -m 644 Protocol/c/example.c $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
 	@[ -n "$(DESTDIR)" ] || printf '%s\n' 'To start the service now and at each boot:' \
-	    '    systemd-sysusers && systemctl daemon-reload && systemctl enable --now camerabusd' \
+	    '    systemd-sysusers && systemd-tmpfiles --create camerabus.conf && systemctl daemon-reload && systemctl enable --now camerabusd.socket camerabusd' \
 	    'To let somebody use it:' '    usermod -aG camerabus NAME'
 
 # Where Debian's Python looks for it: below /usr in one place for all versions, elsewhere in one for each.
@@ -87,14 +105,24 @@ install-python: ## Install the Python package for all users (DESTDIR, PREFIX)
 uninstall: ## Remove what install and install-python installed; the configuration stays
 	@:$(with_prefix)
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
-	rm -f $(DESTDIR)$(LIBDIR)/systemd/system/camerabusd.service $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
+	rm -f $(UNITS:%=$(DESTDIR)$(LIBDIR)/systemd/system/%) $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
 	rm -f $(DESTDIR)$(BASH_COMPLETIONS)/camerabus $(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus $(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	rm -f $(DESTDIR)$(MANDIR)/man1/camerabus.1 $(DESTDIR)$(MANDIR)/man1/camerabus-*.1 $(DESTDIR)$(MANDIR)/man5/camerabus.toml.5 $(DAEMONS:%=$(DESTDIR)$(MANDIR)/man8/%.8)
 	rm -f $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
 	[ ! -d $(DESTDIR)$(DATADIR)/doc/camerabus ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DATADIR)/doc/camerabus
 	[ -z "$(PYTHONDIR)" ] || rm -rf $(DESTDIR)$(PYTHONDIR)/camerabus
 
+deb: ## Make a Debian package, with the Swift runtime in its programs (PACKAGES says where; DEBFULLNAME and DEBEMAIL who makes it)
+	@deploy/install-dependencies --build --package
+	@for program in $(PROGRAMS); do $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --scratch-path $(STATIC) --product $$program || exit 1; done
+	deploy/make-deb $(STATIC)/release $(PACKAGES)
+
+wheel: ## Make a wheel of the Python package, for pip (PACKAGES says where)
+	@deploy/install-dependencies --package
+	deploy/make-wheel $(PACKAGES)
+
 clean: ## Remove what was built
 	$(SWIFT) package clean
-	rm -rf .build/benchmark
+	rm -rf .build/benchmark $(STATIC) $(PACKAGES)
 	find Protocol Tests -name __pycache__ -type d -prune -exec rm -rf {} +
