@@ -112,6 +112,7 @@ from .values import (
     Waiter,
     Worker,
 )
+from .video_capture import VideoCapture
 
 __version__ = "0.1.0"
 
@@ -251,6 +252,7 @@ __all__ = [
     "Unauthorized",
     "Usage",
     "VersionUnsupported",
+    "VideoCapture",
     "Waiter",
     "Watch",
     "Worker",
