@@ -49,12 +49,12 @@ def main() -> int:
     return status if status >= 0 else 128 - status
 
 
-def start(binaries: Path, directory: Path, log: int) -> subprocess.Popen[bytes] | None:
+def start(binaries: Path, directory: Path, log: int, virtual: int = 2) -> subprocess.Popen[bytes] | None:
     """Starts the bus and waits until it says that it is ready."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         ready.bind(str(directory / "notify"))
         bus = subprocess.Popen(
-            [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", "2", "--no-hardware", "--no-pressure"],
+            [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", str(virtual), "--no-hardware", "--no-pressure"],
             env={**os.environ, "NOTIFY_SOCKET": str(directory / "notify")},
             stdout=log,
             stderr=log,

@@ -1,0 +1,96 @@
+"""The guides' commands and programs do what they are there for, each guide's in its own folder, with a bus of four virtual cameras."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import guides
+import with_bus
+from live import RUNTIME_DIR, TIMEOUT
+
+ROOT = guides.FOLDER.parents[1]
+
+
+@unittest.skipUnless(RUNTIME_DIR and shutil.which("camerabusd"), "no bus is named by $CAMERABUS_RUNTIME_DIR")
+class LiveGuides(unittest.TestCase):
+    def follow(self, name: str) -> None:
+        """Runs what is to be run, one after the other, as a reader would."""
+        daemon = shutil.which("camerabusd")
+        assert daemon is not None
+        ran, missing = 0, []
+        with tempfile.TemporaryDirectory(prefix="camerabus-", dir="/tmp") as folder:
+            directory, scratch = Path(folder), Path(folder) / "scratch"
+            scratch.mkdir()
+            with open(directory / "log", "w") as log:
+                bus = with_bus.start(Path(daemon).parent, directory, log.fileno(), virtual=4)
+            self.assertIsNotNone(bus)
+            assert bus is not None
+            try:
+                package = str(ROOT / "Protocol" / "python")
+                environment = {**os.environ, "CAMERABUS_RUNTIME_DIR": str(directory / "bus"), "PYTHONPATH": package}
+                environment.pop("CAMERABUS_LOCK", None)
+                for block in guides.blocks(guides.FOLDER / name):
+                    if block.excuse is not None or block.language not in ("sh", "python"):
+                        continue
+                    if block.missing is not None:
+                        missing.append(block.missing)
+                        continue
+                    command = [sys.executable, "-"] if block.language == "python" else ["bash", "-euo", "pipefail", "-s"]
+                    result = subprocess.run(
+                        command, input=block.text, env=environment, cwd=scratch, capture_output=True, text=True, timeout=2 * TIMEOUT
+                    )
+                    ran += 1
+                    self.assertEqual(result.returncode, 0, f"{block}\n{block.text}\n{result.stdout}\n{result.stderr}")
+                    self.assertNotIn("Traceback", result.stderr, str(block))
+                    self.check(block, scratch, result.stdout)
+            finally:
+                bus.send_signal(signal.SIGTERM)
+                bus.wait(TIMEOUT)
+        self.assertTrue(ran or missing)
+        if missing:
+            raise unittest.SkipTest(f"a part of {name}, for want of {', '.join(dict.fromkeys(missing))}")
+
+    def check(self, block: guides.Block, scratch: Path, output: str) -> None:
+        """What a block is to bring about."""
+        # Files that it names as its results are there, and are not empty.
+        for name in ("which.jpg", "belt.mkv", "small.mp4", "voice.flac", "latest.jpg", "photo.jpg", "f-005.jpg"):
+            if name in block.text or (name == "f-005.jpg" and "f-%03d.jpg" in block.text):
+                self.assertGreater((scratch / name).stat().st_size, 100, f"{block}: {name}")
+        if "run-" in block.text:
+            self.assertEqual(len(list(scratch.glob("run-*.mkv"))), 4)
+        if "camerabus name cam3" in block.text:
+            for name in ("north", "east", "south", "west"):
+                self.assertIn(name, output)
+
+    def test_rig(self) -> None:
+        self.follow("rig.md")
+
+    def test_opencv(self) -> None:
+        self.follow("opencv.md")
+
+    def test_imagezmq(self) -> None:
+        self.follow("imagezmq.md")
+
+    def test_avfoundation(self) -> None:
+        self.follow("avfoundation.md")
+
+    def test_recipes(self) -> None:
+        self.follow("recipes.md")
+
+    def test_troubleshooting(self) -> None:
+        self.follow("troubleshooting.md")
+
+    def test_every_guide_is_followed(self) -> None:
+        tested = {name.removeprefix("test_") + ".md" for name in dir(self) if name.startswith("test_")}
+        self.assertLessEqual({path.name for path in guides.guides()} - {"README.md"}, tested)
+
+
+if __name__ == "__main__":
+    unittest.main()
