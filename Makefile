@@ -83,6 +83,9 @@ install: ## Install what `make build` built, with units, configuration, manual, 
 	umask 022; $(BINARIES)/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
 	umask 022; $(BINARIES)/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
 	umask 022; $(BINARIES)/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	umask 022; $(BINARIES)/camerabusd --generate-completion-script bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabusd
+	umask 022; $(BINARIES)/camerabusd --generate-completion-script zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabusd
+	umask 022; $(BINARIES)/camerabusd --generate-completion-script fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabusd.fish
 	umask 022; deploy/manual --also 'camerabusd(8)' --also 'camerabus.toml(5)' $(BINARIES)/camerabus $(DESTDIR)$(MANDIR)/man1
 	umask 022; for program in $(DAEMONS); do deploy/manual --section 8 --also 'camerabus(1)' --also 'camerabus.toml(5)' $(BINARIES)/$$program $(DESTDIR)$(MANDIR)/man8 || exit 1; done
 	umask 022; deploy/manual --file deploy/camerabus.toml camerabus.toml.5 $(DESTDIR)$(MANDIR)/man5
@@ -107,7 +110,7 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
 	rm -f $(UNITS:%=$(DESTDIR)$(LIBDIR)/systemd/system/%) $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
-	rm -f $(DESTDIR)$(BASH_COMPLETIONS)/camerabus $(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus $(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
+	rm -f $(foreach program,camerabus camerabusd,$(DESTDIR)$(BASH_COMPLETIONS)/$(program) $(DESTDIR)$(ZSH_COMPLETIONS)/_$(program) $(DESTDIR)$(FISH_COMPLETIONS)/$(program).fish)
 	rm -f $(DESTDIR)$(MANDIR)/man1/camerabus.1 $(DESTDIR)$(MANDIR)/man1/camerabus-*.1 $(DESTDIR)$(MANDIR)/man5/camerabus.toml.5 $(DAEMONS:%=$(DESTDIR)$(MANDIR)/man8/%.8)
 	rm -f $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
 	[ ! -d $(DESTDIR)$(DATADIR)/doc/camerabus ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DATADIR)/doc/camerabus
@@ -116,6 +119,7 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 deb: ## Make a Debian package, with the Swift runtime in its programs (PACKAGES says where; DEBFULLNAME and DEBEMAIL who makes it)
 	@deploy/install-dependencies --build --package
 	@for program in $(PROGRAMS); do $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --scratch-path $(STATIC) --product $$program || exit 1; done
+	rm -f $(PACKAGES)/camerabus_*.deb
 	deploy/make-deb $(STATIC)/release $(PACKAGES)
 
 wheel: ## Make a wheel of the Python package, for pip (PACKAGES says where)

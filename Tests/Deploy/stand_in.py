@@ -19,7 +19,7 @@ int main(int count, char **arguments) {
     if (!strcmp(first, "--version")) puts("1.2.3");
     else if (!strcmp(first, "--experimental-dump-help")) printf(DUMP, name);
     else if (!strcmp(last, "--help")) { printf("OVERVIEW: x\n\nUSAGE: %s", name); for (int i = 1; i < count - 1; i++) printf(" %s", arguments[i]); puts(" [--thing <value>]\n\nOPTIONS:"); }
-    else if (!strcmp(first, "completions")) printf("# %s\n", last);
+    else if (!strcmp(first, "completions") || !strcmp(first, "--generate-completion-script")) printf("# %s\n", last);
     else return 2;
     return 0;
 }

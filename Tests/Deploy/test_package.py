@@ -34,7 +34,7 @@ class Package(unittest.TestCase):
     @classmethod
     def make(cls, directory: Path, **environment: str) -> Path:
         result = subprocess.run(
-            [ROOT / "deploy" / "make-deb", cls.folder / "bin", directory], env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000", **environment},
+            [ROOT / "deploy" / "make-deb", cls.folder / "bin", directory], env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "DEBREVISION": "", **environment},
             capture_output=True, text=True,
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
@@ -67,6 +67,8 @@ class Package(unittest.TestCase):
             "./usr/share/man/man1/camerabus.1.gz", "./usr/share/man/man1/camerabus-thing.1.gz", "./usr/share/man/man8/camerabusd.8.gz",
             "./usr/share/man/man5/camerabus.toml.5.gz", "./usr/share/bash-completion/completions/camerabus",
             "./usr/share/zsh/vendor-completions/_camerabus", "./usr/share/fish/vendor_completions.d/camerabus.fish",
+            "./usr/share/bash-completion/completions/camerabusd", "./usr/share/zsh/vendor-completions/_camerabusd",
+            "./usr/share/doc/camerabus/guides/rig.md",
             "./usr/lib/python3/dist-packages/camerabus/client.py", "./usr/include/camerabus_ring.h",
             "./usr/share/doc/camerabus/copyright", "./usr/share/doc/camerabus/changelog.gz",
         ]:  # fmt: skip
@@ -103,7 +105,19 @@ class Package(unittest.TestCase):
                     self.assertTrue((self.root / program[1:]).exists(), f"{unit.name}: {program}")
             self.assertNotIn("@", "".join(re.findall(r"^Exec.*", unit.read_text(), re.MULTILINE)))
 
-    def test_what_is_said_of_it_twice_is_the_same(self) -> None:
+    def test_one_of_a_later_commit_is_newer(self) -> None:
+        folder = self.folder / "revisions"
+        folder.mkdir()
+        environment = {name: value for name, value in os.environ.items() if name not in ("DEBREVISION", "SOURCE_DATE_EPOCH")}
+        result = subprocess.run([ROOT / "deploy" / "make-deb", self.folder / "bin", folder], env=environment, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        version = subprocess.run(["dpkg-deb", "-f", result.stdout.strip(), "Version"], check=True, capture_output=True, text=True).stdout.strip()
+        self.assertRegex(version, r"^1\.2\.3(\+git\d{12}\.[0-9a-f]+)?$")
+        if "+" in version:
+            for older in ["1.2.3", "1.2.3+git202001010000.ffffffff"]:
+                subprocess.run(["dpkg", "--compare-versions", version, "gt", older], check=True)
+
+    def test_what_is_made_of_the_same_is_the_same(self) -> None:
         again = self.make(self.folder / "two")
         self.assertEqual(self.package.read_bytes(), again.read_bytes())
 
