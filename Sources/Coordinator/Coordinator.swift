@@ -358,6 +358,10 @@ public final class Coordinator {
                     authenticationDomain: "command"), inherited: inherited)
             connections.add(server)
             commands = CommandSocket(loop, server, logger: logger) { [weak self] in self?.handle($0, $1, $2) }
+            for path in inherited.closeRest() {
+                logger.warning(
+                    "the service manager listens at a path that is not this bus's", metadata: ["path": "\(path)"])
+            }
         } catch {
             failure = StartError(description: "\(error)")
             stop()

@@ -23,7 +23,7 @@ public final class InheritedSockets {
         for descriptor in first..<(first + count) { adopt(descriptor) }
     }
 
-    deinit { for descriptor in descriptors.values { _ = close(descriptor) } }
+    deinit { _ = closeRest() }
 
     /// Whether a socket for that path was handed on and not taken yet.
     public func has(_ path: String) -> Bool { descriptors[path] != nil }
@@ -43,6 +43,15 @@ public final class InheritedSockets {
         if let group, status.st_gid != group { try check("chown", path) { chown(path, uid_t.max, group) } }
         if status.st_mode & 0o777 != mode { try check("chmod", path) { chmod(path, mode) } }
         return descriptor
+    }
+
+    /// Closes those that nobody took: else who connects to them waits for ever.
+    ///
+    /// - Returns: their paths.
+    public func closeRest() -> [String] {
+        defer { descriptors = [:] }
+        for descriptor in descriptors.values { _ = close(descriptor) }
+        return descriptors.keys.sorted()
     }
 
     private func adopt(_ descriptor: Int32) {

@@ -57,6 +57,11 @@ class Package(unittest.TestCase):
         self.assertRegex(control["Depends"], r"^libc6 \(>= [0-9.]+\), ")
         self.assertGreater(int(control["Installed-Size"]), 10)
         self.assertNotIn("Essential", control)
+        self.assertRegex(control["Description"], r"^[a-z][^.]{20,78}$")
+        # What it is does not depend on where it was made.
+        self.assertEqual((self.root / "DEBIAN" / "control").read_text().count("\nDepends: "), 1)
+        for needed in ["init-system-helpers", "procps", "systemd"]:
+            self.assertIn(needed, control["Depends"])
 
     def test_everything_that_is_installed_is_in_it(self) -> None:
         files = self.files()

@@ -78,5 +78,11 @@ import Testing
         let first = try hand(try UnixSocket.listen(at: "\(folder.path)/s", mode: 0o600))
         do { _ = InheritedSockets(environment(1), first: first) }
         #expect(fcntl(first, F_GETFD) == -1)
+
+        let second = try hand(try UnixSocket.listen(at: "\(folder.path)/s", mode: 0o600))
+        let sockets = InheritedSockets(environment(1), first: second)
+        #expect(sockets.closeRest() == ["\(folder.path)/~"])
+        #expect(fcntl(second, F_GETFD) == -1)
+        #expect(sockets.closeRest().isEmpty)
     }
 }
