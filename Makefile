@@ -88,7 +88,7 @@ install: ## Install what `make build` built, with units, configuration, manual, 
 	umask 022; $(BINARIES)/camerabusd --generate-completion-script fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabusd.fish
 	umask 022; deploy/manual --also 'camerabusd(8)' --also 'camerabus.toml(5)' $(BINARIES)/camerabus $(DESTDIR)$(MANDIR)/man1
 	umask 022; for program in $(DAEMONS); do deploy/manual --section 8 --also 'camerabus(1)' --also 'camerabus.toml(5)' $(BINARIES)/$$program $(DESTDIR)$(MANDIR)/man8 || exit 1; done
-	umask 022; deploy/manual --file deploy/camerabus.toml camerabus.toml.5 $(DESTDIR)$(MANDIR)/man5
+	umask 022; $(foreach file,$(CONFIGURATIONS),deploy/manual --file deploy/$(file) $(patsubst gateway.toml,camerabus-gateway.toml,$(file)).5 $(DESTDIR)$(MANDIR)/man5 &&) :
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(DATADIR)/doc/camerabus
 	install -m 644 Protocol/c/camerabus_ring.h $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h
 	install -m 644 Protocol/c/example.c $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
@@ -111,7 +111,7 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 	rm -f $(UNITS:%=$(DESTDIR)$(LIBDIR)/systemd/system/%) $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
 	rm -f $(foreach program,camerabus camerabusd,$(DESTDIR)$(BASH_COMPLETIONS)/$(program) $(DESTDIR)$(ZSH_COMPLETIONS)/_$(program) $(DESTDIR)$(FISH_COMPLETIONS)/$(program).fish)
-	rm -f $(DESTDIR)$(MANDIR)/man1/camerabus.1 $(DESTDIR)$(MANDIR)/man1/camerabus-*.1 $(DESTDIR)$(MANDIR)/man5/camerabus.toml.5 $(DAEMONS:%=$(DESTDIR)$(MANDIR)/man8/%.8)
+	rm -f $(DESTDIR)$(MANDIR)/man1/camerabus.1 $(DESTDIR)$(MANDIR)/man1/camerabus-*.1 $(DESTDIR)$(MANDIR)/man5/camerabus.toml.5 $(DESTDIR)$(MANDIR)/man5/camerabus-gateway.toml.5 $(DAEMONS:%=$(DESTDIR)$(MANDIR)/man8/%.8)
 	rm -f $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
 	[ ! -d $(DESTDIR)$(DATADIR)/doc/camerabus ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DATADIR)/doc/camerabus
 	[ -z "$(PYTHONDIR)" ] || rm -rf $(DESTDIR)$(PYTHONDIR)/camerabus
