@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/timex.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -254,4 +255,12 @@ int clinux_set_thread_nice(int nice) { return setpriority(PRIO_PROCESS, (id_t)ge
 int clinux_semaphore_wait_until(void *semaphore, int64_t at) {
     struct timespec time = {.tv_sec = at / 1000000000, .tv_nsec = at % 1000000000};
     return sem_clockwait(semaphore, CLOCK_MONOTONIC, &time);
+}
+
+int clinux_clock_error(int64_t *error) {
+    struct timex state = {.modes = 0};
+    const int kept = adjtimex(&state);
+    if (kept == -1) return -1;
+    *error = (int64_t)state.maxerror * 1000;
+    return kept != TIME_ERROR && !(state.status & STA_UNSYNC);
 }

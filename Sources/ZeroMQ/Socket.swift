@@ -34,6 +34,10 @@ public final class Socket {
         public static let immediate = Option(number: ZMQ_IMMEDIATE, name: "ZMQ_IMMEDIATE")
         public static let heartbeatInterval = Option(number: ZMQ_HEARTBEAT_IVL, name: "ZMQ_HEARTBEAT_IVL")
         public static let heartbeatTimeout = Option(number: ZMQ_HEARTBEAT_TIMEOUT, name: "ZMQ_HEARTBEAT_TIMEOUT")
+        public static let sendBuffer = Option(number: ZMQ_SNDBUF, name: "ZMQ_SNDBUF")
+        public static let ipv6 = Option(number: ZMQ_IPV6, name: "ZMQ_IPV6")
+        /// Milliseconds after which what a TCP peer does not acknowledge ends its connection.
+        public static let tcpMaximumRetransmission = Option(number: ZMQ_TCP_MAXRT, name: "ZMQ_TCP_MAXRT")
     }
 
     private let handle: UnsafeMutableRawPointer
@@ -76,6 +80,19 @@ public final class Socket {
         try set(ZMQ_ZAP_DOMAIN, "ZMQ_ZAP_DOMAIN", Array(domain.utf8))
     }
 
+    /// Takes encrypted connections only, of peers that have a key (`ZMQ_CURVE_SERVER`): the ZAP handler says which. Before ``bind(_:)``.
+    public func setCurveServer(_ secretKey: CurveKey) throws(ZeroMQError) {
+        try set(Option(number: ZMQ_CURVE_SERVER, name: "ZMQ_CURVE_SERVER"), 1)
+        try set(ZMQ_CURVE_SECRETKEY, "ZMQ_CURVE_SECRETKEY", Array(secretKey.text.utf8) + [0])
+    }
+
+    /// Connects encrypted, to the server of that key alone, as who has this pair (`ZMQ_CURVE_SERVERKEY`). Before ``connect(_:)``.
+    public func setCurveClient(server: CurveKey, own pair: CurveKeyPair) throws(ZeroMQError) {
+        try set(ZMQ_CURVE_SERVERKEY, "ZMQ_CURVE_SERVERKEY", Array(server.text.utf8) + [0])
+        try set(ZMQ_CURVE_PUBLICKEY, "ZMQ_CURVE_PUBLICKEY", Array(pair.publicKey.text.utf8) + [0])
+        try set(ZMQ_CURVE_SECRETKEY, "ZMQ_CURVE_SECRETKEY", Array(pair.secretKey.text.utf8) + [0])
+    }
+
     /// What each new subscriber gets first (`ZMQ_XPUB_WELCOME_MSG`).
     public func setWelcomeMessage(_ bytes: [UInt8]) throws(ZeroMQError) {
         try set(ZMQ_XPUB_WELCOME_MSG, "ZMQ_XPUB_WELCOME_MSG", bytes)
@@ -95,7 +112,7 @@ public final class Socket {
         }
     }
 
-    /// Accepts peers at an endpoint (`ipc://PATH`, `inproc://NAME`).
+    /// Accepts peers at an endpoint (`ipc://PATH`, `inproc://NAME`, `tcp://ADDRESS:PORT`).
     public func bind(_ endpoint: String) throws(ZeroMQError) {
         guard retrying({ zmq_bind(pointer, endpoint) }) == 0 else { throw ZeroMQError("zmq_bind", endpoint) }
     }

@@ -147,3 +147,6 @@ int clinux_epoll_remove(int epoll, int fd);
 int clinux_epoll_wait(int epoll, uint64_t *numbers, uint32_t *bits, int count, int milliseconds);
 
 enum { clinux_epoll_input = 1, clinux_epoll_urgent = 2, clinux_epoll_broken = 4 };
+
+// 1: somebody keeps the clock, and the most that it is wrong by, in nanoseconds (adjtimex); 0: nobody does; -1: that can't be read.
+int clinux_clock_error(int64_t *error);
