@@ -78,6 +78,9 @@ let package = Package(
         swift("X264", ["CX264"]),
         swift("ZeroMQ", ["CLinux", "CZeroMQ"]),
 
+        // What configuration files say.
+        swift("Settings", ["JSON", .product(name: "TOMLKit", package: "TOMLKit")]),
+
         // Domain: pure values, no I/O, no clock but the one passed in.
         swift("BusProtocol", ["JSON"]),
         swift("CaptureCore", ["BusProtocol", "JSON"]),
@@ -97,8 +100,8 @@ let package = Package(
         swift(
             "Coordinator",
             [
-                "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Sodium", "Udev", "ZeroMQ", logging,
-                .product(name: "TOMLKit", package: "TOMLKit"),
+                "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Settings", "Sodium", "Udev", "ZeroMQ",
+                logging,
             ]),
         swift(
             "Librarian", ["BusProtocol", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO", "MovieFile", "SQLite"]),
@@ -124,7 +127,7 @@ let package = Package(
         program(
             "camerabus-worker",
             ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),
-        program("camerabusd", ["CaptureCore", "Coordinator", arguments, logging]),
+        program("camerabusd", ["CaptureCore", "Coordinator", "Settings", arguments, logging]),
 
         // Tests
         .target(

@@ -1,7 +1,7 @@
 import BusProtocol
 public import CaptureCore
 public import JSON
-import TOMLKit
+public import Settings
 
 /// What `deploy/camerabus.toml` says, every key of which is documented there.
 public struct Configuration: Hashable, Sendable {
@@ -72,21 +72,11 @@ public struct Configuration: Hashable, Sendable {
     public init() {}
 
     /// What is wrong with a configuration file, and where.
-    public struct ParseError: Error, CustomStringConvertible, Sendable {
-        public var description: String
-    }
+    public typealias ParseError = SettingsError
 
     /// Reads a file's text. Unknown keys are errors: a misspelled one would else be silently without effect.
     public init(toml text: String) throws(ParseError) {
-        let table: TOMLTable
-        do {
-            table = try TOMLTable(string: text)
-        } catch let error as TOMLParseError {
-            throw ParseError(description: "line \(error.source.begin.line): \(error.description)")
-        } catch {
-            throw ParseError(description: "\(error)")
-        }
-        var reader = TableReader(table, path: "")
+        var reader = try TableReader(toml: text)
         try reader.section("bus") { bus throws(ParseError) in
             runtimeDirectory = try bus.string("runtime_dir")
             stateDirectory = try bus.string("state_dir")
@@ -227,106 +217,4 @@ public struct Configuration: Hashable, Sendable {
     }
 
     static let logLevels = ["trace", "debug", "info", "notice", "warning", "error", "critical"]
-}
-
-/// Reads a table's keys by name and type, and then tells of those that nobody asked for.
-struct TableReader {
-    private let table: TOMLTable
-    private let path: String
-    private var unread: Set<String>
-
-    init(_ table: TOMLTable, path: String) {
-        self.table = table
-        self.path = path
-        unread = Set(table.keys)
-    }
-
-    var names: [String] { table.keys.sorted() }
-
-    mutating func section(
-        _ name: String, _ read: (inout TableReader) throws(Configuration.ParseError) -> Void
-    ) throws(Configuration.ParseError) {
-        unread.remove(name)
-        guard table.contains(key: name) else { return }
-        guard let section = table[name]?.table else { throw wrong(name, "must be a section, [\(name)]") }
-        var reader = TableReader(section, path: "\(path)\(name).")
-        try read(&reader)
-        try reader.finish()
-    }
-
-    /// `[[name]]`, as often as it is there.
-    mutating func tables(
-        _ name: String, _ read: (inout TableReader) throws(Configuration.ParseError) -> Void
-    ) throws(Configuration.ParseError) {
-        guard take(name) else { return }
-        guard let array = table[name]?.array else { throw wrong(name, "must be written as [[\(name)]]") }
-        for item in array {
-            guard let section = item.table else { throw wrong(name, "must be written as [[\(name)]]") }
-            var reader = TableReader(section, path: "\(path)\(name).")
-            try read(&reader)
-            try reader.finish()
-        }
-    }
-
-    mutating func number(_ name: String, _ range: ClosedRange<Double>) throws(Configuration.ParseError) -> Double? {
-        guard take(name) else { return nil }
-        guard let value = table[name]?.double ?? table[name]?.int.map(Double.init), range.contains(value) else {
-            throw wrong(name, "must be a number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return value
-    }
-
-    /// A value of any kind.
-    mutating func json(_ name: String) throws(Configuration.ParseError) -> JSONValue? {
-        guard take(name) else { return nil }
-        guard let all = try? JSONValue(parsing: table.convert(to: .json)), let value = all[name] else {
-            throw wrong(name, "can't be read")
-        }
-        return value
-    }
-
-    mutating func string(_ name: String, oneOf words: [String]? = nil) throws(Configuration.ParseError) -> String? {
-        guard take(name) else { return nil }
-        guard let value = table[name]?.string else { throw wrong(name, "must be a string") }
-        if let words, !words.contains(value) { throw wrong(name, "must be one of \(words.joined(separator: ", "))") }
-        return value
-    }
-
-    mutating func integer(_ name: String, _ range: ClosedRange<Int>) throws(Configuration.ParseError) -> Int? {
-        guard take(name) else { return nil }
-        guard let value = table[name]?.int, range.contains(value) else {
-            throw wrong(name, "must be a whole number from \(range.lowerBound) to \(range.upperBound)")
-        }
-        return value
-    }
-
-    mutating func strings(_ name: String) throws(Configuration.ParseError) -> [String]? {
-        guard take(name) else { return nil }
-        guard let array = table[name]?.array else { throw wrong(name, "must be a list of strings") }
-        var strings: [String] = []
-        for item in array {
-            guard let text = item.string else { throw wrong(name, "must be a list of strings") }
-            strings.append(text)
-        }
-        return strings
-    }
-
-    mutating func boolean(_ name: String) throws(Configuration.ParseError) -> Bool? {
-        guard take(name) else { return nil }
-        guard let value = table[name]?.bool else { throw wrong(name, "must be true or false") }
-        return value
-    }
-
-    func finish() throws(Configuration.ParseError) {
-        if let name = unread.sorted().first { throw wrong(name, "is no key that this version knows") }
-    }
-
-    private mutating func take(_ name: String) -> Bool {
-        unread.remove(name)
-        return table.contains(key: name)
-    }
-
-    private func wrong(_ name: String, _ why: String) -> Configuration.ParseError {
-        Configuration.ParseError(description: "\(path)\(name) \(why)")
-    }
 }

@@ -1,5 +1,6 @@
 import BusProtocol
 import JSON
+import Settings
 
 extension Configuration {
     /// `[faults]`: the script of one virtual camera.

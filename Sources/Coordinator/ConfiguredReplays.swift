@@ -1,5 +1,6 @@
 public import CaptureCore
 import Glibc
+import Settings
 
 extension Configuration {
     /// `[[replay]]`: what becomes of one entry.

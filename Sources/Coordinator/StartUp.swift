@@ -1,6 +1,7 @@
 import BusProtocol
 import Glibc
 import LinuxIO
+import Settings
 
 extension Coordinator {
     /// What a coordinator does before it serves: it reads its configuration, makes its directories, and sees to it that it is the only one.

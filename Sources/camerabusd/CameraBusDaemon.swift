@@ -3,6 +3,7 @@ import CaptureCore
 import Coordinator
 import Glibc
 import Logging
+import Settings
 
 @main
 struct CameraBusDaemon: ParsableCommand {
