@@ -96,4 +96,6 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case photosOfThePast
     /// Photos with a movie of the seconds around them: `livePhoto`, and the photo output's `livePhotoCaptureEnabled`.
     case livePhotos
+    /// Clients on other machines, for whom a gateway asks (`for`), `bus.leave` and `bus.clock`.
+    case remote
 }

@@ -4,7 +4,7 @@ public import JSON
 public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
-        bus + devices + locks + configuration + cameras + profiles + rigs + sessions + movies + faults + sources
+        bus + machines + devices + locks + configuration + cameras + profiles + rigs + sessions + movies + faults + sources
         + authorization + library + takes + photos
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })
@@ -37,6 +37,14 @@ extension MethodTable {
                     .required("server", .constant("CameraBus")), .required("version", .string()),
                     .required("protocol", .integer(min: 1)), .required("features", .array(of: .string())),
                     .required("you", .reference("Peer")),
+                    .optional(
+                        "remote",
+                        .object(
+                            [
+                                .required("name", .string(minLength: 1)),
+                                .required("role", .choice(["none", "view", "control", "admin"])),
+                            ], additional: true
+                        ).described("Of a client on another machine: the name and the role of its key.")),
                     .required("authorization", .map(of: .reference("Authorization")).described("By media type.")),
                     .required(
                         "endpoints",
@@ -45,7 +53,9 @@ extension MethodTable {
                                 .required("command", .string()), .required("events", .string()),
                                 .required("media", .map(of: .string()).described("By device.")),
                             ], additional: true
-                        ).described("Paths of Unix sockets; libzmq wants ipc:// before them.")),
+                        ).described(
+                            "Paths of Unix sockets; libzmq wants ipc:// before them. Over TCP: tcp://*:PORT, at the host that the client is connected to."
+                        )),
                     .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 0)),
                     .required("limits", .map(of: .integer(min: 0))),
                 ], additional: true),
@@ -89,6 +99,25 @@ extension MethodTable {
                                     .required("count", .integer(min: 0)),
                                 ], additional: true))),
                 ], additional: true), needs: .nothing),
+    ]
+
+    private static let machines = [
+        Method(
+            "bus.leave",
+            "Ends what the caller has, as the end of its process would: sessions, movies, photos and waits, and locks without a lease.",
+            needs: .nothing, feature: .remote),
+        Method(
+            "bus.clock", "Answers what time the bus's machine has, and how far that may be from the truth.",
+            result: .object(
+                [
+                    .required("monotonic", .reference("Nanoseconds")),
+                    .required("realtime", .integer().described("Nanoseconds since 1970.")),
+                    .required("synchronized", .boolean.described("Somebody keeps the clock: NTP, PTP.")),
+                    .required(
+                        "error",
+                        Schema.integer(min: 0).orNull.described(
+                            "The most that realtime is wrong by, nanoseconds; null: nobody knows.")),
+                ], additional: true), needs: .nothing, feature: .remote),
     ]
 
     private static let devices = [

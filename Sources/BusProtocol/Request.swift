@@ -18,6 +18,8 @@ public struct Request: Hashable, Sendable {
     public struct Principal: Hashable, Sendable {
         public enum Role: String, Hashable, Sendable, CaseIterable {
             case view, control, admin
+            /// Any more: what that name has ends.
+            case nobody = "none"
         }
 
         public var name: String
@@ -155,7 +157,8 @@ extension Request {
         guard let name = value["name"]?.string, (1...128).contains(name.unicodeScalars.count),
             let role = value["role"]?.string.flatMap(Principal.Role.init(rawValue:))
         else {
-            throw .invalidRequest("for must hold a name of 1 to 128 characters and a role: view, control or admin")
+            throw .invalidRequest(
+                "for must hold a name of 1 to 128 characters and a role: view, control, admin or none")
         }
         return Principal(name: name, role: role)
     }

@@ -154,11 +154,18 @@ public struct LockTable: Sendable, Equatable {
 
     /// Ends what belongs to a process that is gone: its locks, but those with a lease, and all its waits.
     ///
-    /// - Parameter startTime: when that process started, if it is known; another one of the same number keeps what it has.
-    public mutating func endHolder(pid: Int32, startTime: UInt64?, cause: EndCause, at now: Instant) -> [Action] {
+    /// - Parameters:
+    ///   - startTime: when that process started, if it is known; another one of the same number keeps what it has.
+    ///   - uid: only what is of that user, where the process asks for several; nil: of whomever.
+    public mutating func endHolder(
+        pid: Int32, startTime: UInt64?, uid: UInt32? = nil, cause: EndCause, at now: Instant
+    ) -> [Action] {
+        func isMeant(_ holder: LockHolder) -> Bool {
+            holder.isProcess(pid, startedAt: startTime) && (uid == nil || holder.uid == uid)
+        }
         var actions = advance(to: now)
-        actions += refuse(.holderEnded) { $0.holder.isProcess(pid, startedAt: startTime) }
-        actions += end(cause) { $0.lease == nil && $0.holder.isProcess(pid, startedAt: startTime) }
+        actions += refuse(.holderEnded) { isMeant($0.holder) }
+        actions += end(cause) { $0.lease == nil && isMeant($0.holder) }
         return actions + serveQueue(at: now)
     }
 

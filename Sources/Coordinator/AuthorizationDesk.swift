@@ -64,6 +64,27 @@ final class AuthorizationDesk {
 
     func isAdmin(_ caller: Caller) -> Bool { role(of: caller) == .admin }
 
+    /// Whether the caller may ask for those on other machines.
+    func isGateway(_ caller: Caller) -> Bool { caller.peer.uid == book.policy.gateway || isAdmin(caller) }
+
+    /// Those on other machines of whom is known who they are.
+    private static let maximumRemotes = 4096
+
+    /// A gateway says who somebody on another machine is; who is less than before loses at once what it may not have any more.
+    ///
+    /// - Returns: false: there are too many.
+    func setRemote(uid: UInt32, _ role: AuthorizationRole) -> Bool {
+        let before = book.policy.remotes[uid]
+        guard before != role else { return true }
+        if before == nil, book.policy.remotes.count >= Self.maximumRemotes {
+            book.policy.remotes = book.policy.remotes.filter { $0.value != .none }
+            guard book.policy.remotes.count < Self.maximumRemotes else { return false }
+        }
+        book.policy.remotes[uid] = role
+        changedNow()
+        return true
+    }
+
     /// Whether that user may change what is of that medium.
     func mayChange(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
         book.mayChange(uid: uid, groups: [gid], media: media)
@@ -87,6 +108,17 @@ final class AuthorizationDesk {
     /// Why that user may not have, or change, what is of that medium.
     func refusal(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> BusError {
         let status = book.status(uid: uid, groups: [gid], media: media)
+        if RemoteUser.uids.contains(uid) {
+            let role = book.role(uid: uid, groups: [])
+            return BusError(
+                .unauthorized,
+                "The key of this client has the role '\(role.rawValue)', which is not enough for that; 'camerabus keys', typed by an "
+                    + "administrator of the bus, gives another.",
+                [
+                    "status": .string(AuthorizationStatus.restricted.rawValue),
+                    "needed": status == .authorized ? "control" : .string(media.rawValue),
+                ])
+        }
         let message: String
         switch status {
         case .authorized:
@@ -256,7 +288,10 @@ final class AuthorizationDesk {
     }
 
     /// The configuration was read again.
-    func setPolicy(_ policy: AuthorizationPolicy) {
+    func setPolicy(_ read: AuthorizationPolicy) {
+        var policy = read
+        // Those are not the configuration's.
+        policy.remotes = book.policy.remotes
         guard policy != book.policy else { return }
         book.policy = policy
         changedNow()

@@ -22,6 +22,11 @@ extension AuthorizationPolicy {
                 unknown("permission.users.\(name)")
             }
         }
+        if let name = configuration.gateway {
+            gateway = UInt32(name) ?? UserDatabase.userID(named: name)
+            // It looks for others.
+            if let gateway { users[gateway] = users[gateway] ?? .view } else { unknown("permission.gateway") }
+        }
         for (name, role) in configuration.groupRoles {
             let group = UInt32(name).map { UserDatabase.group($0) ?? ($0, []) } ?? UserDatabase.group(named: name)
             guard let group else {

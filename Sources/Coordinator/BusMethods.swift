@@ -22,18 +22,36 @@ extension Coordinator {
         let media = fleet.workers.mapValues { worker in
             JSONValue.string(worker.mediaPath ?? directory.mediaSocket(worker.device.id))
         }
+        // Of one on another machine there is no process that the bus could watch.
+        let pid = call.caller.remote == nil ? peer.pid : 0
+        var result: [String: JSONValue] = [
+            "server": "CameraBus", "version": .string(Self.version),
+            "protocol": JSONValue(MethodTable.protocolVersion),
+            "features": JSONValue(Feature.allCases.map(\.rawValue)),
+            "you": ["uid": JSONValue(peer.uid), "gid": JSONValue(peer.gid), "pid": JSONValue(pid)],
+            "authorization": authorizations(of: call.caller),
+            "endpoints": [
+                "command": .string(directory.commandSocket), "events": .string(directory.eventsSocket),
+                "media": .object(media),
+            ],
+            "epoch": .string(epoch), "sequence": JSONValue(events.store.sequence), "limits": limits,
+        ]
+        if let name = call.caller.remote {
+            result["remote"] = [
+                "name": .string(name), "role": .string(permission.role(of: call.caller).rawValue),
+            ]
+        }
+        respond(.success(.object(result)))
+    }
+
+    /// `bus.clock`: what time this machine has, and how far that may be from the truth.
+    func clock(_ call: Call, _ respond: @escaping Responder) {
+        let state = ClockState.now()
         respond(
             .success([
-                "server": "CameraBus", "version": .string(Self.version),
-                "protocol": JSONValue(MethodTable.protocolVersion),
-                "features": JSONValue(Feature.allCases.map(\.rawValue)),
-                "you": ["uid": JSONValue(peer.uid), "gid": JSONValue(peer.gid), "pid": JSONValue(peer.pid)],
-                "authorization": authorizations(of: call.caller),
-                "endpoints": [
-                    "command": .string(directory.commandSocket), "events": .string(directory.eventsSocket),
-                    "media": .object(media),
-                ],
-                "epoch": .string(epoch), "sequence": JSONValue(events.store.sequence), "limits": limits,
+                "monotonic": JSONValue(MonotonicClock.now()), "realtime": JSONValue(MonotonicClock.realtime()),
+                "synchronized": .bool(state.isSynchronized),
+                "error": state.maximumError.map { JSONValue($0) } ?? .null,
             ]))
     }
 

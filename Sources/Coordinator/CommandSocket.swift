@@ -5,11 +5,13 @@ import LinuxIO
 import Logging
 import ZeroMQ
 
-/// Who sent a request, as the kernel says.
+/// Who sent a request, as the kernel says; or for whom a gateway asks (``Coordinator/asker(_:_:)``).
 struct Caller: Hashable {
     let peer: PeerAddress
     /// libzmq's name of the connection.
     let connection: [UInt8]
+    /// The name of who is on another machine; nil: it is a process of this one.
+    var remote: String?
 }
 
 /// Takes the answer to a request that has no further frames, once.

@@ -39,6 +39,8 @@ public struct Configuration: Hashable, Sendable {
     /// `[permission.users]` and `[permission.groups]`: roles by name or number.
     public var userRoles: [String: AuthorizationRole] = [:]
     public var groupRoles: [String: AuthorizationRole] = [:]
+    /// `permission.gateway`: the user, by name or number, that may ask for those on other machines.
+    public var gateway: String?
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
     /// `limits.photo_reply`: bytes of all photos in one reply.
@@ -137,6 +139,7 @@ public struct Configuration: Hashable, Sendable {
             let words = AuthorizationRole.allCases.map(\.rawValue)
             let standard = try permission.string("default", oneOf: words.filter { $0 != "admin" })
             standardRole = standard.flatMap(AuthorizationRole.init) ?? standardRole
+            gateway = try permission.string("gateway")
             try permission.section("users") { users throws(ParseError) in
                 for name in users.names {
                     userRoles[name] = try users.string(name, oneOf: words).flatMap(AuthorizationRole.init)

@@ -84,6 +84,8 @@ public final class Coordinator {
     var clientNames = BoundedDictionary<[UInt8], String>(limit: 1024)
     /// The same by process, which is all that a subscriber is known by.
     var processNames = BoundedDictionary<ConnectionGuard.Peer, String>(limit: 1024)
+    /// The names behind the numbers of those on other machines.
+    var remoteNames = BoundedDictionary<UInt32, String>(limit: 4096)
     var isStopping = false
     /// Movies are being finished, before all else ends: nothing is begun any more.
     var isFinishing = false

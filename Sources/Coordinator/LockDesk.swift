@@ -213,8 +213,9 @@ final class LockDesk {
         return try table.authorize(tokenHash: token.map(Self.hash), devices: devices).get()
     }
 
-    func holderEnded(pid: Int32, startTime: UInt64?, cause: LockTable.EndCause) {
-        perform(table.endHolder(pid: pid, startTime: startTime, cause: cause, at: MonotonicClock.now()))
+    /// - Parameter uid: only what is of that user; nil: of whomever.
+    func holderEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil, cause: LockTable.EndCause) {
+        perform(table.endHolder(pid: pid, startTime: startTime, uid: uid, cause: cause, at: MonotonicClock.now()))
     }
 
     func deviceEnded(_ device: String) { perform(table.endDevice(device, at: MonotonicClock.now())) }

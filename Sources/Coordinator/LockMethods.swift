@@ -10,7 +10,7 @@ extension Coordinator {
         do {
             var wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
             wish.wait = call.duration("wait") ?? 0
-            wish.lease = call.duration("lease")
+            wish.lease = call.duration("lease") ?? lease(of: call.caller)
             wish.note = call.string("note")
             wish.request = call.digest
             let ticket = locks.request(wish) { result in respond(result.map(Self.lockResult).mapError { $0 }) }
@@ -25,7 +25,7 @@ extension Coordinator {
     func takeOver(_ call: Call, _ respond: @escaping Responder) {
         do {
             var wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
-            wish.lease = call.duration("lease")
+            wish.lease = call.duration("lease") ?? lease(of: call.caller)
             wish.note = call.string("note")
             locks.request(wish, takingOver: true) { result in respond(result.map(Self.lockResult)) }
         } catch {
@@ -158,7 +158,8 @@ extension Coordinator {
         let startTime =
             connections.peer(pid: peer.pid)?.startTime
             ?? (peer.pid == 0 ? nil : ProcessTable.startTime(of: peer.pid))
-        let name = clientNames[caller.connection] ?? ProcessTable.name(of: peer.pid) ?? "unknown"
+        let name =
+            caller.remote ?? clientNames[caller.connection] ?? ProcessTable.name(of: peer.pid) ?? "unknown"
         return LockHolder(uid: peer.uid, gid: peer.gid, pid: peer.pid, startTime: startTime, name: name)
     }
 

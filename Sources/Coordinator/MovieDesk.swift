@@ -424,9 +424,10 @@ final class MovieDesk {
     }
 
     /// A process has ended, or has let go of its last connection for too long.
-    func ownerEnded(pid: Int32, startTime: UInt64) {
+    func ownerEnded(pid: Int32, startTime: UInt64, uid: UInt32? = nil) {
         for movie in movies where !movie.note.isDetached && movie.request.owner.pid == pid {
-            if movie.request.owner.startTime == startTime { end(movie.id, for: .ownerGone) }
+            let owner = movie.request.owner
+            if owner.startTime == startTime, uid == nil || owner.uid == uid { end(movie.id, for: .ownerGone) }
         }
     }
 

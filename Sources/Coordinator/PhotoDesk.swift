@@ -292,9 +292,11 @@ final class PhotoDesk {
     }
 
     /// A process has ended, or has let go of its last connection for too long: what is taken by then is finished.
-    func ownerEnded(pid: Int32, startTime: UInt64) {
+    func ownerEnded(pid: Int32, startTime: UInt64, uid: UInt32? = nil) {
         endAll { request in
-            request.owner.pid == pid && request.owner.startTime == startTime ? Self.ownerGone : nil
+            let owner = request.owner
+            return owner.pid == pid && owner.startTime == startTime && (uid == nil || owner.uid == uid)
+                ? Self.ownerGone : nil
         }
     }
 

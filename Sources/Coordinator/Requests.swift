@@ -14,17 +14,16 @@ struct RequestKey: Hashable {
 
 /// From a request to the method that serves it.
 extension Coordinator {
-    func handle(_ caller: Caller, _ request: Request, _ respond: @escaping AnswerTaker) {
+    func handle(_ sender: Caller, _ request: Request, _ respond: @escaping AnswerTaker) {
         guard !isStopping, !isFinishing else {
             return respond(
                 .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
         }
-        guard request.onBehalfOf == nil else {
-            return respond(
-                .failure(
-                    BusError(
-                        .unauthorized, "Only a gateway may ask for somebody else ('for'), and this bus has none.",
-                        ["status": "denied", "needed": "gateway"])))
+        let caller: Caller
+        do throws(BusError) {
+            caller = try asker(sender, request)
+        } catch {
+            return respond(.failure(error))
         }
         guard let served = Self.allServices[request.method] else {
             return respond(.failure(.methodNotFound(request.method)))
@@ -41,6 +40,7 @@ extension Coordinator {
         }
         do throws(BusError) {
             try checkPermission(method, caller, request.params)
+            try checkPlace(method, caller, request.params)
         } catch {
             return respond(.failure(error))
         }
@@ -165,7 +165,7 @@ extension Coordinator {
         "bus.hello": { $0.hello }, "bus.ping": { _ in { $1(.success(.object([:]))) } }, "bus.cancel": { $0.cancel },
         "bus.shutdown": { $0.shutDown }, "bus.snapshot": { $0.snapshot },
         "bus.methods": { _ in { $1(.success(MethodTable.json)) } },
-        "bus.metrics": { $0.metrics }, "device.list": { $0.list }, "device.get": { $0.get },
+        "bus.metrics": { $0.metrics }, "bus.clock": { $0.clock }, "bus.leave": { $0.leave }, "device.list": { $0.list }, "device.get": { $0.get },
         "device.rename": { $0.rename }, "device.formats": { $0.formats }, "device.controls": { $0.controls },
         "device.who": { $0.who }, "device.lock": { $0.lock },
         "device.unlock": { $0.unlock }, "device.renew": { $0.renew }, "device.takeOver": { $0.takeOver },

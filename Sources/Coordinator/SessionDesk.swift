@@ -371,11 +371,12 @@ final class SessionDesk {
     // MARK: What happens
 
     /// A process has ended, or has let go of its last connection for too long.
-    func holderEnded(pid: Int32, startTime: UInt64?) {
+    func holderEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil) {
         let ended = entries.values.filter { entry in
             let session = entry.session
             return !session.isDetached && session.owner.pid == pid
                 && (startTime == nil || session.owner.startTime == startTime)
+                && (uid == nil || session.owner.uid == uid)
         }
         guard !ended.isEmpty else { return }
         for entry in ended.sorted(by: { $0.session.id < $1.session.id }) { end(entry) }
