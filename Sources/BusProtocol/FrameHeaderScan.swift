@@ -7,6 +7,9 @@ public enum FrameHeaderScan {
     private static let sequenceMember: StaticString = "\"sequence\":"
     private static let firstFrameMember: StaticString = "\"firstFrame\":"
     private static let streamMember: StaticString = "\"stream\":\""
+    private static let keyframeMember: StaticString = "\"keyframe\":"
+    private static let formatMember: StaticString = "\"format\":\""
+    private static let compressed = ["JPEG", "MJPG", "H264", "HEVC"].map { Array($0.utf8) }
 
     /// `timestamp.monotonic`; nil where there is none.
     public static func monotonic(_ header: UnsafeRawBufferPointer) -> Int64? { number(monotonicMember, in: header) }
@@ -16,6 +19,18 @@ public enum FrameHeaderScan {
 
     /// Of sound: `firstFrame`; nil where there is none.
     public static func firstFrame(_ header: UnsafeRawBufferPointer) -> Int64? { number(firstFrameMember, in: header) }
+
+    /// `keyframe`; nil where there is none, as each frame stands for itself.
+    public static func isKeyframe(_ header: UnsafeRawBufferPointer) -> Bool? {
+        guard let start = end(of: keyframeMember, in: header), start < header.count else { return nil }
+        return header[start] == UInt8(ascii: "t")
+    }
+
+    /// Whether the `format` of the picture, or of the first of a set, is one of pixels; false where there is none.
+    public static func isUncompressed(_ header: UnsafeRawBufferPointer) -> Bool {
+        guard let start = end(of: formatMember, in: header) else { return false }
+        return !compressed.contains { header[start...].starts(with: $0) }
+    }
 
     private static func number(_ member: StaticString, in header: UnsafeRawBufferPointer) -> Int64? {
         guard let start = end(of: member, in: header) else { return nil }

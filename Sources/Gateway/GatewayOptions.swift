@@ -1,0 +1,16 @@
+/// What the command line says.
+public struct GatewayOptions: Sendable {
+    /// Read again on SIGHUP, as far as it says so; nil: no file, and so nothing is served.
+    public var configurationPath: String?
+    /// Where the bus has its sockets; nil: as clients look for it.
+    public var runtimeDirectory: String?
+    /// It goes before the configuration.
+    public var logLevel: String?
+
+    public init() {}
+}
+
+/// Why the gateway can't serve. The text says what to do.
+public struct GatewayError: Error, CustomStringConvertible, Sendable {
+    public var description: String
+}

@@ -1,0 +1,39 @@
+import JSON
+
+/// The newest message of each topic of state, to be sent again to who comes later.
+struct StateCache {
+    private struct Kept {
+        var sequence: Int64
+        var body: [UInt8]
+    }
+
+    /// Topics that are kept; beyond that, those who come later learn by `bus.snapshot` alone.
+    static let maximum = 8192
+
+    private var epoch: String?
+    private var kept: [String: Kept] = [:]
+
+    /// Takes a message of the events socket in.
+    mutating func take(_ topic: String, _ body: [UInt8]) {
+        let isState = topic.hasPrefix("state/")
+        guard isState || topic == "heartbeat/", let message = try? JSONValue(parsing: body),
+            let epoch = message["epoch"]?.string
+        else { return }
+        if epoch != self.epoch {
+            self.epoch = epoch
+            kept = [:]
+        }
+        guard isState, let sequence = message["sequence"]?.integer else { return }
+        if message["value"]?.isNull != false {
+            kept[topic] = nil
+        } else if kept[topic] != nil || kept.count < Self.maximum, kept[topic].map({ $0.sequence <= sequence }) ?? true {
+            kept[topic] = Kept(sequence: sequence, body: body)
+        }
+    }
+
+    /// What a subscription to that beginning of topics sees, in the order in which it came about.
+    func current(matching prefix: String) -> [(topic: String, body: [UInt8])] {
+        let found = kept.filter { $0.key.utf8.starts(with: prefix.utf8) }
+        return found.sorted { $0.value.sequence < $1.value.sequence }.map { ($0.key, $0.value.body) }
+    }
+}
