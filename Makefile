@@ -19,7 +19,7 @@ BINARIES ?= .build/release
 STATIC := .build/static
 PACKAGES ?= .build/packages
 
-PROGRAMS := camerabus camerabusd camerabus-worker camerabus-matcher camerabus-recorder camerabus-librarian
+PROGRAMS := camerabus camerabusd camerabus-worker camerabus-matcher camerabus-recorder camerabus-librarian camerabus-gateway
 # Those that the service starts, or that are services.
 DAEMONS := $(filter-out camerabus,$(PROGRAMS))
 UNITS := camerabusd.service camerabusd.socket $(filter camerabus-gateway.service,$(PROGRAMS:%=%.service))

@@ -32,6 +32,7 @@ let package = Package(
     products: [
         .executable(name: "camerabus", targets: ["camerabus"]),
         .executable(name: "camerabusd", targets: ["camerabusd"]),
+        .executable(name: "camerabus-gateway", targets: ["camerabus-gateway"]),
         .executable(name: "camerabus-librarian", targets: ["camerabus-librarian"]),
         .executable(name: "camerabus-matcher", targets: ["camerabus-matcher"]),
         .executable(name: "camerabus-recorder", targets: ["camerabus-recorder"]),
@@ -103,6 +104,7 @@ let package = Package(
                 "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Settings", "Sodium", "Udev", "ZeroMQ",
                 logging,
             ]),
+        swift("Gateway", ["BusProtocol", "BusServer", "JSON", "LinuxIO", "Settings", "ZeroMQ", logging]),
         swift(
             "Librarian", ["BusProtocol", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO", "MovieFile", "SQLite"]),
         swift(
@@ -120,6 +122,7 @@ let package = Package(
 
         // Executables: parse, build, run.
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
+        program("camerabus-gateway", ["Gateway", "LinuxIO", arguments, logging]),
         program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", "LinuxIO", arguments]),
         program("camerabus-matcher", ["LinuxIO", "Worker", arguments, logging]),
         program(
@@ -156,6 +159,7 @@ let package = Package(
             ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
+        tests("GatewayTests", ["BusProtocol", "Gateway", "JSON", "LinuxIO", "ZeroMQ", logging]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
             "KernelTests",

@@ -19,6 +19,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// It would have had to wait: `EWOULDBLOCK`, which is `EAGAIN`.
     public var isWouldBlock: Bool { code == EWOULDBLOCK }
 
+    /// There is no such file: `ENOENT`.
+    public var isAbsent: Bool { code == ENOENT }
+
     public var description: String {
         let reason = String(cString: strerror(code))
         return subject.isEmpty ? "\(operation): \(reason)" : "\(operation) \(subject): \(reason)"

@@ -1,0 +1,111 @@
+import BusProtocol
+import BusServer
+import Glibc
+public import LinuxIO
+public import Logging
+import Settings
+import ZeroMQ
+
+/// The way to the bus from other machines. Towards the bus it is a client like any other, which may say for whom it asks.
+public final class Gateway {
+    private let options: GatewayOptions
+    private var logger: Logger
+    private let loop: Loop
+    private let signals: SignalDescriptor
+    private let service: ServiceManager
+    private var remote: RemoteSide?
+
+    /// Opens all that the configuration says.
+    ///
+    /// - Parameter signals: SIGTERM, SIGINT and SIGHUP, blocked before any other thread was started.
+    public init(_ options: GatewayOptions, signals: SignalDescriptor, logger: Logger) throws(GatewayError) {
+        self.options = options
+        self.signals = signals
+        let configuration = try Self.configuration(options)
+        var logger = logger
+        if let level = Logger.Level(rawValue: options.logLevel ?? configuration.logLevel) { logger.logLevel = level }
+        self.logger = logger
+        service = ServiceManager(environment: CurrentProcess.environment)
+        do throws(SystemError) {
+            loop = try Loop()
+        } catch {
+            throw GatewayError(description: "\(error)")
+        }
+        guard let tcp = configuration.tcp else {
+            throw GatewayError(
+                description: "there is nothing to serve: tcp.listen in \(options.configurationPath ?? "gateway.toml") says where to listen")
+        }
+        let state = CurrentProcess.environment("STATE_DIRECTORY").flatMap { $0.split(separator: ":").first.map(String.init) }
+        remote = try RemoteSide(
+            tcp, loop, Self.directory(options), stateDirectory: state, logger: logger)
+        loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
+    }
+
+    /// Serves until SIGTERM or SIGINT.
+    public func run() throws(GatewayError) {
+        service.notify("READY=1")
+        feedWatchdog()
+        do throws(ZeroMQError) {
+            try loop.run()
+        } catch {
+            throw GatewayError(description: "\(error)")
+        }
+        service.notify("STOPPING=1")
+        remote = nil
+    }
+
+    private func readSignals() {
+        while let signal = signals.next() {
+            guard signal == SIGHUP else { return loop.stop() }
+            service.notify("RELOADING=1")
+            do throws(GatewayError) {
+                let configuration = try Self.configuration(options)
+                if let level = Logger.Level(rawValue: options.logLevel ?? configuration.logLevel) {
+                    logger.logLevel = level
+                }
+            } catch {
+                logger.error("the configuration is left as it was", metadata: ["error": "\(error)"])
+            }
+            remote?.reload()
+            service.notify("READY=1")
+        }
+    }
+
+    private func feedWatchdog() {
+        guard let interval = service.watchdogInterval else { return }
+        service.notify("WATCHDOG=1")
+        loop.schedule(at: MonotonicClock.now() + interval) { [weak self] in self?.feedWatchdog() }
+    }
+
+    private static func configuration(_ options: GatewayOptions) throws(GatewayError) -> GatewayConfiguration {
+        guard let path = options.configurationPath else { return GatewayConfiguration() }
+        do {
+            let bytes = try File.readAtOnce(path, limit: 1 << 20)
+            guard let text = String(validating: bytes, as: UTF8.self) else {
+                throw GatewayError(description: "\(path) is no UTF-8")
+            }
+            return try GatewayConfiguration(toml: text)
+        } catch let error as SettingsError {
+            throw GatewayError(description: "\(path): \(error.description)")
+        } catch let error as GatewayError {
+            throw error
+        } catch {
+            throw GatewayError(description: "\(error)")
+        }
+    }
+
+    /// Where the bus is, or will be.
+    private static func directory(_ options: GatewayOptions) throws(GatewayError) -> RuntimeDirectory {
+        let found: [RuntimeDirectory]
+        do throws(RuntimeDirectory.PathError) {
+            found = try RuntimeDirectory.clientCandidates(
+                flag: options.runtimeDirectory, environment: CurrentProcess.environment(), uid: CurrentProcess.uid)
+        } catch {
+            throw GatewayError(description: error.description)
+        }
+        guard let directory = found.first(where: { UnixSocket.isLive($0.commandSocket) }) ?? found.first else {
+            throw GatewayError(description: "there is no place where a bus could be")
+        }
+        return directory
+    }
+}

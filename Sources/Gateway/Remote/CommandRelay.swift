@@ -1,0 +1,177 @@
+import BusProtocol
+import BusServer
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// The port of requests: each is passed on to the bus in the name of the key that its connection has proved to have.
+final class CommandRelay {
+    private let context: Context
+    private let loop: Loop
+    private let server: RemoteSocket
+    private let directory: RuntimeDirectory
+    private let settings: GatewayConfiguration.TCP
+    private let visitors: Visitors
+    private let keys: KeyBook
+    private let logger: Logger
+    private var callers: [[UInt8]: RemoteCaller] = [:]
+    private var buckets: [String: TokenBucket] = [:]
+    private var frames: [Message] = []
+    private var lastNumber: UInt64 = 0
+    /// Requests that were refused here, and answers that no room was for.
+    private(set) var refusals = 0
+    private(set) var dropped = 0
+
+    /// Answers that wait for a client that doesn't read.
+    static let waitingAnswers = 4
+    private static let requestsPerTurn = 32
+
+    init(
+        _ context: Context, _ loop: Loop, _ server: RemoteSocket, _ directory: RuntimeDirectory,
+        _ settings: GatewayConfiguration.TCP, _ visitors: Visitors, _ keys: KeyBook, logger: Logger
+    ) {
+        self.context = context
+        self.loop = loop
+        self.server = server
+        self.directory = directory
+        self.settings = settings
+        self.visitors = visitors
+        self.keys = keys
+        self.logger = logger
+        loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
+        visitors.whenClosed { [weak self] connection in self?.forget { $0.connection == connection } }
+    }
+
+    /// Whoever has one of these keys asks nothing any more.
+    func drop(where isMeant: (_ key: String) -> Bool) { forget { isMeant($0.key) } }
+
+    private func forget(_ isMeant: (RemoteCaller) -> Bool) {
+        for (routing, caller) in callers where isMeant(caller) { callers[routing] = nil }
+        if callers.isEmpty { buckets = [:] }
+    }
+
+    private func read() {
+        for _ in 0..<Self.requestsPerTurn {
+            guard let count = try? server.socket.receive(into: &frames) else { return }
+            take(frames.prefix(count))
+            for index in 0..<count { frames[index].removeAll() }
+        }
+    }
+
+    private func take(_ message: ArraySlice<Message>) {
+        guard let routing = message.first.map({ Array($0.bytes) }), let last = message.last else { return }
+        // The end of what had the connection's number before comes first.
+        visitors.update()
+        let connection = last.connection
+        guard let key = last.property("User-Id"), let entry = keys[key] else {
+            // One that was let in, and is not any more.
+            if let connection { visitors.shutDown(connection) }
+            return
+        }
+        if let connection { visitors.seen(connection, key: key) }
+        let (envelope, body) = RequestEnvelope.split(message.dropFirst(), size: \.count)
+        guard RequestEnvelope.isAcceptable(envelope, size: \.count) else { return }
+        let mirrored = envelope.map { Array($0.bytes) }
+        guard body.count == 1, let text = body.first else {
+            return refuse(routing, mirrored, Request.wrongFrameCount(body.count))
+        }
+        switch text.withUnsafeBytes({ Request.parse($0) }) {
+        case .failure(let failure): refuse(routing, mirrored, failure)
+        case .success(let request):
+            do throws(BusError) {
+                let request = try RemoteRequest.checked(request, of: entry)
+                try checkRate(of: key)
+                let caller = try caller(routing, key, connection)
+                guard caller.ask(request, envelope: mirrored) else {
+                    throw BusError(
+                        .limitExceeded, "Too many requests of this connection are under way; wait for their answers.",
+                        ["limit": "remoteRequests", "maximum": JSONValue(RemoteCaller.maximumPending)])
+                }
+            } catch {
+                if let id = request.id { refuse(routing, mirrored, RequestFailure(id: id, error: error)) }
+            }
+        }
+    }
+
+    private func checkRate(of key: String) throws(BusError) {
+        let now = MonotonicClock.now()
+        let rate = settings.requestsPerSecond
+        guard buckets[key, default: TokenBucket(perSecond: rate, burst: 2 * rate, at: now)].take(at: now) else {
+            throw BusError(
+                .limitExceeded, "That are more requests than this key may make; ask less often.",
+                ["limit": "requestRate", "maximum": JSONValue(rate)])
+        }
+    }
+
+    private func caller(_ routing: [UInt8], _ key: String, _ connection: Int32?) throws(BusError) -> RemoteCaller {
+        if let known = callers[routing], known.key == key, known.connection == connection { return known }
+        callers[routing] = nil
+        lastNumber += 1
+        let made: RemoteCaller
+        do throws(ZeroMQError) {
+            made = try RemoteCaller(
+                context, loop, directory, number: lastNumber, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
+                routing: routing, key: key, connection: connection)
+        } catch {
+            logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
+            throw BusError(.internalError, "The gateway has no connection to the bus left; see its log.")
+        }
+        made.onAnswer = { [weak self] envelope, frames, isHello in
+            self?.answer(routing, envelope, frames, isHello: isHello)
+        }
+        // As on the bus's machine: the connection ends, and the client asks the next bus.
+        made.onLost = { [weak self] in
+            if let connection { self?.visitors.shutDown(connection) }
+        }
+        callers[routing] = made
+        return made
+    }
+
+    // MARK: Answers
+
+    private func answer(
+        _ routing: [UInt8], _ envelope: [[UInt8]], _ frames: ArraySlice<Message>, isHello: Bool
+    ) {
+        guard let first = frames.first else { return }
+        let bytes = frames.reduce(0) { $0 + $1.count }
+        guard bytes <= settings.replyBytes else {
+            let id = (try? Reply(parsing: first.bytes))?.id ?? .null
+            let error = BusError(
+                .limitExceeded, "The answer has \(bytes) bytes, which is more than goes to other machines; have it in the library.",
+                ["limit": "remoteReply", "maximum": JSONValue(settings.replyBytes)])
+            return refuse(routing, envelope, RequestFailure(id: id, error: error))
+        }
+        var head = envelope
+        guard !isHello else {
+            head.append(HelloReply.rewritten(Array(first.bytes), settings.listen))
+            return send(routing, head, [])
+        }
+        send(routing, head, frames)
+    }
+
+    private func refuse(_ routing: [UInt8], _ envelope: [[UInt8]], _ failure: RequestFailure) {
+        refusals += 1
+        send(routing, envelope + [Response.failure(id: failure.id, error: failure.error)], [])
+    }
+
+    private func send(_ routing: [UInt8], _ head: [[UInt8]], _ frames: ArraySlice<Message>) {
+        // In a row of answers libzmq looks only now and then at what clients have taken; asking for the events makes it look.
+        _ = server.socket.readiness()
+        do throws(ZeroMQError) {
+            guard try server.socket.send(routing, more: true) else {
+                dropped += 1
+                return
+            }
+            // Once its first frame is taken, all of a message is.
+            for (index, frame) in head.enumerated() {
+                try server.socket.send(frame, more: !frames.isEmpty || index < head.count - 1)
+            }
+            for (index, frame) in zip(frames.indices, frames) {
+                try server.socket.send(frame, more: index < frames.endIndex - 1)
+            }
+        } catch {
+            dropped += 1
+        }
+    }
+}

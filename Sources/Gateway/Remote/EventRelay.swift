@@ -1,0 +1,109 @@
+import BusProtocol
+import BusServer
+import LinuxIO
+import ZeroMQ
+
+/// The port of state and events: all that the bus publishes there, to who has subscribed to it.
+///
+/// Subscriptions stay here: to the bus this is one subscriber of everything, and who comes later gets the present state from what is kept.
+final class EventRelay {
+    private let loop: Loop
+    private let server: RemoteSocket
+    private let visitors: Visitors
+    private let keys: KeyBook
+    private let bus: Socket
+    private var cache = StateCache()
+    private var counter = SubscriptionCounter()
+    /// When a topic was last sent again, so that a crowd of subscribers can't multiply the traffic.
+    private var resent: [String: Int64] = [:]
+    private var overdue: Set<String> = []
+    private var overdueTimer: Loop.Token?
+
+    /// Messages that wait for a client that is slow.
+    static let waitingMessages = 1000
+    private static let resendInterval: Int64 = 100_000_000
+    private static let messagesPerTurn = 64
+
+    init(
+        _ context: Context, _ loop: Loop, _ server: RemoteSocket, _ directory: RuntimeDirectory, _ visitors: Visitors,
+        _ keys: KeyBook
+    ) throws(ZeroMQError) {
+        self.loop = loop
+        self.server = server
+        self.visitors = visitors
+        self.keys = keys
+        bus = try Socket(context, .subscribe)
+        try bus.set(.receiveHighWaterMark, 10_000)
+        for topic in ["state/", "event/", Topic.heartbeat.text] { try bus.subscribe(topic) }
+        try bus.connect(RuntimeDirectory.endpoint(directory.eventsSocket))
+        loop.watch(.socket(bus)) { [weak self] in self?.passOn() }
+        loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
+        visitors.whenClosed { [weak self] in self?.counter.closed($0) }
+    }
+
+    private func passOn() {
+        for _ in 0..<Self.messagesPerTurn {
+            guard let frames = try? bus.receive(maximumFrames: 2) else { return }
+            guard frames.count == 2, let topic = String(validating: frames[0].bytes, as: UTF8.self) else { continue }
+            let body = Array(frames[1].bytes)
+            cache.take(topic, body)
+            send(topic, body)
+        }
+    }
+
+    private func send(_ topic: String, _ body: [UInt8]) {
+        // It never refuses: who is slow loses the message, and sees that by `previous`.
+        _ = try? server.socket.send(frames: [Array(topic.utf8), body])
+    }
+
+    private func readSubscriptions() {
+        for _ in 0..<Self.messagesPerTurn {
+            guard let frames = try? server.socket.receive() else { return }
+            guard let frame = frames.first, let kind = frame.bytes.first else { continue }
+            visitors.update()
+            let connection = frame.connection
+            // The end of a connection tells of its subscriptions, too, but not whose they were.
+            if kind == 0 {
+                if let connection { counter.unsubscribed(connection) }
+                continue
+            }
+            guard kind == 1, let connection, let key = frame.property("User-Id") else { continue }
+            guard keys[key] != nil, counter.subscribed(connection) else {
+                visitors.shutDown(connection)
+                continue
+            }
+            visitors.seen(connection, key: key)
+            guard let prefix = String(validating: frame.bytes.dropFirst(), as: UTF8.self) else { continue }
+            if case .ack = Topic.parse(prefix.utf8) {
+                send(prefix, Array("{}".utf8))
+            } else {
+                let now = MonotonicClock.now()
+                for (topic, body) in cache.current(matching: prefix) { resend(topic, body, at: now) }
+            }
+        }
+    }
+
+    private func resend(_ topic: String, _ body: [UInt8], at now: Int64) {
+        if let last = resent[topic], now - last < Self.resendInterval {
+            overdue.insert(topic)
+            if overdueTimer == nil {
+                overdueTimer = loop.schedule(at: last + Self.resendInterval) { [weak self] in self?.sendOverdue() }
+            }
+        } else {
+            resent[topic] = now
+            send(topic, body)
+        }
+    }
+
+    private func sendOverdue() {
+        overdueTimer = nil
+        let topics = overdue
+        overdue = []
+        let now = MonotonicClock.now()
+        // What is older than the interval says nothing any more.
+        resent = resent.filter { now - $0.value < Self.resendInterval }
+        for topic in topics {
+            for (found, body) in cache.current(matching: topic) where found == topic { resend(found, body, at: now) }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+import BusProtocol
+import JSON
+
+/// What `bus.hello` answers, as it is for a client on another machine: its sockets are the gateway's.
+enum HelloReply {
+    /// - Parameter bytes: the reply as the bus gave it.
+    /// - Returns: the same with the gateway's endpoints; as it came where it is no answer with endpoints.
+    static func rewritten(_ bytes: [UInt8], _ address: TCPAddress) -> [UInt8] {
+        guard let reply = try? JSONValue(parsing: bytes), var members = reply.object,
+            var result = members["result"]?.object, var endpoints = result["endpoints"]?.object
+        else { return bytes }
+        // The client knows at which of this machine's addresses it is.
+        func place(_ door: TCPAddress.Door) -> JSONValue { .string("tcp://*:\(address.port + door.rawValue)") }
+        endpoints["command"] = place(.command)
+        endpoints["events"] = place(.events)
+        endpoints["media"] = .object((endpoints["media"]?.object ?? [:]).mapValues { _ in place(.media) })
+        result["endpoints"] = .object(endpoints)
+        // What lies in this machine's memory is not for others.
+        let local: Set<String> = [Feature.rings.rawValue, Feature.sources.rawValue]
+        let features = result["features"]?.array?.filter { feature in feature.string.map { !local.contains($0) } ?? true }
+        if let features { result["features"] = .array(features) }
+        members["result"] = .object(result)
+        return JSONValue.object(members).serialized
+    }
+}

@@ -1,0 +1,49 @@
+import BusProtocol
+import BusServer
+import ZeroMQ
+
+/// What a device, or a rig, publishes, as any subscriber gets it: of the topics that somebody on another machine wants.
+final class MediaFeed {
+    private let loop: Loop
+    private let socket: Socket
+    private var token: Loop.Token?
+    private(set) var topics: Set<[UInt8]> = []
+
+    /// Messages that wait here: what a key frame and those on it need.
+    private static let waitingMessages = 8
+    private static let messagesPerTurn = 16
+
+    /// - Parameter take: called with each message, its topic first.
+    init(
+        _ context: Context, _ loop: Loop, _ directory: RuntimeDirectory, device: String,
+        take: @escaping ([Message]) -> Void
+    ) throws(ZeroMQError) {
+        self.loop = loop
+        let socket = try Socket(context, .subscribe)
+        try socket.set(.receiveHighWaterMark, Self.waitingMessages)
+        try socket.set(.reconnectInterval, 100)
+        try socket.connect(RuntimeDirectory.endpoint(directory.mediaSocket(device)))
+        self.socket = socket
+        token = loop.watch(.socket(socket)) {
+            for _ in 0..<Self.messagesPerTurn {
+                guard let message = try? socket.receive(maximumFrames: Self.maximumFrames) else { return }
+                take(message)
+            }
+        }
+    }
+
+    /// Of a set of as many cameras as a rig may have.
+    private static let maximumFrames = 80
+
+    deinit { loop.cancel(token) }
+
+    func subscribe(_ topic: [UInt8]) {
+        guard topics.insert(topic).inserted else { return }
+        try? socket.subscribe(String(decoding: topic, as: UTF8.self))
+    }
+
+    func unsubscribe(_ topic: [UInt8]) {
+        guard topics.remove(topic) != nil else { return }
+        try? socket.unsubscribe(String(decoding: topic, as: UTF8.self))
+    }
+}

@@ -1,0 +1,52 @@
+import BusProtocol
+import ZeroMQ
+
+/// A socket for peers on other machines: encrypted, and only for those whose keys the ZAP handler lets in.
+final class RemoteSocket {
+    let socket: Socket
+    /// Where its connections are told (``Visitors``).
+    let monitor: Socket
+    let port: Int
+
+    /// Milliseconds in which a peer has to show its key: there and back three times, over a slow link.
+    private static let handshake = 2000
+    /// Milliseconds between signs of life, and after which a peer without any is gone.
+    private static let heartbeat = 2000
+    private static let silence = 6000
+    /// Bytes that the kernel holds for a peer that is slow: what lies there is of the past already when it is taken.
+    private static let sendBuffer = 256 << 10
+
+    /// - Parameters:
+    ///   - waiting: messages that wait for a peer at most.
+    ///   - maximumMessageBytes: of one frame of a peer's; who sends more is disconnected.
+    init(
+        _ context: Context, _ kind: Socket.Kind, _ address: TCPAddress, _ door: TCPAddress.Door, secretKey: CurveKey,
+        waiting: Int, maximumMessageBytes: Int
+    ) throws(ZeroMQError) {
+        port = address.port + door.rawValue
+        socket = try Socket(context, kind)
+        try socket.set(.sendHighWaterMark, waiting)
+        try socket.set(.receiveHighWaterMark, 64)
+        try socket.setMaximumMessageBytes(maximumMessageBytes)
+        try socket.setCurveServer(secretKey)
+        try socket.setAuthenticationDomain("\(door)")
+        try socket.set(.handshakeInterval, Self.handshake)
+        try socket.set(.heartbeatInterval, Self.heartbeat)
+        try socket.set(.heartbeatTimeout, Self.silence)
+        try socket.set(.tcpMaximumRetransmission, Self.silence)
+        try socket.set(.sendBuffer, Self.sendBuffer)
+        if address.isIPv6 { try socket.set(.ipv6, 1) }
+        if kind == .router { try socket.set(.routerMandatory, 1) }
+        if kind == .extendedPublish {
+            try socket.set(.xpubVerboser, 1)
+            try socket.setWelcomeMessage(Topic.welcome.bytes)
+        }
+        let events = "inproc://monitor/\(door)"
+        try socket.startMonitor(at: events, events: [.accepted, .closed, .disconnected])
+        monitor = try Socket(context, .pair)
+        // A flood of connections must not lose an event: an unseen one would never be counted out again.
+        try monitor.set(.receiveHighWaterMark, 0)
+        try monitor.connect(events)
+        try socket.bind(address.endpoint(door))
+    }
+}

@@ -1,0 +1,117 @@
+import BusServer
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// The connections from other machines: whose they are, how many, and their end.
+final class Visitors {
+    private struct Visitor {
+        var address: String
+        var port: Int
+        /// Known from its first message on.
+        var key: String?
+    }
+
+    private let loop: Loop
+    private let logger: Logger
+    private let total: Int
+    private let perAddress: Int
+    private var servers: [RemoteSocket] = []
+    private var visitors: [Int32: Visitor] = [:]
+    private var closings: [(Int32) -> Void] = []
+    private var lastWarning: Int64 = 0
+    /// Connections that were shut down because there were too many.
+    private(set) var refused = 0
+    /// Called when a key has no connection any more.
+    var onLeft: ((_ key: String) -> Void)?
+
+    /// Events of one socket that are taken in one turn.
+    private static let eventsPerTurn = 256
+
+    init(_ loop: Loop, total: Int, perAddress: Int, logger: Logger) {
+        self.loop = loop
+        self.total = total
+        self.perAddress = perAddress
+        self.logger = logger
+    }
+
+    var count: Int { visitors.count }
+
+    /// Has the body called with each connection that has ended.
+    func whenClosed(_ body: @escaping (Int32) -> Void) { closings.append(body) }
+
+    /// Counts that socket's connections from now on.
+    func add(_ server: RemoteSocket) {
+        servers.append(server)
+        loop.watch(.socket(server.monitor)) { [weak self, weak server] in
+            guard let self, let server else { return }
+            read(server)
+        }
+    }
+
+    /// Takes in what the monitors have told so far: a connection's end comes before what its descriptor's number stands for next.
+    func update() { for server in servers { read(server) } }
+
+    /// A message came from that connection, of who has that key.
+    func seen(_ connection: Int32, key: String) {
+        guard visitors[connection]?.key != key else { return }
+        visitors[connection]?.key = key
+    }
+
+    /// Whether the key has a connection.
+    func isHere(_ key: String) -> Bool { visitors.values.contains { $0.key == key } }
+
+    /// Ends a connection.
+    func shutDown(_ connection: Int32) {
+        // Another descriptor of our own stays that connection's, whatever libzmq closes meanwhile.
+        guard let visitor = visitors[connection], let pinned = UnixSocket.duplicate(connection),
+            InternetSocket.localPort(of: pinned.rawValue) == visitor.port
+        else { return }
+        UnixSocket.shutDown(pinned.rawValue)
+    }
+
+    /// Ends all connections of those keys.
+    func shutDown(where isMeant: (_ key: String) -> Bool) {
+        update()
+        for (connection, visitor) in visitors { if let key = visitor.key, isMeant(key) { shutDown(connection) } }
+    }
+
+    private func read(_ server: RemoteSocket) {
+        for _ in 0..<Self.eventsPerTurn {
+            guard let frames = try? server.monitor.receive() else { return }
+            guard let event = MonitorEvent(frames) else { continue }
+            switch event.kind {
+            case .accepted: accepted(event.value, on: server)
+            case .disconnected, .closed: closed(event.value)
+            default: break
+            }
+        }
+    }
+
+    private func accepted(_ connection: Int32, on server: RemoteSocket) {
+        // The event may be older than the connection: its descriptor may be closed, or be another's by now.
+        guard let pinned = UnixSocket.duplicate(connection),
+            InternetSocket.localPort(of: pinned.rawValue) == server.port,
+            let address = InternetSocket.peerAddress(of: pinned.rawValue)
+        else { return }
+        closed(connection)
+        guard visitors.count < total, visitors.values.count(where: { $0.address == address }) < perAddress else {
+            refused += 1
+            UnixSocket.shutDown(pinned.rawValue)
+            let now = MonotonicClock.now()
+            if now - lastWarning > 1_000_000_000 {
+                lastWarning = now
+                logger.warning(
+                    "connections beyond the limit are shut down", metadata: ["address": "\(address)", "refused": "\(refused)"])
+            }
+            return
+        }
+        visitors[connection] = Visitor(address: address, port: server.port)
+    }
+
+    private func closed(_ connection: Int32) {
+        guard let visitor = visitors.removeValue(forKey: connection) else { return }
+        for body in closings { body(connection) }
+        if let key = visitor.key, !isHere(key) { onLeft?(key) }
+    }
+}

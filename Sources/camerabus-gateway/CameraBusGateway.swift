@@ -1,0 +1,73 @@
+import ArgumentParser
+import Gateway
+import Glibc
+import LinuxIO
+import Logging
+
+@main
+struct CameraBusGateway: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "camerabus-gateway",
+        abstract: "Lets clients on other machines use the cameras of a CameraBus, over encrypted sockets.",
+        discussion: """
+            It listens where its configuration says (tcp.listen), and on nothing without that: requests at that port, state and events at the next, \
+            pictures and sound at the one after. Who comes in has a key whose public half stands in the file of keys ('camerabus keys'), \
+            with the role view, control or admin; that file is read again whenever it changes, and who is not in it any more loses all it has \
+            within a second. The gateway's own keys are made at its first start, in $STATE_DIRECTORY or where tcp.server_key says; \
+            the public one, which clients need, is in server.pub beside them and in the log.
+
+            The bus has to know by which user it runs: permission.gateway in camerabus.toml, unless it is the bus's own.
+
+            SIGHUP reads configuration and keys again, but for where it listens; SIGTERM ends it.
+
+            Exit status: 0 ended in order, 1 could not serve, 2 usage.
+            """,
+        version: "0.1.0")
+
+    @Option(help: ArgumentHelp("Read this configuration file.", valueName: "file"), completion: .file())
+    var config: String?
+
+    @Option(
+        help: ArgumentHelp("Where the bus has its sockets (default: as clients look for it).", valueName: "directory"),
+        completion: .directory)
+    var runtimeDir: String?
+
+    @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
+    var logLevel: String?
+
+    // The parser's own exit status for usage, 64, is not the one that camerabus and most programs have.
+    static func main() {
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch {
+            guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
+            let message = Array((fullMessage(for: error) + "\n").utf8)
+            _ = message.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
+            Glibc.exit(2)
+        }
+    }
+
+    func validate() throws {
+        if let logLevel, Logger.Level(rawValue: logLevel) == nil {
+            throw ValidationError("there is no level '\(logLevel)'")
+        }
+    }
+
+    func run() throws {
+        // Before any other thread is started, so that no thread takes a signal away.
+        let signals = try SignalDescriptor([SIGTERM, SIGINT, SIGHUP])
+        LoggingSystem.bootstrap(StreamLogHandler.standardError)
+        let logger = Logger(label: "camerabus-gateway")
+        var options = GatewayOptions()
+        options.configurationPath = config
+        options.runtimeDirectory = runtimeDir
+        options.logLevel = logLevel
+        do {
+            try Gateway(options, signals: signals, logger: logger).run()
+        } catch {
+            logger.critical("\(error)")
+            throw ExitCode.failure
+        }
+    }
+}
