@@ -27,6 +27,7 @@ from .sources import AsyncSourceMethods
 from .sessions import AsyncSessionCalls
 from .permission import AsyncPermissionCalls
 from .photos import AsyncPhotoCalls
+from .place import Key
 from .steps import Runner, deadline, is_over
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .takes import AsyncTakeCalls
@@ -48,9 +49,15 @@ class AsyncClient(
     """A connection to the bus: `async with AsyncClient() as client:`. See `Client` for what the calls do."""
 
     def __init__(
-        self, runtime_dir: str | os.PathLike[str] | None = None, *, name: str | None = None, timeout: float = 10.0
+        self,
+        runtime_dir: str | os.PathLike[str] | None = None,
+        *,
+        name: str | None = None,
+        timeout: float = 10.0,
+        server_key: str | os.PathLike[str] | None = None,
+        key: Key | None = None,
     ) -> None:
-        self._arguments = (runtime_dir, name, timeout)
+        self._arguments = (runtime_dir, name, timeout, server_key, key)
         self._core: Core | None = None
         self._run = Runner()
 
@@ -93,7 +100,7 @@ class AsyncClient(
     @property
     def runtime_dir(self) -> str:
         """The directory of the bus's sockets."""
-        return str(self._open.directory)
+        return str(self._open.place)
 
     async def call(
         self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
@@ -178,7 +185,7 @@ class AsyncClient(
     def frames(
         self,
         *devices: str,
-        rendition: str = "native",
+        rendition: str | None = None,
         limit: int | None = None,
         timeout: float = 10.0,
         errors: FrameErrors = "wait",

@@ -27,6 +27,7 @@ from .sources import SourceMethods
 from .sessions import SessionCalls
 from .permission import PermissionCalls
 from .photos import PhotoCalls
+from .place import Key
 from .steps import deadline, is_over, run
 from .subscription import EventFeed, FrameErrors, FrameFeed
 from .takes import TakeCalls
@@ -50,13 +51,24 @@ class Client(
 
     All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.
     Raises `BusNotRunning` when there is no bus.
+
+    `Client("tcp://rig:7350", server_key="…", key="laptop.key")` is one on another machine, behind its gateway: `server_key` is the
+    gateway's public key (or a file with it), `key` the file that `camerabus keys new` made here (or a public and a secret key), whose public
+    half the gateway was told. All is the same there but this: frames are asked for one by one, as `jpeg` unless told otherwise, so that a slow link
+    shows the present; locks have a lease, which this renews until they are released; nothing is in shared memory.
     """
 
     def __init__(
-        self, runtime_dir: str | os.PathLike[str] | None = None, *, name: str | None = None, timeout: float = 10.0
+        self,
+        runtime_dir: str | os.PathLike[str] | None = None,
+        *,
+        name: str | None = None,
+        timeout: float = 10.0,
+        server_key: str | os.PathLike[str] | None = None,
+        key: Key | None = None,
     ) -> None:
         self._core: Core | None = None
-        core = Core(runtime_dir, name, timeout)
+        core = Core(runtime_dir, name, timeout, server_key, key)
         try:
             core.hello = run(core.ask(core.greeting()))
         except BaseException:
@@ -89,8 +101,8 @@ class Client(
 
     @property
     def runtime_dir(self) -> str:
-        """The directory of the bus's sockets."""
-        return str(self._open.directory)
+        """The directory of the bus's sockets; the address of one on another machine."""
+        return str(self._open.place)
 
     def call(
         self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
@@ -209,7 +221,7 @@ class Client(
     def frames(
         self,
         *devices: str,
-        rendition: str = "native",
+        rendition: str | None = None,
         limit: int | None = None,
         timeout: float = 10.0,
         errors: FrameErrors = "wait",
@@ -218,8 +230,8 @@ class Client(
         """The newest frame of each device, in turn. When this returns, the subscription is in force.
 
         Whoever is slow misses frames; `frame.lost` counts. After a pause of the program the first few (four at most) may be as old as the
-        pause: `frame.timestamp.monotonic` tells, and `shared` ones never are (Protocol/SPEC.md, section 9.5). `rendition` is what is wanted:
-        `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a loss from the
+        pause: `frame.timestamp.monotonic` tells, and `shared` ones never are (Protocol/SPEC.md, section 9.5). `rendition` is what is wanted
+        (`native` unless told otherwise; over TCP `jpeg`): `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a loss from the
         next one on. `limit` ends the loop after so many frames.
 
         A camera that stops giving frames (unplugged, taken by another program, its process restarted) does not end the loop: when it is

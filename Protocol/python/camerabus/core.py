@@ -11,8 +11,7 @@ import sys
 import time
 import uuid
 import warnings
-from pathlib import Path
-from typing import Any, Callable, Generic, Iterable, Mapping, NamedTuple, Sequence, TypeVar
+from typing import Any, Callable, Generic, Iterable, Mapping, NamedTuple, Protocol, Sequence, TypeVar
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -29,7 +28,7 @@ from .errors import (
     ProtocolError,
     VersionUnsupported,
 )
-from .finding import find_bus, has_ended, why_not
+from .place import Key, Place, find_place
 from .steps import Runner, Socket, Steps, Wait, deadline, is_over
 from .values import Attachment, Hello, Reply, read
 
@@ -90,8 +89,8 @@ def given(**optional: Any) -> dict[str, Any]:
 class Channel:
     """A connection for requests, one at a time."""
 
-    def __init__(self, context: zmq.Context[Socket], directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, context: zmq.Context[Socket], place: Place) -> None:
+        self._place = place
         self._numbers = itertools.count(1)
         self._socket = context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
@@ -100,7 +99,7 @@ class Channel:
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME)
         self._monitor = self._socket.get_monitor_socket(EVENTS)
         self._is_connected = False
-        self._socket.connect(f"ipc://{directory / 'command.sock'}")
+        self._socket.connect(place.command)
         self.is_greeted = False
 
     def request(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None, limit: float) -> Steps[Reply]:
@@ -121,9 +120,9 @@ class Channel:
                         raise outcome
                     return outcome
             if self._was_cut():
-                raise BusGone(f"The bus at {self._directory} went away before it answered {method}.")
+                raise BusGone(f"The bus at {self._place} went away before it answered {method}.")
             if is_over(until):
-                raise BusTimeout(f"The bus at {self._directory} did not answer {method} in time.")
+                raise BusTimeout(f"The bus at {self._place} did not answer {method} in time.")
             yield Wait((self._socket, self._monitor), until)
 
     def _send(self, message: bytes, until: float) -> Steps[None]:
@@ -136,13 +135,13 @@ class Channel:
                     return
                 except zmq.Again:
                     pass
-            elif has_ended(self._directory):
-                raise BusEnded(f"The bus at {self._directory} has ended.")
+            elif self._place.has_ended():
+                raise BusEnded(f"The bus at {self._place} has ended.")
             if is_over(until):
-                problem = why_not(self._directory)
+                problem = self._place.why_not()
                 if problem is None:
-                    raise BusTimeout(f"The bus at {self._directory} did not let this program in, or is too busy to.")
-                raise BusNotRunning(f"The bus at {self._directory} is not running any more ({problem}).")
+                    raise BusTimeout(f"The bus at {self._place} {self._place.why_silent()}.")
+                raise BusNotRunning(f"The bus at {self._place} is not running any more ({problem}).")
             yield Wait((self._monitor,), until, (self._socket,) if self._is_connected else ())
 
     def _receive(self) -> list[memoryview] | None:
@@ -172,21 +171,35 @@ class Channel:
         self._socket.close(linger=0)
 
 
+class Helper(Protocol):
+    def stop(self) -> None: ...
+
+
 class Core:
     """What a client has: its context, its connections, and who the bus is."""
 
-    def __init__(self, runtime_dir: str | os.PathLike[str] | None, name: str | None, timeout: float) -> None:
-        self.directory = find_bus(runtime_dir)
+    def __init__(
+        self,
+        where: str | os.PathLike[str] | None,
+        name: str | None,
+        timeout: float,
+        server_key: str | os.PathLike[str] | None = None,
+        key: Key | None = None,
+    ) -> None:
+        self.place = find_place(where, server_key, key)
         program = os.path.basename(sys.argv[0] if sys.argv else "")
         self.name = (name or ("python" if program.startswith("-") else program) or "python")[:128]
         self.timeout = timeout
         self.hello: Hello | None = None
         self.context: zmq.Context[Socket] = zmq.Context()
+        self.place.secure(self.context)
+        #: What goes on beside the calls, and ends with the client.
+        self.helpers: list[Helper] = []
         self._free: list[Channel] = []
         self._has_told_not_kept = False
 
     def __str__(self) -> str:
-        return f"'{self.name}' at {self.directory}"
+        return f"'{self.name}' at {self.place}"
 
     def ask(self, call: Call[T], timeout: float | None = None, key: str | None = None) -> Steps[T]:
         """Carries out a method. Several may be under way: each has a connection of its own, which is kept for the next."""
@@ -252,7 +265,7 @@ class Core:
     def _request(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None) -> Steps[Reply]:
         if self.context.closed:
             raise ValueError("This client is closed.")
-        channel = self._free.pop() if self._free else Channel(self.context, self.directory)
+        channel = self._free.pop() if self._free else Channel(self.context, self.place)
         try:
             if not channel.is_greeted:
                 yield from self._greet(channel, until)
@@ -279,16 +292,16 @@ class Core:
         return Call("bus.hello", {"client": self.name, "version": PROTOCOL}, lambda result: read(Hello, result), True)
 
     def media_endpoint(self, device: str) -> str:
-        """Where a device's frames are. The bus may see its directory under another name than we do (in a container)."""
-        media = (self.hello.endpoints.get("media") if self.hello else None) or {}
-        path = str(media.get(device, "")).removeprefix("ipc://")
-        return f"ipc://{path}" if path and os.path.exists(path) else f"ipc://{self.directory / 'media' / device}.sock"
+        """Where a device's frames are."""
+        return self.place.media(self.hello, device)
 
     def events_endpoint(self) -> str:
-        path = str(self.hello.endpoints.get("events", "") if self.hello else "").removeprefix("ipc://")
-        return f"ipc://{path}" if path and os.path.exists(path) else f"ipc://{self.directory / 'events.sock'}"
+        return self.place.events(self.hello)
 
     def close(self) -> None:
+        for helper in self.helpers:
+            helper.stop()
+        self.helpers.clear()
         while self._free:
             self._free.pop().close()
         self.context.destroy(linger=0)

@@ -11,6 +11,7 @@ from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
 from .errors import BusGone, LockLost, LockRequired
+from .leases import Renewer
 from .steps import Steps, deadline, is_over
 
 VARIABLE = "CAMERABUS_LOCK"
@@ -57,6 +58,9 @@ class LockBase:
         self.joined = False
         #: Rises with every lock that the bus gives.
         self.fence: int | None = None
+        # Over TCP every lock has a lease; who asked for one renews it by hand.
+        self._renews = core.place.is_remote and lease is None
+        self._renewer: Renewer | None = None
         self.holder: Mapping[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -76,6 +80,9 @@ class LockBase:
         result = yield from self._core.ask_for(call, undo, limit)
         self.token = str(result.get("lock", ""))
         self._learn(result)
+        if self._renews and self.token:
+            self._renewer = Renewer(self._core, self.token)
+            self._core.helpers.append(self._renewer)
 
     def _learn(self, result: Mapping[str, Any]) -> None:
         self.fence = result.get("fence")
@@ -114,6 +121,11 @@ class LockBase:
 
     def _release(self, timeout: float | None) -> Steps[None]:
         token, self.token = self.token, ""
+        if self._renewer is not None:
+            self._renewer.stop()
+            if self._renewer in self._core.helpers:
+                self._core.helpers.remove(self._renewer)
+            self._renewer = None
         if not token or self.joined:
             return
         call: Call[dict[str, Any]] = Call("device.unlock", {"lock": token}, dict)

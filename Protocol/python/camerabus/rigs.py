@@ -160,7 +160,7 @@ class RigCalls(Opened):
         run(self._open.ask(delete_rig(name), timeout))
 
     def frame_sets(
-        self, rig: str, *, rendition: str = "native", limit: int | None = None, timeout: float = 10.0
+        self, rig: str, *, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0
     ) -> FrameSets:
         """Frames of a rig's cameras that were taken at the same time. When this returns, the subscription is in force.
 
@@ -207,7 +207,7 @@ class AsyncRigCalls(AsyncOpened):
         await self._run(self._open.ask(delete_rig(name), timeout))
 
     def frame_sets(
-        self, rig: str, *, rendition: str = "native", limit: int | None = None, timeout: float = 10.0
+        self, rig: str, *, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0
     ) -> AsyncFrameSets:
         """The subscription is in force when this is entered (`async with`), or else with the first set."""
         return AsyncFrameSets(SetFeed(self._open, rig, rendition, limit, timeout), self._run)

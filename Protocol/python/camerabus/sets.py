@@ -12,13 +12,12 @@ from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
 from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, RigNotFound, VersionUnsupported
-from .finding import why_not
 from .following import AsyncFollowing, Feed, Following
 from .frame import Frame
 from .permission import lacking, why_refused
 from .sequences import FrameContinuity
 from .steps import Steps, Wait, deadline, is_over
-from .subscription import HEARTBEAT, LAST_WORD, SILENCE, Message, Subscription, begin_all
+from .subscription import HEARTBEAT, LAST_WORD, SILENCE, MediaSubscription, Message, Subscription, begin_all, subscribe
 
 
 @dataclass(frozen=True)
@@ -120,13 +119,15 @@ class FrameSet:
 class SetFeed(Feed[FrameSet]):
     """The newest sets of a rig, and the frames that came after theirs."""
 
-    def __init__(self, core: Core, rig: str, rendition: str, limit: int | None, timeout: float) -> None:
+    def __init__(self, core: Core, rig: str, rendition: str | None, limit: int | None, timeout: float) -> None:
         self._core = core
         self._rig = rig
+        self._takes_raw = rendition is not None
+        rendition = core.place.rendition if rendition is None else rendition
         self._topic = f"set/{rig}/{rendition}/"
         self._left = math.inf if limit is None else limit
         self._timeout = timeout
-        self._subscription: Subscription | None = None
+        self._subscription: MediaSubscription | None = None
         self._bus: Subscription | None = None
         self._waiting: deque[Message] = deque(maxlen=4)
         self._continuity = FrameContinuity()
@@ -150,7 +151,7 @@ class SetFeed(Feed[FrameSet]):
         yield from self._require()
         try:
             self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
-            self._subscription = Subscription(core.context, core.media_endpoint(self._rig), [self._topic, HEARTBEAT], 2)
+            self._subscription = subscribe(core, self._rig, [self._topic, HEARTBEAT], 2, self._takes_raw)
             if not (yield from begin_all([self._subscription], deadline(self._timeout))):
                 raise (yield from self._explain("answered no subscription"))
         except BaseException:
@@ -189,14 +190,14 @@ class SetFeed(Feed[FrameSet]):
             if self._waiting:
                 return self._set(self._waiting.popleft())
             if self._bus is not None and self._bus.receive() is not None:
-                raise BusEnded(f"The bus at {self._core.directory} has ended.")
+                raise BusEnded(f"The bus at {self._core.place} has ended.")
             if is_over(until):
                 raise (yield from self._explain("gave no set"))
             if is_over(heard + SILENCE):
                 heard = time.monotonic()
-                if (problem := why_not(self._core.directory)) is not None:
-                    raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
-            sockets = [each.socket for each in (self._subscription, self._bus) if each is not None]
+                if (problem := self._core.place.why_not()) is not None:
+                    raise BusNotRunning(f"The bus at {self._core.place} is not running any more ({problem}).")
+            sockets = [socket for each in (self._subscription, self._bus) if each is not None for socket in each.sockets]
             yield Wait(tuple(sockets), min(until, heard + SILENCE))
         raise ValueError("This subscription is closed.")
 

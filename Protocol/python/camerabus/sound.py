@@ -12,13 +12,12 @@ from typing import Any, Generic, Mapping, Sequence, TypeVar
 from . import calls
 from .core import AsyncOpened, Core, Opened
 from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError, VersionUnsupported
-from .finding import why_not
 from .following import AsyncFollowing, Feed, Following
 from .permission import lacking, why_refused
 from .piece import Sound, is_count, sound_members
 from .sequences import SoundContinuity
 from .steps import Steps, Wait, deadline, is_over
-from .subscription import HEARTBEAT, LAST_WORD, PASSING, SILENCE, Message, Subscription, begin_all
+from .subscription import HEARTBEAT, LAST_WORD, PASSING, SILENCE, MediaSubscription, Message, Subscription, begin_all, subscribe
 
 ROOM = 1000  # pieces that a subscriber's socket keeps: some seconds
 
@@ -69,7 +68,7 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
         self._topics = tuple(topics)
         self._left = math.inf if limit is None else limit
         self._timeout = timeout
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[MediaSubscription] = []
         # Where the bus says that it ends: its workers don't.
         self._bus: Subscription | None = None
         self._waiting: deque[tuple[int, Message]] = deque()
@@ -96,7 +95,7 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
         try:
             self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
             for device, topic in zip(self._devices, self._topics):
-                self._subscriptions.append(Subscription(core.context, core.media_endpoint(device), [topic, HEARTBEAT], ROOM))
+                self._subscriptions.append(subscribe(core, device, [topic, HEARTBEAT], ROOM))
             if not (yield from begin_all(self._subscriptions, deadline(self._timeout))):
                 late = [name for name, each in zip(self._devices, self._subscriptions) if not each.is_in_force]
                 raise (yield from self._explain(late, "answered no subscription"))
@@ -124,15 +123,15 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
                     return found
                 until = deadline(self._timeout)  # that it says why is a sign of life, too
             if self._bus is not None and self._bus.receive() is not None:
-                raise BusEnded(f"The bus at {self._core.directory} has ended.")
+                raise BusEnded(f"The bus at {self._core.place} has ended.")
             if is_over(until):
                 raise (yield from self._explain(self._devices, "gave nothing"))
             if is_over(heard + SILENCE):
                 # Workers outlive their coordinator for a while; when neither gives a sign of life, nobody is there.
                 heard = time.monotonic()
-                if (problem := why_not(self._core.directory)) is not None:
-                    raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
-            sockets = [each.socket for each in (*self._subscriptions, self._bus) if each is not None]
+                if (problem := self._core.place.why_not()) is not None:
+                    raise BusNotRunning(f"The bus at {self._core.place} is not running any more ({problem}).")
+            sockets = [socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets]
             yield Wait(tuple(sockets), min(until, heard + SILENCE))
 
     def _take(self, heard: float) -> float:

@@ -15,8 +15,8 @@ import zmq
 
 from . import calls
 from .core import Core
+from .credit import CreditSubscription
 from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError
-from .finding import why_not
 from .following import Feed
 from .frame import Frame
 from .permission import lacking, why_refused
@@ -59,6 +59,11 @@ class Subscription:
         self.connections = 0
         self._early: deque[Message] = deque(maxlen=room)
         self._ack = self._probe = b""
+
+    @property
+    def sockets(self) -> tuple[Socket, ...]:
+        """What is to be waited for."""
+        return (self.socket,)
 
     def begin(self) -> bool:
         """Takes in what has come, for later, until this is in force."""
@@ -116,9 +121,19 @@ class Subscription:
         self.socket.close(linger=0)
 
 
-def begin_all(subscriptions: Sequence[Subscription], until: float) -> Steps[bool]:
+MediaSubscription: TypeAlias = "Subscription | CreditSubscription"
+
+
+def subscribe(core: Core, device: str, topics: Iterable[str], room: int, raw: bool = False) -> MediaSubscription:
+    """To what a device, or a rig, publishes; `raw`: from another machine, also as pixels that are not compressed."""
+    if core.place.is_remote:
+        return CreditSubscription(core.context, core.media_endpoint(device), topics, raw)
+    return Subscription(core.context, core.media_endpoint(device), topics, room)
+
+
+def begin_all(subscriptions: Sequence[MediaSubscription], until: float) -> Steps[bool]:
     """Waits until all are in force; False: not in time."""
-    while late := tuple(each.socket for each in subscriptions if not each.begin()):
+    while late := tuple(socket for each in subscriptions if not each.begin() for socket in each.sockets):
         if is_over(until):
             return False
         yield Wait(late, until)
@@ -132,7 +147,7 @@ class FrameFeed(Feed[Frame]):
         self,
         core: Core,
         devices: Sequence[str],
-        rendition: str,
+        rendition: str | None,
         limit: int | None,
         timeout: float,
         errors: FrameErrors,
@@ -144,11 +159,13 @@ class FrameFeed(Feed[Frame]):
             raise ValueError(f"errors is one of {', '.join(get_args(FrameErrors))}, not {errors!r}")
         self._core = core
         self._devices = tuple(dict.fromkeys(devices))
-        self._rendition = rendition
+        self._rendition = core.place.rendition if rendition is None else rendition
+        # Who names a rendition is sent it from another machine, too, however large it is.
+        self._takes_raw = rendition is not None
         self._left = math.inf if limit is None else limit
         self._timeout = timeout
         self._errors = errors
-        self._subscriptions: list[Subscription] = []
+        self._subscriptions: list[MediaSubscription] = []
         self._is_shared = shared
         self._rings: dict[str, RingLink] = {}
         # Where the bus says that it ends: its workers don't.
@@ -191,7 +208,7 @@ class FrameFeed(Feed[Frame]):
             for device in self._devices:
                 endpoint = core.media_endpoint(device)
                 topics = [f"{'buffer' if self._is_shared else 'frame'}/{device}/{self._rendition}/", HEARTBEAT]
-                self._subscriptions.append(Subscription(core.context, endpoint, topics, 2))
+                self._subscriptions.append(subscribe(core, device, topics, 2, self._takes_raw))
                 if self._is_shared:
                     path = endpoint.removeprefix("ipc://").removesuffix(".sock") + ".ring"
                     self._rings[device] = RingLink(path, self._rendition)
@@ -229,7 +246,7 @@ class FrameFeed(Feed[Frame]):
                     elif probes:
                         until, probes = deadline(self._timeout), False  # it was overwritten while this process was stopped
             if self._bus is not None and self._bus.receive() is not None:
-                raise BusEnded(f"The bus at {self._core.directory} has ended.")
+                raise BusEnded(f"The bus at {self._core.place} has ended.")
             if is_over(until) and not has_probed:
                 # This process may have been stopped: what has come meanwhile is taken first.
                 until, probes, has_probed = deadline(PROBE), True, True
@@ -240,12 +257,12 @@ class FrameFeed(Feed[Frame]):
             if is_over(self._heard + SILENCE):
                 # Workers outlive their coordinator for a while; when neither gives a sign of life, nobody is there.
                 self._heard = time.monotonic()
-                if (problem := why_not(self._core.directory)) is not None:
-                    raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
-            sockets = [each.socket for each in (*self._subscriptions, self._bus) if each is not None]
+                if (problem := self._core.place.why_not()) is not None:
+                    raise BusNotRunning(f"The bus at {self._core.place} is not running any more ({problem}).")
+            sockets = [socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets]
             yield Wait(tuple(sockets), min(until, self._heard + SILENCE))
 
-    def _newest(self, subscription: Subscription) -> Message | None:
+    def _newest(self, subscription: MediaSubscription) -> Message | None:
         # Bounded: a publisher that is faster than this loop must not hold it.
         newest = None
         for _ in range(16):
@@ -362,7 +379,7 @@ class EventFeed(Feed[Event]):
         self.subscription = subscription
         try:
             if not (yield from begin_all([subscription], deadline(core.timeout if timeout is None else timeout))):
-                raise BusTimeout(f"The bus at {core.directory} answered no subscription.")
+                raise BusTimeout(f"The bus at {core.place} answered no subscription.")
             core.hello = yield from core.ask(core.greeting(), timeout)
             self._continuity.start(core.hello.epoch, core.hello.sequence)
         except BaseException:
@@ -401,7 +418,7 @@ class EventFeed(Feed[Event]):
             raise ValueError("This subscription is closed.")
         if self._has_ended:
             self._has_ended = False
-            raise BusEnded(f"The bus at {self._core.directory} has ended.")
+            raise BusEnded(f"The bus at {self._core.place} has ended.")
         message = self.subscription.receive()
         if message is None:
             return None
@@ -430,10 +447,10 @@ class EventFeed(Feed[Event]):
             if self.subscription.is_probing and not is_over(self._probed_until):
                 return Wait((self.subscription.socket,), min(until, self._probed_until))
             self.rest()
-            problem = why_not(self._core.directory)
+            problem = self._core.place.why_not()
             if problem is None:
-                raise BusTimeout(f"The bus at {self._core.directory} has been silent for {SILENCE:g} s.")
-            raise BusNotRunning(f"The bus at {self._core.directory} is not running any more ({problem}).")
+                raise BusTimeout(f"The bus at {self._core.place} has been silent for {SILENCE:g} s.")
+            raise BusNotRunning(f"The bus at {self._core.place} is not running any more ({problem}).")
         return Wait((self.subscription.socket,), min(until, self._heard + SILENCE))
 
     def _event(self, topic: str, body: Mapping[str, Any]) -> Event | None:

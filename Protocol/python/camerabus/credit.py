@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pictures and sound from another machine: each message is asked for, so that a slow link shows the present, less often."""
+
+from __future__ import annotations
+
+from typing import Iterable
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from .steps import Socket
+
+END, NEXT, NEXT_RAW = b"\x00", b"\x01", b"\x02"
+#: Messages that are asked for ahead: of pictures, and of sound, of which none is to be missing.
+AHEAD, AHEAD_OF_SOUND = 2, 8
+MEDIA = ("frame/", "set/", "audio/", "level/")
+
+
+class CreditSubscription:
+    """A connection to a gateway's media port, with the same names as `Subscription`.
+
+    `raw` says that pixels may come as they are.
+    """
+
+    def __init__(self, context: zmq.Context[Socket], endpoint: str, topics: Iterable[str], raw: bool = False) -> None:
+        self.socket: Socket = context.socket(zmq.DEALER)
+        self.socket.setsockopt(zmq.LINGER, 0)
+        # What was asked on a connection that is over counts no more.
+        self.socket.setsockopt(zmq.IMMEDIATE, 1)
+        self._monitor = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self._topics = [topic.encode() for topic in topics if topic.startswith(MEDIA)]
+        self._ask = NEXT_RAW if raw else NEXT
+        self.is_in_force = False
+        self.connections = 0
+        self.socket.connect(endpoint)
+
+    @property
+    def sockets(self) -> tuple[Socket, ...]:
+        """What is to be waited for."""
+        return (self.socket, self._monitor)
+
+    def begin(self) -> bool:
+        """Whether what is wanted has been asked for."""
+        self._look()
+        return self.is_in_force
+
+    def receive(self) -> list[zmq.Frame] | None:
+        """The next message, or None; taking it asks for one more."""
+        self._look()
+        try:
+            message = self.socket.recv_multipart(zmq.DONTWAIT, copy=False)
+        except zmq.Again:
+            return None
+        self._send(self._ask + message[0].bytes)
+        return message
+
+    def probe(self) -> None:
+        """Nothing can come behind what is on its way: what was not asked for does not come."""
+
+    is_probing = False
+
+    def _look(self) -> None:
+        while True:
+            try:
+                message = self._monitor.recv_multipart(zmq.DONTWAIT)
+            except zmq.Again:
+                return
+            if parse_monitor_message(message)["event"] != zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                continue
+            self.connections += 1
+            self.is_in_force = True
+            for topic in self._topics:
+                for _ in range(AHEAD_OF_SOUND if topic.startswith(b"audio/") else AHEAD):
+                    self._send(self._ask + topic)
+
+    def _send(self, ask: bytes) -> None:
+        try:
+            self.socket.send(ask, zmq.DONTWAIT)
+        except zmq.Again:
+            pass  # the connection is over: the next one begins anew
+
+    def close(self) -> None:
+        self.socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self.socket.close(linger=0)
