@@ -53,11 +53,28 @@ public enum File {
     /// Replaces the file so that after a crash or power cut it holds either the old bytes or the new: a temporary name
     /// beside it, `fsync`, `rename`, `fsync` of the folder.
     public static func replace(_ path: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
+        try replace(path, with: bytes, mode: mode, owner: nil)
+    }
+
+    /// The same of a file that others read: its mode, its user and its group stay as they are.
+    ///
+    /// - Parameter mode: of one that isn't there yet.
+    public static func rewrite(_ path: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return try replace(path, with: bytes, mode: mode, owner: nil) }
+        try replace(
+            path, with: bytes, mode: UInt32(status.st_mode & 0o7777), owner: (status.st_uid, status.st_gid))
+    }
+
+    private static func replace(
+        _ path: String, with bytes: [UInt8], mode: UInt32, owner: (uid: uid_t, gid: gid_t)?
+    ) throws(SystemError) {
         let temporary = path + ".new"
         // One of a process that died here, or whatever else it may be.
         unlink(temporary)
         do throws(SystemError) {
             let file = try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: mode)
+            if let owner { try check("fchown", temporary) { fchown(file.rawValue, owner.uid, owner.gid) } }
             try check("fchmod", temporary) { fchmod(file.rawValue, mode) }
             var written = 0
             while written < bytes.count {

@@ -40,7 +40,7 @@ struct Camerabus: AsyncParsableCommand {
             FocusCommand.self, ExposeCommand.self, ResetCommand.self, ZoomCommand.self, NameCommand.self,
             WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self,
             AskCommand.self, AllowCommand.self, DenyCommand.self, PermissionsCommand.self, DoctorCommand.self,
-            FaultCommand.self,
+            KeysCommand.self, FaultCommand.self,
             CompletionsCommand.self,
         ])
 }

@@ -47,6 +47,7 @@ import Testing
             ["take", "cam0"], ["take", "create"], ["take", "create", "cam0", "--session", "s"],
             ["take", "create", "cam0", "--min", "5", "--max", "2"],
             ["take", "finish", "t", "-o", "a.mp4", "--name", "b"],
+            ["keys", "add", "laptop"], ["keys", "new"], ["keys", "new", ""], ["keys", "role", "laptop", "owner"],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()

@@ -8,10 +8,11 @@ enum Typing {
         "--reason", "--reset", "--mic", "--duration", "--codec", "--bit-rate", "--type", "--fragment", "--max-size",
         "--min-free", "--session", "--min", "--max", "--rig", "--format", "--quality", "--flash", "--thumbnail-size",
         "--bracket", "--bracket-durations", "--burst", "--interval", "--count", "--every", "--ago",
+        "--role", "--file",
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
     /// Commands of which the second word is a command too.
-    private static let groups: Set = ["session", "take"]
+    private static let groups: Set = ["session", "take", "keys"]
 
     /// Options that all commands take, behind the command also when they were typed before it: `--json devices`.
     static func globalOptionsBehindCommand(_ arguments: [String]) -> [String] {

@@ -1,0 +1,271 @@
+import ArgumentParser
+import BusProtocol
+import JSON
+import LinuxIO
+import ZeroMQ
+
+struct KeysCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "keys", abstract: "Says which other machines may use the cameras here, by their keys.",
+        discussion: """
+            Clients on other machines come in through camerabus-gateway, encrypted. Each has a pair of keys: the secret one stays where it was \
+            made, the public one is added here, with a role. view sees and hears; control also locks, changes and records; admin may all. The gateway \
+            follows the file at once: who is revoked loses what it has within a second.
+
+            On the other machine 'keys new' makes a pair, here 'keys add' lets it in, and 'keys server' prints the key by which the other side \
+            knows this machine again.
+
+            EXAMPLES:
+              camerabus keys new laptop                            # on the laptop: laptop.key, which stays there
+              sudo camerabus keys add laptop 'PUBLIC KEY' --role control
+              sudo camerabus keys server
+              camerabus keys
+              sudo camerabus keys role laptop view
+              sudo camerabus keys revoke laptop
+            """,
+        subcommands: [List.self, New.self, Add.self, Role.self, Revoke.self, Server.self], defaultSubcommand: List.self)
+
+    static let nameHelp: ArgumentHelp = "The key's name, which others see as holder of locks."
+}
+
+/// The file of keys that a gateway lets in.
+struct KeysFile: ParsableArguments {
+    @Flag(help: "Print JSON instead of a table.")
+    var json = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The gateway's file of keys (default: $CAMERABUS_KEYS, else /etc/camerabus/keys).", valueName: "file"),
+        completion: .file())
+    var file: String?
+
+    private static let maximumBytes = 1 << 20
+
+    var path: String {
+        if let file { return file }
+        let named = CurrentProcess.environment("CAMERABUS_KEYS") ?? ""
+        return named.isEmpty ? "/etc/camerabus/keys" : named
+    }
+
+    /// What it says; of one that isn't there yet, nothing.
+    func read() throws -> AllowedKeys {
+        do {
+            let bytes = try File.readAtOnce(path, limit: Self.maximumBytes)
+            return try AllowedKeys(parsing: String(decoding: bytes, as: UTF8.self))
+        } catch let error as SystemError {
+            if error.isAbsent { return AllowedKeys() }
+            throw Failure(status: ExitStatus.refused, description: "\(error)")
+        } catch {
+            throw Failure(status: ExitStatus.refused, description: "\(path): \(error)")
+        }
+    }
+
+    func write(_ keys: AllowedKeys) throws {
+        do throws(SystemError) {
+            try File.rewrite(path, with: Array(keys.text.utf8), mode: 0o644)
+        } catch {
+            throw Failure(status: ExitStatus.refused, description: "\(error)")
+        }
+    }
+
+    static func unknown(_ name: String, in keys: AllowedKeys) -> Failure {
+        let names = keys.entries.map(\.name).joined(separator: ", ")
+        let there = names.isEmpty ? "There are none." : "There are: \(names)."
+        return Failure(
+            status: ExitStatus.refused, description: Table.printable("No key is called '\(name)'. \(there)"))
+    }
+}
+
+/// A role as an argument.
+struct KeyRole: ExpressibleByArgument {
+    var role: Request.Principal.Role
+
+    init(_ role: Request.Principal.Role) { self.role = role }
+
+    init?(argument: String) {
+        guard let role = AllowedKeys.roles.first(where: { $0.rawValue == argument }) else { return nil }
+        self.role = role
+    }
+
+    static var allValueStrings: [String] { AllowedKeys.roles.map(\.rawValue) }
+    var defaultValueDescription: String { role.rawValue }
+}
+
+extension KeysCommand {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list", abstract: "Lists the keys that are let in.",
+            discussion: "With --json: {\"keys\": [{\"name\", \"role\", \"key\"}]}.")
+
+        @OptionGroup var keys: KeysFile
+
+        func run() async throws {
+            let entries = try keys.read().entries
+            if keys.json {
+                let all = entries.map { entry -> JSONValue in
+                    ["name": .string(entry.name), "role": .string(entry.role.rawValue), "key": .string(entry.key)]
+                }
+                return try Output.json(["keys": .array(all)])
+            }
+            guard !entries.isEmpty else { return Output.note("Nobody is let in: 'camerabus keys add' changes that.") }
+            var table = Table("NAME", "ROLE", "KEY")
+            for entry in entries { table.add(entry.name, entry.role.rawValue, entry.key) }
+            try table.print()
+        }
+    }
+
+    struct New: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "new", abstract: "Makes a pair of keys for this machine, and says what to type on the other.",
+            discussion: """
+                The file has both keys, and is for nobody else to read. Nothing is overwritten. With --json: {"name", "public", "file"}.
+                """)
+
+        @Argument(help: nameHelp)
+        var name: String
+
+        @Option(
+            name: [.short, .customLong("output")],
+            help: ArgumentHelp("Where to (default: NAME.key in this folder).", valueName: "file"), completion: .file())
+        var output: String?
+
+        @Flag(help: "Print JSON instead of sentences.")
+        var json = false
+
+        func validate() throws {
+            var trial = AllowedKeys()
+            do throws(AllowedKeys.Problem) {
+                try trial.add(AllowedKeys.Entry(role: .view, key: String(repeating: "0", count: 40), name: name))
+            } catch {
+                throw ValidationError(error.description)
+            }
+            if output == nil, name.contains("/") { throw ValidationError("-o says where to: the name has a slash") }
+        }
+
+        func run() async throws {
+            let path = output ?? "\(name).key"
+            do {
+                var pair = try CurveKeyPair.make()
+                // It is going to be typed as an argument.
+                while pair.publicKey.text.hasPrefix("-") { pair = try CurveKeyPair.make() }
+                let (open, secret) = (pair.publicKey.text, pair.secretKey.text)
+                let file = try NewFile(path, mode: 0o600)
+                try file.write(Array(KeyFile.text(publicKey: open, secretKey: secret, name: name).utf8))
+                try file.publish()
+                if json {
+                    return try Output.json(["name": .string(name), "public": .string(open), "file": .string(path)])
+                }
+                try Output.line(open)
+                Output.note("Both keys are in \(path), which stays here. On the machine with the cameras:")
+                Output.note("    sudo camerabus keys add \([name].shellCommand) '\(open)' --role view")
+            } catch let error as SystemError {
+                throw Failure(status: ExitStatus.refused, description: "\(error)")
+            } catch let error as ZeroMQError {
+                throw Failure(status: ExitStatus.refused, description: "\(error)")
+            }
+        }
+    }
+
+    struct Add: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "add", abstract: "Lets a key in.",
+            discussion: """
+                The key is the public one, as 'keys new' has printed it, or a file with it. Keys have characters that shells take for their own: \
+                put them in single quotes. With --json: {"name", "role", "key"}.
+                """)
+
+        @OptionGroup var keys: KeysFile
+
+        @Argument(help: nameHelp)
+        var name: String
+
+        @Argument(help: ArgumentHelp("The public key, or a file with it.", valueName: "key"), completion: .file())
+        var key: String
+
+        @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
+        var role = KeyRole(.view)
+
+        func run() async throws {
+            var all = try keys.read()
+            var text = key
+            if !AllowedKeys.isKey(key), let bytes = try? File.readAtOnce(key, limit: 1 << 16) {
+                let found = KeyFile.keys(in: String(decoding: bytes, as: UTF8.self)).publicKey
+                guard let found else {
+                    throw Failure(status: ExitStatus.usage, description: "\(key) has no line 'public KEY'.")
+                }
+                text = found
+            }
+            do throws(AllowedKeys.Problem) {
+                try all.add(AllowedKeys.Entry(role: role.role, key: text, name: name))
+            } catch {
+                throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
+            }
+            try keys.write(all)
+            if keys.json {
+                try Output.json([
+                    "name": .string(name), "role": .string(role.role.rawValue), "key": .string(text),
+                ])
+            }
+        }
+    }
+
+    struct Role: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "role", abstract: "Gives a key another role: its connections end, and it comes back with the new one.")
+
+        @OptionGroup var keys: KeysFile
+
+        @Argument(help: nameHelp)
+        var name: String
+
+        @Argument(help: "view, control or admin.")
+        var role: KeyRole
+
+        func run() async throws {
+            var all = try keys.read()
+            guard all.setRole(role.role, of: name) else { throw KeysFile.unknown(name, in: all) }
+            try keys.write(all)
+        }
+    }
+
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "revoke", abstract: "Lets a key in no more: what it has ends within a second.")
+
+        @OptionGroup var keys: KeysFile
+
+        @Argument(help: nameHelp)
+        var name: String
+
+        func run() async throws {
+            var all = try keys.read()
+            guard all.remove(name) != nil else { throw KeysFile.unknown(name, in: all) }
+            try keys.write(all)
+        }
+    }
+
+    struct Server: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "server", abstract: "Prints the public key of this machine's gateway, which clients need.",
+            discussion: "The gateway makes its keys when it is started for the first time, and logs the public one.")
+
+        @Option(
+            help: ArgumentHelp(
+                "The file with it (default: /var/lib/camerabus-gateway/server.pub).", valueName: "file"),
+            completion: .file())
+        var file = "/var/lib/camerabus-gateway/server.pub"
+
+        func run() async throws {
+            let bytes: [UInt8]
+            do throws(SystemError) {
+                bytes = try File.readAtOnce(file, limit: 1 << 16)
+            } catch {
+                throw Failure(status: ExitStatus.refused, description: "\(error)")
+            }
+            guard let key = KeyFile.keys(in: String(decoding: bytes, as: UTF8.self)).publicKey else {
+                throw Failure(status: ExitStatus.refused, description: "\(file) has no line 'public KEY'.")
+            }
+            try Output.line(key)
+        }
+    }
+}
