@@ -159,7 +159,7 @@ let package = Package(
             ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
-        tests("GatewayTests", ["BusProtocol", "Gateway", "JSON", "LinuxIO", "ZeroMQ", logging]),
+        tests("GatewayTests", ["BusProtocol", "BusServer", "Gateway", "JSON", "LinuxIO", "ZeroMQ"]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
             "KernelTests",

@@ -1,0 +1,52 @@
+import BusProtocol
+import Testing
+
+/// The file of those who are let in from other machines.
+@Suite struct AllowedKeysTests {
+    private let one = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
+    private let other = "#ne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
+
+    @Test func `a file is read, and written as it was`() throws {
+        let text = "# who may look\n\nview \(one)  kitchen laptop\n  admin\t\(other) desk \n# the end\n"
+        let keys = try AllowedKeys(parsing: text)
+        #expect(keys.entries.map(\.name) == ["kitchen laptop", "desk"])
+        #expect(keys[one]?.role == .view && keys[other]?.role == .admin && keys["x"] == nil)
+        #expect(
+            keys.text == "# who may look\n\nview \(one) kitchen laptop\nadmin \(other) desk\n# the end\n")
+        #expect(try AllowedKeys(parsing: keys.text) == keys)
+        #expect(try AllowedKeys(parsing: "").entries.isEmpty)
+    }
+
+    @Test(arguments: [
+        "view", "view KEY", "owner KEY a", "none KEY a", "view KEYx a", "view KEY a\nview KEY b", "view KEY a\ncontrol OTHER a",
+        "view KEY \u{7}", "KEY view a",
+    ])
+    func `a line that is wrong makes all of it wrong`(_ text: String) {
+        let text = text.replacing("KEY", with: one).replacing("OTHER", with: other)
+        #expect(throws: AllowedKeys.Problem.self) { try AllowedKeys(parsing: "control \(other)x\n\(text)\n") }
+        #expect(throws: AllowedKeys.Problem.self) { try AllowedKeys(parsing: text) }
+    }
+
+    @Test func `keys are added, get other roles, and are taken out`() throws {
+        var keys = try AllowedKeys(parsing: "# kept\n")
+        try keys.add(.init(role: .view, key: one, name: "laptop"))
+        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .view, key: one, name: "desk")) }
+        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .view, key: other, name: "laptop")) }
+        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .nobody, key: other, name: "desk")) }
+        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .view, key: other, name: " desk")) }
+        let changed = ["laptop", "desk"].map { keys.setRole(.control, of: $0) }
+        #expect(changed == [true, false])
+        #expect(keys.text == "# kept\ncontrol \(one) laptop\n")
+        let removed = ["desk", "laptop"].map { keys.remove($0)?.key }
+        #expect(removed == [nil, one])
+        #expect(keys.text == "# kept\n")
+    }
+
+    @Test func `a pair of keys is read from its file`() {
+        let text = KeyFile.text(publicKey: one, secretKey: other, name: "laptop")
+        let (whole, half) = (KeyFile.keys(in: text), KeyFile.keys(in: "public \(one)\n"))
+        #expect(whole.publicKey == one && whole.secretKey == other)
+        #expect(half.publicKey == one && half.secretKey == nil)
+        #expect(KeyFile.keys(in: "public x\nsecret\n").publicKey == nil)
+    }
+}

@@ -1,0 +1,61 @@
+import CaptureCore
+import Testing
+
+/// Those on other machines, as users.
+@Suite struct RemoteUserTests {
+    private let laptop = RemoteUser.uid(named: "laptop")
+
+    private func book(_ change: (inout AuthorizationPolicy) -> Void = { _ in }) -> AuthorizationBook {
+        var policy = AuthorizationPolicy(owner: 900)
+        policy.standard = .control
+        change(&policy)
+        return AuthorizationBook(policy: policy)
+    }
+
+    @Test func `a name has the same number always, which no user of this machine has`() {
+        #expect(laptop == RemoteUser.uid(named: "laptop") && laptop != RemoteUser.uid(named: "desk"))
+        for name in ["", "a", "laptop", "küche", String(repeating: "x", count: 128)] {
+            #expect(RemoteUser.uids.contains(RemoteUser.uid(named: name)))
+        }
+        #expect(RemoteUser.uids.lowerBound == 4_026_531_840 && RemoteUser.uids.upperBound == 4_294_967_280)
+    }
+
+    @Test func `until a gateway says who it is, it may nothing, whatever others may`() {
+        let book = book { $0.users[RemoteUser.uid(named: "laptop")] = .admin }
+        #expect(book.role(uid: laptop, groups: [0]) == .none)
+        #expect(book.status(uid: laptop, groups: [0], media: .video) == .restricted)
+    }
+
+    @Test func `its role is what the gateway said last`() {
+        var book = book()
+        book.policy.remotes[laptop] = .view
+        #expect(book.status(uid: laptop, groups: [], media: .video) == .authorized)
+        #expect(!book.mayChange(uid: laptop, groups: [], media: .video))
+        book.policy.remotes[laptop] = .control
+        #expect(book.mayChange(uid: laptop, groups: [], media: .video))
+        book.policy.remotes[laptop] = AuthorizationRole.none
+        #expect(!book.mayChange(uid: laptop, groups: [], media: .video))
+    }
+
+    @Test func `it never comes to a device's door`() throws {
+        var book = book()
+        book.policy.remotes[laptop] = .admin
+        let told = try #require(DoorList(json: book.doors(.video).json))
+        #expect(!told.admits(uid: laptop, gid: 0) && told.admits(uid: 1000, gid: 1000))
+    }
+
+    @Test func `what one has ends without what another has in the same process`() {
+        var table = LockTable()
+        for (index, uid) in [laptop, RemoteUser.uid(named: "desk")].enumerated() {
+            let holder = LockHolder(uid: uid, gid: 0, pid: 7, startTime: 5, name: "\(uid)")
+            let request = LockRequest(
+                ticket: UInt64(index), lockID: "l\(index)", tokenHash: "t\(index)", devices: ["cam\(index)"],
+                holder: holder)
+            _ = table.request(request, at: 0)
+        }
+        _ = table.endHolder(pid: 7, startTime: 5, uid: laptop, cause: .connectionLost, at: 1)
+        #expect(table.lock(on: "cam0") == nil && table.lock(on: "cam1") != nil)
+        _ = table.endHolder(pid: 7, startTime: 5, cause: .holderExited, at: 2)
+        #expect(table.locks.isEmpty)
+    }
+}

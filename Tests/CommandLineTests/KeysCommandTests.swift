@@ -1,0 +1,63 @@
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+
+/// `camerabus keys`: files only, no bus.
+@Suite(.timeLimit(.minutes(5))) struct KeysCommandTests {
+    private let scratch: TemporaryDirectory
+
+    init() throws { scratch = try TemporaryDirectory() }
+
+    private func run(_ arguments: String...) async throws -> ProgramResult {
+        let environment = ["PATH": "/usr/bin:/bin", "CAMERABUS_KEYS": "\(scratch.path)/keys"]
+        return try await RunningProgram(
+            "camerabus", ["keys"] + arguments, environment: environment, scratch: scratch
+        ).end()
+    }
+
+    private func mode(_ path: String) -> UInt32? {
+        var status = stat()
+        return stat(path, &status) == 0 ? UInt32(status.st_mode & 0o777) : nil
+    }
+
+    @Test func `a key is made, added, listed, changed and revoked`() async throws {
+        let file = "\(scratch.path)/laptop.key"
+        let made = try await run("new", "laptop", "-o", file)
+        #expect(made.status == 0, "\(made)")
+        let key = String(made.standardOutput.prefix { $0 != "\n" })
+        #expect(AllowedKeys.isKey(key) && made.standardError.contains("keys add laptop '\(key)'"))
+        let found = KeyFile.keys(in: String(decoding: try File.read(file, limit: 1 << 16), as: UTF8.self))
+        #expect(found.publicKey == key && found.secretKey.map(AllowedKeys.isKey) == true)
+        #expect(mode(file) == 0o600)
+        // Whoever has it already keeps it.
+        #expect(try await run("new", "laptop", "-o", file).status == 1)
+
+        #expect(try await run("add", "laptop", key).status == 0)
+        #expect(try await run("add", "desk", file).status == 1)
+        let listed = try JSONValue(parsing: try await run("list", "--json").standardOutput)
+        #expect(listed["keys"] == [["name": "laptop", "role": "view", "key": .string(key)]])
+        #expect(try await run("role", "laptop", "control").status == 0)
+        #expect(try await run().standardOutput.contains("control"))
+        #expect(try await run("revoke", "desk").standardError.contains("There are: laptop."))
+        #expect(try await run("revoke", "laptop").status == 0)
+        #expect(try await run("list").standardOutput == "")
+    }
+
+    @Test func `a file that is wrong stays as it is`() async throws {
+        try File.replace("\(scratch.path)/keys", with: Array("owner x y\n".utf8), mode: 0o640)
+        let result = try await run("add", "laptop", String(repeating: "0", count: 40))
+        #expect(result.status == 1 && result.standardError.contains("line 1"), "\(result)")
+        #expect(try File.read("\(scratch.path)/keys", limit: 100) == Array("owner x y\n".utf8))
+    }
+
+    @Test func `mode and comments stay`() async throws {
+        try File.replace("\(scratch.path)/keys", with: Array("# mine\n".utf8), mode: 0o640)
+        #expect(try await run("add", "laptop", String(repeating: "0", count: 40), "--role", "admin").status == 0)
+        #expect(mode("\(scratch.path)/keys") == 0o640)
+        let text = String(decoding: try File.read("\(scratch.path)/keys", limit: 1000), as: UTF8.self)
+        #expect(text == "# mine\nadmin \(String(repeating: "0", count: 40)) laptop\n")
+    }
+}

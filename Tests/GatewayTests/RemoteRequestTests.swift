@@ -1,0 +1,53 @@
+import BusProtocol
+import JSON
+import Testing
+
+@testable import Gateway
+
+/// What is asked in whose name, and what is answered.
+@Suite struct RemoteRequestTests {
+    private let entry = AllowedKeys.Entry(role: .view, key: String(repeating: "0", count: 40), name: "laptop")
+
+    @Test func `the gateway says who asks`() throws {
+        let asked = Request(id: 7, method: "device.list", params: ["media": "video"], key: "k")
+        let passed = try RemoteRequest.checked(asked, of: entry)
+        #expect(passed.onBehalfOf == Request.Principal(name: "laptop", role: .view))
+        #expect(passed.id == 7 && passed.method == asked.method && passed.params == asked.params && passed.key == "k")
+        let json = try JSONValue(parsing: passed.serialized)
+        #expect(json["for"] == ["name": "laptop", "role": "view"])
+    }
+
+    @Test func `a client that says so itself is refused`() {
+        let asked = Request(
+            id: 7, method: "bus.ping", onBehalfOf: Request.Principal(name: "laptop", role: .admin))
+        #expect { try RemoteRequest.checked(asked, of: entry) } throws: { error in
+            (error as? BusError)?.reason == .unauthorized
+        }
+    }
+}
+
+@Suite struct HelloReplyTests {
+    @Test func `the sockets are the gateway's, and what needs the same machine is not named`() throws {
+        let result: JSONValue = [
+            "server": "CameraBus", "features": ["keys", "rings", "sources", "sound"],
+            "endpoints": [
+                "command": "/run/a", "events": "/run/b", "media": ["cam0": "/run/c", "mic0": "/run/d"], "other": "x",
+            ],
+        ]
+        let address = try #require(TCPAddress("tcp://*:7350"))
+        let bytes = HelloReply.rewritten(Response.success(id: 1, result: result), address)
+        let reply = try JSONValue(parsing: bytes)
+        #expect(reply["id"] == 1)
+        #expect(reply["result"]?["features"] == ["keys", "sound"])
+        let endpoints = reply["result"]?["endpoints"]
+        #expect(endpoints?["command"] == "tcp://*:7350" && endpoints?["events"] == "tcp://*:7351")
+        #expect(endpoints?["media"] == ["cam0": "tcp://*:7352", "mic0": "tcp://*:7352"])
+    }
+
+    @Test func `a refusal stays as it is`() throws {
+        let address = try #require(TCPAddress("tcp://*:7350"))
+        let refusal = Response.failure(id: 1, error: BusError(.versionUnsupported, "no", ["supported": [1]]))
+        #expect(HelloReply.rewritten(refusal, address) == refusal)
+        #expect(HelloReply.rewritten([1, 2], address) == [1, 2])
+    }
+}

@@ -1,0 +1,108 @@
+import Testing
+
+@testable import Gateway
+
+/// What one connection gets of a topic.
+@Suite struct ViewerTests {
+    private func item(_ number: Int, at time: Int64 = 0, key: Bool? = nil) -> MediaItem {
+        MediaItem(frames: [], bytes: number, arrived: time, isKey: key)
+    }
+
+    /// What the viewer takes, by the sizes.
+    private func take(_ viewer: inout Viewer, _ reel: Reel<MediaItem>, at now: Int64 = 0) -> [Int] {
+        var found: [Int] = []
+        while let item = viewer.take(from: reel, at: now) {
+            found.append(item.bytes)
+            viewer.sent(bytes: item.bytes)
+        }
+        return found
+    }
+
+    private func expect(
+        _ expected: [Int], _ viewer: inout Viewer, _ reel: Reel<MediaItem>, at now: Int64 = 0,
+        location: SourceLocation = #_sourceLocation
+    ) {
+        let found = take(&viewer, reel, at: now)
+        #expect(found == expected, sourceLocation: location)
+    }
+
+    @Test func `one gets what it asked for, and the present when it asks late`() {
+        var reel = Reel<MediaItem>()
+        var viewer = Viewer(after: reel.newest)
+        reel.put(item(1), room: 1)
+        expect([], &viewer, reel)
+        viewer.ask(raw: false)
+        expect([1], &viewer, reel)
+        for number in 2...9 { reel.put(item(number), room: 1) }
+        expect([], &viewer, reel)
+        viewer.ask(raw: false)
+        expect([9], &viewer, reel)
+        // Not the same one again.
+        viewer.ask(raw: false)
+        expect([], &viewer, reel)
+        reel.put(item(10), room: 1)
+        expect([10], &viewer, reel)
+    }
+
+    @Test func `who only asks, and takes nothing, has asked for so many at most`() {
+        var viewer = Viewer(after: 0)
+        for _ in 0..<1000 { viewer.ask(raw: false) }
+        #expect(viewer.credit == Viewer.maximumCredit)
+        var reel = Reel<MediaItem>()
+        var got = 0
+        for number in 1...100 {
+            reel.put(item(number), room: 1)
+            got += take(&viewer, reel).count
+        }
+        #expect(got == Viewer.maximumCredit && viewer.bytesUnderWay > 0)
+        // Asking on says that the oldest was taken.
+        let before = viewer.bytesUnderWay
+        viewer.ask(raw: true)
+        #expect(viewer.bytesUnderWay < before && viewer.credit == 1 && viewer.takesRaw)
+    }
+
+    @Test func `a new viewer waits for the next, and nobody gets what is of the past`() {
+        var reel = Reel<MediaItem>()
+        reel.put(item(1, at: 0), room: 1)
+        var viewer = Viewer(after: reel.newest)
+        viewer.ask(raw: false)
+        expect([], &viewer, reel)
+        reel.put(item(2, at: 5), room: 1)
+        expect([], &viewer, reel, at: 5 + Viewer.staleness + 1)
+        reel.put(item(3, at: 10), room: 1)
+        expect([3], &viewer, reel, at: 10 + Viewer.staleness)
+    }
+
+    @Test func `frames that build on one another come in a row from a key frame on, and after a loss from the next`() {
+        var reel = Reel<MediaItem>()
+        var viewer = Viewer(after: 0)
+        for _ in 0..<4 { viewer.ask(raw: false) }
+        reel.put(item(1, key: false), room: 4)
+        reel.put(item(2, key: true), room: 4)
+        reel.put(item(3, key: false), room: 4)
+        expect([2, 3], &viewer, reel)
+        for number in 4...9 { reel.put(item(number, key: number == 8), room: 4) }
+        // 4 and 5 are not kept any more.
+        expect([8, 9], &viewer, reel)
+    }
+
+    @Test func `what could not be sent is a loss like any other`() {
+        var reel = Reel<MediaItem>()
+        var viewer = Viewer(after: 0)
+        viewer.ask(raw: false)
+        reel.put(item(1, key: true), room: 4)
+        let first = viewer.take(from: reel, at: 0)?.bytes
+        viewer.lost()
+        reel.put(item(2, key: false), room: 4)
+        let second = viewer.take(from: reel, at: 0)?.bytes
+        reel.put(item(3, key: true), room: 4)
+        let third = viewer.take(from: reel, at: 0)?.bytes
+        #expect([first, second, third] == [1, nil, 3])
+    }
+
+    @Test func `a refusal is told once a second`() {
+        var viewer = Viewer(after: 0)
+        let told = [0, 999_999_999, 1_000_000_000, 1_000_000_001].map { viewer.isToBeRefused(at: $0) }
+        #expect(told == [true, false, true, false])
+    }
+}

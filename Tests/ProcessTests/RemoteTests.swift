@@ -1,0 +1,248 @@
+import BusProtocol
+import CameraBusTesting
+import CaptureCore
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+import ZeroMQ
+
+extension ProcessTests {
+    /// Clients on other machines, through the real gateway.
+    @Suite(.timeLimit(.minutes(5))) struct Remote {
+        private func bus() async throws -> (BusHarness, RemoteGateway) {
+            let bus = try await BusHarness(virtual: 1)
+            return (bus, try await RemoteGateway(bus))
+        }
+
+        private func lock(_ bus: BusHarness) throws -> JSONValue? {
+            let answer = try RawClient(path: bus.directory.commandSocket).call("device.get", ["device": "cam0"])
+            return answer["device"]?["lock"]
+        }
+
+        @Test func `a client with a view key says hello, watches and gets frames, and may change nothing`() async throws {
+            let (bus, gateway) = try await bus()
+            let probe = try RemoteProbe(gateway, try gateway.add("laptop", .view))
+            let hello = try probe.call("bus.hello", ["client": "probe"])
+            #expect(hello["remote"] == ["name": "laptop", "role": "view"] && hello["you"]?["pid"] == 0)
+            #expect(hello["you"]?["uid"] == JSONValue(RemoteUser.uid(named: "laptop")))
+            #expect(hello["endpoints"]?["media"]?["cam0"] == .string("tcp://*:\(gateway.port + 2)"))
+            #expect(try probe.call("device.list")["devices"]?.array?.count == 1)
+
+            let events = try probe.socket(.subscribe, .events, topics: ["welcome/", "state/device/cam0/"])
+            let topics = [try probe.receive(events), try probe.receive(events)].map { message in
+                message?.first.map { String(decoding: $0.bytes, as: UTF8.self) }
+            }
+            #expect(topics == ["welcome/", "state/device/cam0/"])
+            try events.subscribe("ack/abc/")
+            var last = ""
+            while last != "ack/abc/", let message = try probe.receive(events) {
+                last = message.first.map { String(decoding: $0.bytes, as: UTF8.self) } ?? ""
+            }
+            #expect(last == "ack/abc/")
+
+            let media = try probe.socket(.dealer, .media)
+            let topic = Topic.frame("cam0", "jpeg:320x180").bytes
+            try media.send(MediaAsk(.next, topic: topic).bytes)
+            let frame = try #require(try probe.receive(media))
+            #expect(frame.count == 3 && frame[0].bytes.elementsEqual(topic) && frame[2].count > 100)
+            #expect(try JSONValue(parsing: frame[1].bytes)["width"] == 320)
+            // Without asking for it, nothing more.
+            #expect(try probe.receive(media, within: 0.5) == nil)
+
+            let refusal = try probe.refusal("device.lock", ["devices": "cam0"])
+            #expect(refusal?.reason == .unauthorized && refusal?.data["needed"] == "control")
+            #expect(try probe.refusal("bus.shutdown")?.reason == .unauthorized)
+            try await bus.stop()
+        }
+
+        @Test func `an unknown key gets nothing and nothing goes in the clear`() async throws {
+            let (bus, gateway) = try await bus()
+            let probe = try RemoteProbe(gateway, try CurveKeyPair.make())
+            #expect(try probe.ask("bus.ping", within: 1) == nil)
+            // Nor does who knows no encryption at all.
+            let context = try Context()
+            let plain = try Socket(context, .dealer)
+            try plain.connect("tcp://127.0.0.1:\(gateway.port)")
+            try plain.send(frames: [[], Request(id: 1, method: "bus.ping").serialized])
+            #expect(try probe.receive(plain, within: 1) == nil)
+            try await bus.stop()
+        }
+
+        @Test func `a lock of a client has a lease and its name`() async throws {
+            let (bus, gateway) = try await bus()
+            let probe = try RemoteProbe(gateway, try gateway.add("desk", .control))
+            let lock = try probe.call("device.lock", ["devices": "cam0", "lease": 500])
+            #expect(lock["holder"]?["name"] == "desk")
+            let state = try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?[0]
+            #expect(state?["lease"] == 500)
+            try await bus.wait(for: "state/device/cam0/") { $0?["lock"] == .null }
+            _ = try probe.call("device.lock", ["devices": "cam0"])
+            let next = try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?[0]
+            #expect(next?["lease"] == 10_000)
+            try await bus.stop()
+        }
+
+        @Test func `a key that is revoked loses all within a second`() async throws {
+            let (bus, gateway) = try await bus()
+            let (pair, other) = (try gateway.add("desk", .control), try gateway.add("other", .view))
+            let (probe, witness) = (try RemoteProbe(gateway, pair), try RemoteProbe(gateway, other))
+            _ = try probe.call("device.lock", ["devices": "cam0", "lease": 60_000])
+            let media = try probe.socket(.dealer, .media)
+            let topic = Topic.frame("cam0", "jpeg:320x180").bytes
+            try media.send(MediaAsk(.next, topic: topic).bytes)
+            #expect(try probe.receive(media) != nil)
+            let events = try probe.socket(.subscribe, .events, topics: ["heartbeat/"])
+            #expect(try probe.receive(events) != nil)
+            _ = try witness.call("bus.ping")
+
+            try gateway.revoke("desk")
+            try await bus.wait(for: "state/device/cam0/") { $0?["lock"] == .null }
+            #expect(try probe.ask("bus.ping", within: 1) == nil)
+            try media.send(MediaAsk(.next, topic: topic).bytes)
+            #expect(try probe.receive(media, within: 1) == nil)
+            // A heartbeat comes once a second.
+            while try events.receive() != nil {}
+            #expect(try probe.receive(events, within: 2) == nil)
+            // Others are where they were.
+            _ = try witness.call("bus.ping")
+            try await bus.stop()
+        }
+
+        @Test func `what needs the same machine is refused`() async throws {
+            let (bus, gateway) = try await bus()
+            let probe = try RemoteProbe(gateway, try gateway.add("desk", .control))
+            let path = try probe.refusal("movie.start", ["device": "cam0", "path": "/tmp/a.mp4"])
+            #expect(path?.reason == .pathNotAllowed && path?.data["roots"] == [])
+            let format: JSONValue = ["pixelFormat": "BGR3", "width": 64, "height": 64]
+            let source = try probe.refusal("source.create", ["name": "mine", "format": format])
+            #expect(source?.reason == .unauthorized && source?.data["needed"] == "local")
+            try await bus.stop()
+        }
+
+        @Test func `what a client had ends when it is gone`() async throws {
+            let (bus, gateway) = try await bus()
+            let pair = try gateway.add("desk", .control)
+            let session: String
+            do {
+                let probe = try RemoteProbe(gateway, pair)
+                let made = try probe.call("session.create", ["inputs": ["cam0"], "preset": "640x480"])
+                session = try #require(made["session"]?.string)
+                #expect(try probe.call("session.start", ["session": .string(session)])["state"]?["state"] == "running")
+            }
+            try await bus.wait(for: "state/session/\(session)/") { $0 == nil || $0 == .null }
+            try await bus.stop()
+        }
+
+        @Test func `too many requests are refused, and others' are not`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let gateway = try await RemoteGateway(bus, settings: "requests_per_second = 2")
+            let probe = try RemoteProbe(gateway, try gateway.add("desk", .control))
+            let other = try RemoteProbe(gateway, try gateway.add("other", .control))
+            var refused: BusError?
+            for _ in 0..<20 { refused = try probe.refusal("bus.ping") ?? refused }
+            #expect(refused?.reason == .limitExceeded && refused?.data["limit"] == "requestRate")
+            _ = try other.call("bus.ping")
+            try await bus.stop()
+        }
+    }
+
+    /// As a second user of the machine meets it.
+    @Suite(
+        .timeLimit(.minutes(5)),
+        .enabled(if: OtherUser.isPossible, "left out: \(OtherUser.obstacle ?? "")")) struct RemoteImpostor
+    {
+        @Test func `only a gateway asks for others`() async throws {
+            let user = OtherUser.first
+            let script = """
+                import json, sys, zmq
+                socket = zmq.Context().socket(zmq.DEALER)
+                socket.connect("ipc://" + sys.argv[1] + "/command.sock")
+                socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "device.lock", "params": {"devices": "cam0"},
+                    "for": {"name": "desk", "role": "control"}}).encode())
+                reply = json.loads(socket.recv())
+                print(reply.get("error", {}).get("data", {}).get("needed", "locked"))
+                """
+            for (gateway, expected) in [("", "gateway\n"), ("gateway = \"\(user.uid)\"\n", "locked\n")] {
+                let bus = try await BusHarness(
+                    virtual: 1, configuration: OtherUser.configuration + "[permission]\n\(gateway)")
+                let result = try await bus.run(OtherUser.python, ["-c", script, bus.directory.path], as: user)
+                #expect(result.standardOutput == expected, "\(result)")
+                try await bus.stop()
+            }
+        }
+    }
+
+    /// Two machines, as far as the network goes.
+    @Suite(
+        .timeLimit(.minutes(5)),
+        .enabled(if: NetworkNamespace.isPossible, "left out: \(NetworkNamespace.obstacle ?? "")")) struct RemoteMachine
+    {
+        private static let holder = """
+            import sys, time
+            from camerabus import Client
+            client = Client(sys.argv[1], server_key=sys.argv[2], key=(sys.argv[3], sys.argv[4]), name="holder")
+            lock = client.lock("cam0", lease=1.0)
+            while True:
+                lock.renew()
+                print("renewed", flush=True)
+                time.sleep(0.2)
+            """
+
+        @Test func `a lock of a client that is cut off ends with its lease`() async throws {
+            let machine = try NetworkNamespace()
+            let bus = try await BusHarness(virtual: 1)
+            let gateway = try await RemoteGateway(bus, host: "*")
+            let pair = try gateway.add("desk", .control)
+            let arguments = [
+                "-c", Self.holder, "tcp://\(machine.here):\(gateway.port)", gateway.serverKey.text, pair.publicKey.text,
+                pair.secretKey.text,
+            ]
+            let program = try bus.start(
+                "ip", machine.arguments(Programs.python, arguments), environment: ["PYTHONPATH": Programs.pythonPath])
+            // For longer than its lease.
+            try await eventually { program.standardOutput.split(separator: "\n").count > 10 }
+            #expect(try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?.array?.count == 1)
+            try machine.cut()
+            try await bus.wait(for: "state/device/cam0/") { $0?["lock"] == .null }
+            try await bus.stop()
+        }
+
+        /// tshark, where it is there, reads what went over the wire.
+        @Test(.enabled(if: Tshark.isThere, "left out: there is no tshark"))
+        func `nothing that is asked or answered can be read on the wire`() async throws {
+            let machine = try NetworkNamespace()
+            let bus = try await BusHarness(virtual: 1)
+            let gateway = try await RemoteGateway(bus, host: "*")
+            let pair = try gateway.add("desk", .view)
+            let capture = "\(bus.scratchPath)/wire.pcap"
+            let tshark = try bus.start("tshark", ["-i", machine.wire, "-w", capture, "-a", "duration:60"])
+            try await eventually { tshark.standardError.contains("Capturing") }
+            let script = """
+                import sys
+                from camerabus import Client
+                with Client(sys.argv[1], server_key=sys.argv[2], key=(sys.argv[3], sys.argv[4]), name="tattletale") as client:
+                    print(client.devices()[0].id)
+                """
+            let arguments = [
+                "-c", script, "tcp://\(machine.here):\(gateway.port)", gateway.serverKey.text, pair.publicKey.text,
+                pair.secretKey.text,
+            ]
+            let result = try await bus.run(
+                "ip", machine.arguments(Programs.python, arguments), environment: ["PYTHONPATH": Programs.pythonPath])
+            #expect(result.standardOutput == "cam0\n", "\(result)")
+            tshark.process.send(SIGINT)
+            _ = try await tshark.end()
+            let wire = try File.read(capture, limit: 64 << 20)
+            #expect(wire.count > 1000)
+            for word in ["tattletale", "bus.hello", "jsonrpc", "cam0", pair.secretKey.text] {
+                #expect(!wire.contains(Array(word.utf8)), "\(word)")
+            }
+            try await bus.stop()
+        }
+    }
+
+    enum Tshark {
+        static let isThere = ["/usr/bin/tshark", "/usr/local/bin/tshark"].contains { access($0, X_OK) == 0 }
+    }
+}

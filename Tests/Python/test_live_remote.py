@@ -1,0 +1,168 @@
+"""Clients on other machines, through the real gateway beside the bus of these tests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+import zmq
+
+import live
+from camerabus import AsyncClient, BusTimeout, Client, FormatUnsupported, Unauthorized
+from camerabus.credit import NEXT
+from camerabus.steps import deadline, is_over
+
+TIMEOUT = live.TIMEOUT
+
+
+def free_port() -> int:
+    """The first of three in a row that nobody has."""
+    while True:
+        with socket.socket() as first:
+            first.bind(("127.0.0.1", 0))
+            port: int = first.getsockname()[1]
+        try:
+            for each in (port + 1, port + 2):
+                with socket.socket() as other:
+                    other.bind(("127.0.0.1", each))
+        except (OSError, OverflowError):
+            continue
+        return port
+
+
+@unittest.skipUnless(zmq.has("curve"), "libzmq was built without CURVE")
+@unittest.skipUnless(shutil.which("camerabus-gateway"), "there is no camerabus-gateway in the PATH")
+class Remote(live.LiveTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.folder = Path(tempfile.mkdtemp(prefix="camerabus-gateway-", dir="/tmp"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.port = free_port()
+        self.keys = self.folder / "keys"
+        self.keys.write_text("")
+        (self.folder / "gateway.toml").write_text(f'[tcp]\nlisten = "tcp://127.0.0.1:{self.port}"\nkeys = "{self.keys}"\n')
+        with open(self.folder / "log", "w") as log:
+            gateway = subprocess.Popen(
+                ["camerabus-gateway", "--config", self.folder / "gateway.toml"],
+                env={**os.environ, "STATE_DIRECTORY": str(self.folder)},
+                stderr=log,
+            )
+        self.addCleanup(gateway.wait, TIMEOUT)
+        self.addCleanup(gateway.terminate)
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        until = deadline(TIMEOUT)
+        while not (self.folder / "server.pub").exists() and not is_over(until):
+            time.sleep(0.01)
+
+    def key(self, name: str, role: str) -> tuple[str, str]:
+        public, secret = (each.decode() for each in zmq.curve_keypair())
+        entries = self.keys.read_text() + f"{role} {public} {name}\n"
+        (self.folder / "keys.new").write_text(entries)
+        (self.folder / "keys.new").rename(self.keys)
+        return public, secret
+
+    def remote(self, name: str = "laptop", role: str = "view") -> Client:
+        client = Client(
+            self.address, server_key=self.folder / "server.pub", key=self.key(name, role), name="remote", timeout=TIMEOUT
+        )
+        self.addCleanup(client.close)
+        return client
+
+    def test_all_is_as_on_the_same_machine(self) -> None:
+        client = self.remote("desk", "control")
+        self.assertEqual([device.id for device in client.devices("video")], [device.id for device in self.client.devices("video")])
+        self.assertEqual(client.runtime_dir, self.address)
+        self.assertNotIn("rings", client.hello.features)
+        with client.mirror() as mirror:
+            self.assertIn(f"state/device/{self.first}/", mirror)
+            with client.lock(self.first) as lock:
+                self.assertEqual(lock.holder["name"], "desk")
+                client.set(self.first, brightness=3)
+                mirror.wait(lambda state: state[f"state/device/{self.first}/"]["lock"] is not None, TIMEOUT)
+            mirror.wait(lambda state: state[f"state/device/{self.first}/"]["lock"] is None, TIMEOUT)
+        with client.frames(self.first, self.second, rendition="jpeg:320x180", limit=6, timeout=TIMEOUT) as frames:
+            seen = [frame.device for frame in frames]
+        self.assertEqual({self.first, self.second}, set(seen))
+        photo = client.photo(self.first, timeout=TIMEOUT)
+        self.assertTrue(photo)
+
+    def test_pictures_come_compressed_unless_others_are_asked_for(self) -> None:
+        client = self.remote()
+        with client.frames(self.first, limit=2, timeout=TIMEOUT) as frames:
+            self.assertEqual({frame.format for frame in frames}, {"JPEG"})
+        with client.frames(self.first, rendition="gray:64x36", limit=2, timeout=TIMEOUT) as frames:
+            self.assertEqual([len(frame.payload) for frame in frames], [64 * 36] * 2)
+
+    def test_raw(self) -> None:
+        """Who asks for a raw rendition as for any other is told why it doesn't come."""
+        client = self.remote()
+        asks = client._open.context.socket(zmq.DEALER)
+        asks.setsockopt(zmq.LINGER, 0)
+        asks.connect(client._open.media_endpoint(self.first))
+        topic = f"frame/{self.first}/gray:64x36/".encode()
+        asks.send(NEXT + topic)
+        self.assertTrue(asks.poll(TIMEOUT * 1000))
+        message = asks.recv_multipart()
+        asks.close()
+        self.assertEqual(message[0], topic)
+        self.assertEqual(len(message), 2)
+        self.assertIn(b"formatUnsupported", message[1])
+
+    def test_stalled(self) -> None:
+        """A client that doesn't read gets what it asked for and no more, and then the present."""
+        client = self.remote()
+        other = self.remote("other")
+        with client.frames(self.first, rendition="jpeg:320x180", timeout=TIMEOUT) as slow:
+            first = next(slow)
+            with other.frames(self.first, rendition="jpeg:320x180", limit=30, timeout=TIMEOUT) as quick:
+                last = [frame.sequence for frame in quick][-1]
+            # Two were asked for ahead; what comes after them is of now.
+            following = [next(slow) for _ in range(4)]
+        self.assertGreaterEqual(following[-1].sequence, last)
+        self.assertGreater(sum(frame.lost for frame in following), 0)
+        self.assertGreater(following[-1].timestamp.monotonic, first.timestamp.monotonic)
+
+    def test_a_view_key_changes_nothing(self) -> None:
+        client = self.remote()
+        with self.assertRaises(Unauthorized) as caught:
+            client.lock(self.first)
+        self.assertEqual(caught.exception.needed, "control")
+
+    def test_a_key_that_nobody_has_added_gets_nothing_and_is_told_what_may_be_wrong(self) -> None:
+        public, secret = (each.decode() for each in zmq.curve_keypair())
+        with self.assertRaises(BusTimeout) as caught:
+            Client(self.address, server_key=self.folder / "server.pub", key=(public, secret), timeout=1)
+        self.assertIn("camerabus keys list", caught.exception.message)
+
+    def test_asyncio(self) -> None:
+        key = self.key("task", "view")
+
+        async def work() -> list[str]:
+            async with AsyncClient(self.address, server_key=self.folder / "server.pub", key=key, timeout=TIMEOUT) as client:
+                async with client.frames(self.first, limit=3, timeout=TIMEOUT) as frames:
+                    return [frame.format async for frame in frames]
+
+        self.assertEqual(asyncio.run(work()), ["JPEG"] * 3)
+
+    def test_the_camera_command_line_and_the_gateway_agree_on_files(self) -> None:
+        made = subprocess.run(
+            ["camerabus", "keys", "new", "cli", "-o", self.folder / "cli.key"], check=True, capture_output=True, text=True
+        )
+        subprocess.run(
+            ["camerabus", "keys", "add", "--file", self.keys, "cli", made.stdout.strip()], check=True, capture_output=True
+        )
+        with Client(self.address, server_key=self.folder / "server.pub", key=self.folder / "cli.key", timeout=TIMEOUT) as client:
+            self.assertEqual(client.hello.you["pid"], 0)
+            with self.assertRaises(FormatUnsupported):
+                next(client.frames(self.first, rendition="jpeg:9000x9000", timeout=TIMEOUT))
+
+
+if __name__ == "__main__":
+    unittest.main()
