@@ -264,7 +264,7 @@ class Frames(BusTestCase):
         now = 0.0
 
         class Unplugged:
-            socket = None
+            sockets = (None,)
             left = 10
 
             def receive(self) -> list[Part] | None:

@@ -90,7 +90,7 @@ class Remote(live.LiveTestCase):
         with client.frames(self.first, self.second, rendition="jpeg:320x180", limit=6, timeout=TIMEOUT) as frames:
             seen = [frame.device for frame in frames]
         self.assertEqual({self.first, self.second}, set(seen))
-        photo = client.photo(self.first, timeout=TIMEOUT)
+        photo = client.capture_photo(self.first, timeout=TIMEOUT)
         self.assertTrue(photo)
 
     def test_pictures_come_compressed_unless_others_are_asked_for(self) -> None:

@@ -14,6 +14,7 @@ times that are arguments are seconds. Every refusal is a `CaptureError` named by
 """
 
 from .aio import AsyncClient, AsyncFrames, AsyncLock, AsyncMirror, AsyncWatch
+from .buses import Buses, Clock, HostFrame, HostFrames, HostLocks, HostSet, HostSets
 from .cameras import CameraControl
 from .client import Client, Frames, Lock, Mirror, Watch
 from .errors import (
@@ -138,6 +139,7 @@ __all__ = [
     "BusGone",
     "BusNotRunning",
     "BusTimeout",
+    "Buses",
     "CameraControl",
     "CanAdd",
     "Cancelled",
@@ -147,6 +149,7 @@ __all__ = [
     "Change",
     "Client",
     "ClientError",
+    "Clock",
     "Configuration",
     "Control",
     "ControlBusy",
@@ -174,6 +177,11 @@ __all__ = [
     "Frames",
     "Hello",
     "Holder",
+    "HostFrame",
+    "HostFrames",
+    "HostLocks",
+    "HostSet",
+    "HostSets",
     "InternalError",
     "Interrupted",
     "InvalidParams",
