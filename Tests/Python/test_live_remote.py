@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -140,6 +142,24 @@ class Remote(live.LiveTestCase):
         with self.assertRaises(BusTimeout) as caught:
             Client(self.address, server_key=self.folder / "server.pub", key=(public, secret), timeout=1)
         self.assertIn("camerabus keys list", caught.exception.message)
+
+    def test_events_are_handed_on_by_a_proxy(self) -> None:
+        public, secret = self.key("proxy", "view")
+        (self.folder / "proxy.key").write_text(f"public {public}\nsecret {secret}\n")
+        example = live.ROOT / "Protocol" / "python" / "examples" / "remote" / "forward_events.py"
+        path = self.folder / "events.sock"
+        arguments = [self.address, str(self.folder / "server.pub"), str(self.folder / "proxy.key"), str(path)]
+        proxy = subprocess.Popen([sys.executable, str(example), *arguments], env=self.environment())
+        self.addCleanup(proxy.wait, TIMEOUT)
+        self.addCleanup(proxy.kill)
+        with zmq.Context() as context, context.socket(zmq.SUB) as subscriber:
+            subscriber.setsockopt(zmq.LINGER, 0)
+            subscriber.setsockopt(zmq.SUBSCRIBE, b"state/bus/")
+            subscriber.connect(f"ipc://{path}")
+            self.assertTrue(subscriber.poll(TIMEOUT * 1000))
+            topic, body = subscriber.recv_multipart()
+        self.assertEqual(topic, b"state/bus/")
+        self.assertEqual(json.loads(body)["epoch"], self.client.hello.epoch)
 
     def test_asyncio(self) -> None:
         key = self.key("task", "view")
