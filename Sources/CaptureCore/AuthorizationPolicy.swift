@@ -24,7 +24,7 @@ public struct AuthorizationPolicy: Hashable, Sendable {
     /// - Parameter groups: those that the kernel names.
     public func role(uid: UInt32, groups: Set<UInt32>) -> AuthorizationRole {
         if uid == 0 || uid == owner { return .admin }
-        if RemoteUser.uids.contains(uid) { return remotes[uid] ?? .none }
+        if RemoteUser.uids.contains(uid) { return remotes[uid] ?? AuthorizationRole.none }
         if let role = users[uid] { return role }
         let roles = groups.compactMap { self.groups[$0] } + (members[uid].map { [$0] } ?? [])
         return roles.max() ?? standard

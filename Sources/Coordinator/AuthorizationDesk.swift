@@ -77,7 +77,7 @@ final class AuthorizationDesk {
         let before = book.policy.remotes[uid]
         guard before != role else { return true }
         if before == nil, book.policy.remotes.count >= Self.maximumRemotes {
-            book.policy.remotes = book.policy.remotes.filter { $0.value != .none }
+            book.policy.remotes = book.policy.remotes.filter { $0.value != AuthorizationRole.none }
             guard book.policy.remotes.count < Self.maximumRemotes else { return false }
         }
         book.policy.remotes[uid] = role

@@ -22,7 +22,7 @@ import Testing
 
     @Test func `until a gateway says who it is, it may nothing, whatever others may`() {
         let book = book { $0.users[RemoteUser.uid(named: "laptop")] = .admin }
-        #expect(book.role(uid: laptop, groups: [0]) == .none)
+        #expect(book.role(uid: laptop, groups: [0]) == AuthorizationRole.none)
         #expect(book.status(uid: laptop, groups: [0], media: .video) == .restricted)
     }
 

@@ -48,7 +48,7 @@ extension ProcessTests {
             #expect(frame.count == 3 && frame[0].bytes.elementsEqual(topic) && frame[2].count > 100)
             #expect(try JSONValue(parsing: frame[1].bytes)["width"] == 320)
             // Without asking for it, nothing more.
-            #expect(try probe.receive(media, within: 0.5) == nil)
+            #expect(try probe.receive(media, within: 0.5)?.count == nil)
 
             let refusal = try probe.refusal("device.lock", ["devices": "cam0"])
             #expect(refusal?.reason == .unauthorized && refusal?.data["needed"] == "control")
@@ -65,7 +65,7 @@ extension ProcessTests {
             let plain = try Socket(context, .dealer)
             try plain.connect("tcp://127.0.0.1:\(gateway.port)")
             try plain.send(frames: [[], Request(id: 1, method: "bus.ping").serialized])
-            #expect(try probe.receive(plain, within: 1) == nil)
+            #expect(try probe.receive(plain, within: 1)?.count == nil)
             try await bus.stop()
         }
 
@@ -91,19 +91,19 @@ extension ProcessTests {
             let media = try probe.socket(.dealer, .media)
             let topic = Topic.frame("cam0", "jpeg:320x180").bytes
             try media.send(MediaAsk(.next, topic: topic).bytes)
-            #expect(try probe.receive(media) != nil)
+            #expect(try probe.receive(media)?.isEmpty == false)
             let events = try probe.socket(.subscribe, .events, topics: ["heartbeat/"])
-            #expect(try probe.receive(events) != nil)
+            #expect(try probe.receive(events)?.isEmpty == false)
             _ = try witness.call("bus.ping")
 
             try gateway.revoke("desk")
             try await bus.wait(for: "state/device/cam0/") { $0?["lock"] == .null }
             #expect(try probe.ask("bus.ping", within: 1) == nil)
             try media.send(MediaAsk(.next, topic: topic).bytes)
-            #expect(try probe.receive(media, within: 1) == nil)
+            #expect(try probe.receive(media, within: 1)?.count == nil)
             // A heartbeat comes once a second.
             while try events.receive() != nil {}
-            #expect(try probe.receive(events, within: 2) == nil)
+            #expect(try probe.receive(events, within: 2)?.count == nil)
             // Others are where they were.
             _ = try witness.call("bus.ping")
             try await bus.stop()

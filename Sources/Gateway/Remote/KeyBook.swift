@@ -40,6 +40,9 @@ final class KeyBook {
 
     var count: Int { entries.count }
 
+    /// Whether somebody of that name is let in.
+    func isKnown(_ name: String) -> Bool { entries.values.contains { $0.name == name } }
+
     /// Takes in what the file says. One that is wrong lets nobody in: it may be about somebody who is to be kept out.
     func read() {
         var found = AllowedKeys()

@@ -91,7 +91,7 @@ final class RemoteSide {
             logger.notice("what a key may has changed: its connections end", metadata: ["name": "\(entry.name)"])
             herald.revoked(entry.name)
             loop.schedule(afterMilliseconds: Self.afterthought) { [weak self] in
-                guard let self, keys[entry.key] == nil else { return }
+                guard let self, !keys.isKnown(entry.name) else { return }
                 herald.revoked(entry.name)
             }
         }
