@@ -81,7 +81,8 @@ final class AuthorizationDesk {
             guard book.policy.remotes.count < Self.maximumRemotes else { return false }
         }
         book.policy.remotes[uid] = role
-        changedNow()
+        // Whom nothing was known of since the start has no less by that; of others there may be some who have not been heard of yet.
+        if before != nil || role == AuthorizationRole.none { changedNow() }
         return true
     }
 

@@ -82,7 +82,7 @@ final class CommandRelay {
             do throws(BusError) {
                 let request = try RemoteRequest.checked(request, of: entry)
                 try checkRate(of: key)
-                let caller = try caller(routing, key, connection)
+                let caller = try caller(routing, entry, connection)
                 guard caller.ask(request, envelope: mirrored) else {
                     throw BusError(
                         .limitExceeded, "Too many requests of this connection are under way; wait for their answers.",
@@ -104,7 +104,10 @@ final class CommandRelay {
         }
     }
 
-    private func caller(_ routing: [UInt8], _ key: String, _ connection: Int32?) throws(BusError) -> RemoteCaller {
+    private func caller(
+        _ routing: [UInt8], _ entry: AllowedKeys.Entry, _ connection: Int32?
+    ) throws(BusError) -> RemoteCaller {
+        let key = entry.key
         if let known = callers[routing], known.key == key, known.connection == connection { return known }
         callers[routing] = nil
         lastNumber += 1
@@ -112,7 +115,8 @@ final class CommandRelay {
         do throws(ZeroMQError) {
             made = try RemoteCaller(
                 context, loop, directory, number: lastNumber, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
-                routing: routing, key: key, connection: connection)
+                routing: routing, key: key, connection: connection,
+                principal: Request.Principal(name: entry.name, role: entry.role))
         } catch {
             logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
             throw BusError(.internalError, "The gateway has no connection to the bus left; see its log.")

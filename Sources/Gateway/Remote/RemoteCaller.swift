@@ -18,6 +18,8 @@ final class RemoteCaller {
     let connection: Int32?
     private let loop: Loop
     private let line: BusLine
+    /// What is said first to each bus: who is here, lest it take what that one has from it.
+    private let announcement: [UInt8]
     private var pending: [UInt64: Pending] = [:]
     private var unsent: [[[UInt8]]] = []
     private var lastNumber: UInt64 = 0
@@ -34,14 +36,19 @@ final class RemoteCaller {
 
     init(
         _ context: Context, _ loop: Loop, _ directory: RuntimeDirectory, number: UInt64, maximumMessageBytes: Int,
-        routing: [UInt8], key: String, connection: Int32?
+        routing: [UInt8], key: String, connection: Int32?, principal: Request.Principal
     ) throws(ZeroMQError) {
         self.routing = routing
+        announcement = Request(id: nil, method: "bus.ping", onBehalfOf: principal).serialized
         self.key = key
         self.connection = connection
         self.loop = loop
         line = try BusLine(context, loop, directory, number: number, maximumMessageBytes: maximumMessageBytes)
-        line.onConnected = { [weak self] in self?.sendWaiting() }
+        line.onConnected = { [weak self] in
+            guard let self else { return }
+            _ = line.send([[], announcement])
+            sendWaiting()
+        }
         line.onLost = { [weak self] in self?.lost() }
         line.onMessage = { [weak self] in self?.answered($0) }
     }
