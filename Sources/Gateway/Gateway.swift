@@ -8,8 +8,6 @@ import ZeroMQ
 
 /// The way to the bus from other machines. Towards the bus it is a client like any other, which may say for whom it asks.
 public final class Gateway {
-    private let options: GatewayOptions
-    private var logger: Logger
     private let loop: Loop
     private let signals: SignalDescriptor
     private let service: ServiceManager
@@ -19,12 +17,10 @@ public final class Gateway {
     ///
     /// - Parameter signals: SIGTERM, SIGINT and SIGHUP, blocked before any other thread was started.
     public init(_ options: GatewayOptions, signals: SignalDescriptor, logger: Logger) throws(GatewayError) {
-        self.options = options
         self.signals = signals
         let configuration = try Self.configuration(options)
         var logger = logger
         if let level = Logger.Level(rawValue: options.logLevel ?? configuration.logLevel) { logger.logLevel = level }
-        self.logger = logger
         service = ServiceManager(environment: CurrentProcess.environment)
         do throws(SystemError) {
             loop = try Loop()
@@ -58,14 +54,6 @@ public final class Gateway {
         while let signal = signals.next() {
             guard signal == SIGHUP else { return loop.stop() }
             service.notify("RELOADING=1")
-            do throws(GatewayError) {
-                let configuration = try Self.configuration(options)
-                if let level = Logger.Level(rawValue: options.logLevel ?? configuration.logLevel) {
-                    logger.logLevel = level
-                }
-            } catch {
-                logger.error("the configuration is left as it was", metadata: ["error": "\(error)"])
-            }
             remote?.reload()
             service.notify("READY=1")
         }

@@ -1,6 +1,6 @@
 /// What the command line says.
 public struct GatewayOptions: Sendable {
-    /// Read again on SIGHUP, as far as it says so; nil: no file, and so nothing is served.
+    /// nil: no file, and so nothing is served.
     public var configurationPath: String?
     /// Where the bus has its sockets; nil: as clients look for it.
     public var runtimeDirectory: String?

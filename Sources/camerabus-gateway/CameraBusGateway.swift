@@ -18,7 +18,7 @@ struct CameraBusGateway: ParsableCommand {
 
             The bus has to know by which user it runs: permission.gateway in camerabus.toml, unless it is the bus's own.
 
-            SIGHUP reads configuration and keys again, but for where it listens; SIGTERM ends it.
+            SIGHUP has the keys read again; SIGTERM ends it.
 
             Exit status: 0 ended in order, 1 could not serve, 2 usage.
             """,

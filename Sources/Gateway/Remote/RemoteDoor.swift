@@ -31,7 +31,7 @@ final class RemoteDoor {
                 "1.0", text.count > 1 ? text[1] : "", isIn ? "200" : "300", isIn ? "OK" : "not now",
                 isIn ? key ?? "" : "", "",
             ]
-            try? socket.send(frames: reply.map { Array($0.utf8) })
+            _ = try? socket.send(frames: reply.map { Array($0.utf8) })
         }
     }
 }
