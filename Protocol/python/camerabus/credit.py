@@ -30,6 +30,8 @@ class CreditSubscription:
         self._monitor = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
         self._topics = [topic.encode() for topic in topics if topic.startswith(MEDIA)]
         self._ask = NEXT_RAW if raw else NEXT
+        # Of this connection: what there was no room for yet.
+        self._owed: list[bytes] = []
         self.is_in_force = False
         self.connections = 0
         self.socket.connect(endpoint)
@@ -64,20 +66,28 @@ class CreditSubscription:
             try:
                 message = self._monitor.recv_multipart(zmq.DONTWAIT)
             except zmq.Again:
-                return
-            if parse_monitor_message(message)["event"] != zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                continue
-            self.connections += 1
-            self.is_in_force = True
-            for topic in self._topics:
-                for _ in range(AHEAD_OF_SOUND if topic.startswith(b"audio/") else AHEAD):
-                    self._send(self._ask + topic)
+                break
+            # What was asked before goes with the connection, and each begins anew.
+            self._owed.clear()
+            if parse_monitor_message(message)["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self.connections += 1
+                self.is_in_force = True
+                for topic in self._topics:
+                    self._owed += [self._ask + topic] * (AHEAD_OF_SOUND if topic.startswith(b"audio/") else AHEAD)
+        self._pay()
 
     def _send(self, ask: bytes) -> None:
-        try:
-            self.socket.send(ask, zmq.DONTWAIT)
-        except zmq.Again:
-            pass  # the connection is over: the next one begins anew
+        self._owed.append(ask)
+        self._pay()
+
+    def _pay(self) -> None:
+        # Asking for its events makes libzmq take notice of a connection that it has not told the socket of yet.
+        while self._owed and self.socket.getsockopt(zmq.EVENTS) & zmq.POLLOUT:
+            try:
+                self.socket.send(self._owed[0], zmq.DONTWAIT)
+            except zmq.Again:
+                return
+            del self._owed[0]
 
     def close(self) -> None:
         self.socket.disable_monitor()
