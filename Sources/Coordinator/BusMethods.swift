@@ -18,7 +18,10 @@ extension Coordinator {
         clientNames[call.caller.connection] = call.string("client")
         let peer = call.caller.peer
         connections.update()
-        if let process = connections.peer(pid: peer.pid) { processNames[process] = call.string("client") }
+        // A gateway's process is not called what those are for whom it asks.
+        if call.caller.remote == nil, let process = connections.peer(pid: peer.pid) {
+            processNames[process] = call.string("client")
+        }
         let media = fleet.workers.mapValues { worker in
             JSONValue.string(worker.mediaPath ?? directory.mediaSocket(worker.device.id))
         }
