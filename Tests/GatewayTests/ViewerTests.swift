@@ -28,25 +28,25 @@ import Testing
 
     @Test func `one gets what it asked for, and the present when it asks late`() {
         var reel = Reel<MediaItem>()
-        var viewer = Viewer(after: reel.newest)
+        var viewer = Viewer(after: reel.newest, at: 0)
         reel.put(item(1), room: 1)
         expect([], &viewer, reel)
-        viewer.ask(raw: false)
+        viewer.ask(raw: false, at: 0)
         expect([1], &viewer, reel)
         for number in 2...9 { reel.put(item(number), room: 1) }
         expect([], &viewer, reel)
-        viewer.ask(raw: false)
+        viewer.ask(raw: false, at: 0)
         expect([9], &viewer, reel)
         // Not the same one again.
-        viewer.ask(raw: false)
+        viewer.ask(raw: false, at: 0)
         expect([], &viewer, reel)
         reel.put(item(10), room: 1)
         expect([10], &viewer, reel)
     }
 
     @Test func `who only asks, and takes nothing, has asked for so many at most`() {
-        var viewer = Viewer(after: 0)
-        for _ in 0..<1000 { viewer.ask(raw: false) }
+        var viewer = Viewer(after: 0, at: 0)
+        for _ in 0..<1000 { viewer.ask(raw: false, at: 0) }
         #expect(viewer.credit == Viewer.maximumCredit)
         var reel = Reel<MediaItem>()
         var got = 0
@@ -57,15 +57,15 @@ import Testing
         #expect(got == Viewer.maximumCredit && viewer.bytesUnderWay > 0)
         // Asking on says that the oldest was taken.
         let before = viewer.bytesUnderWay
-        viewer.ask(raw: true)
+        viewer.ask(raw: true, at: 0)
         #expect(viewer.bytesUnderWay < before && viewer.credit == 1 && viewer.takesRaw)
     }
 
     @Test func `a new viewer waits for the next, and nobody gets what is of the past`() {
         var reel = Reel<MediaItem>()
         reel.put(item(1, at: 0), room: 1)
-        var viewer = Viewer(after: reel.newest)
-        viewer.ask(raw: false)
+        var viewer = Viewer(after: reel.newest, at: 0)
+        viewer.ask(raw: false, at: 0)
         expect([], &viewer, reel)
         reel.put(item(2, at: 5), room: 1)
         expect([], &viewer, reel, at: 5 + Viewer.staleness + 1)
@@ -75,8 +75,8 @@ import Testing
 
     @Test func `frames that build on one another come in a row from a key frame on, and after a loss from the next`() {
         var reel = Reel<MediaItem>()
-        var viewer = Viewer(after: 0)
-        for _ in 0..<4 { viewer.ask(raw: false) }
+        var viewer = Viewer(after: 0, at: 0)
+        for _ in 0..<4 { viewer.ask(raw: false, at: 0) }
         reel.put(item(1, key: false), room: 4)
         reel.put(item(2, key: true), room: 4)
         reel.put(item(3, key: false), room: 4)
@@ -88,8 +88,8 @@ import Testing
 
     @Test func `what could not be sent is a loss like any other`() {
         var reel = Reel<MediaItem>()
-        var viewer = Viewer(after: 0)
-        viewer.ask(raw: false)
+        var viewer = Viewer(after: 0, at: 0)
+        viewer.ask(raw: false, at: 0)
         reel.put(item(1, key: true), room: 4)
         let first = viewer.take(from: reel, at: 0)?.bytes
         viewer.lost()
@@ -100,8 +100,20 @@ import Testing
         #expect([first, second, third] == [1, nil, 3])
     }
 
+    @Test func `who asks for nothing for long, and waits for nothing, is idle`() {
+        var reel = Reel<MediaItem>()
+        var viewer = Viewer(after: 0, at: 0)
+        viewer.ask(raw: false, at: 5)
+        #expect(!viewer.isIdle(at: 6 + Viewer.patience))
+        reel.put(item(1), room: 1)
+        expect([1], &viewer, reel)
+        #expect(!viewer.isIdle(at: 5 + Viewer.patience) && viewer.isIdle(at: 6 + Viewer.patience))
+        viewer.ask(raw: false, at: 7 + Viewer.patience)
+        #expect(!viewer.isIdle(at: 8 + Viewer.patience))
+    }
+
     @Test func `a refusal is told once a second`() {
-        var viewer = Viewer(after: 0)
+        var viewer = Viewer(after: 0, at: 0)
         let told = [0, 999_999_999, 1_000_000_000, 1_000_000_001].map { viewer.isToBeRefused(at: $0) }
         #expect(told == [true, false, true, false])
     }

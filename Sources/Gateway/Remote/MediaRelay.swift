@@ -115,15 +115,15 @@ final class MediaRelay {
             peers[routing]?.topics.remove(ask.topic)
             return end(ask.topic, of: routing)
         }
-        guard begin(ask.topic, for: routing) else { return }
-        runs[ask.topic]?.viewers[routing]?.ask(raw: ask.kind == .nextRaw)
+        guard begin(ask.topic, for: routing, at: now) else { return }
+        runs[ask.topic]?.viewers[routing]?.ask(raw: ask.kind == .nextRaw, at: now)
         serve(ask.topic, routing, at: now)
     }
 
     /// Has a topic made for a client.
     ///
     /// - Returns: false: it can't be, and the client is told so as far as it can be.
-    private func begin(_ topic: [UInt8], for routing: [UInt8]) -> Bool {
+    private func begin(_ topic: [UInt8], for routing: [UInt8], at now: Int64) -> Bool {
         if runs[topic]?.viewers[routing] != nil { return true }
         guard let peer = peers[routing], peer.topics.count < Self.maximumTopics else { return false }
         if runs[topic] == nil {
@@ -136,7 +136,7 @@ final class MediaRelay {
             feed.subscribe(topic)
         }
         guard let newest = runs[topic]?.reel.newest else { return false }
-        runs[topic]?.viewers[routing] = Viewer(after: newest)
+        runs[topic]?.viewers[routing] = Viewer(after: newest, at: now)
         peers[routing]?.topics.insert(topic)
         return true
     }
@@ -180,7 +180,14 @@ final class MediaRelay {
             let item = MediaItem(message.dropFirst(), isPicture: run.isPicture, at: MonotonicClock.now())
         else { return }
         runs[topic]?.reel.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
-        for routing in run.viewers.keys { serve(topic, routing, at: item.arrived) }
+        for (routing, viewer) in run.viewers {
+            guard viewer.isIdle(at: item.arrived) else {
+                serve(topic, routing, at: item.arrived)
+                continue
+            }
+            peers[routing]?.topics.remove(topic)
+            end(topic, of: routing)
+        }
     }
 
     /// Gives a client what it has asked for, as far as it is there.

@@ -4,6 +4,8 @@ struct Viewer {
     static let maximumCredit = 8
     /// Nanoseconds after which a message is of the past, and nobody gets it any more.
     static let staleness: Int64 = 1_000_000_000
+    /// Nanoseconds without being asked, after which nothing is made for it any more.
+    static let patience: Int64 = 10_000_000_000
 
     private(set) var credit = 0
     /// Sizes of what was sent and, as far as is known, not taken yet; the oldest first.
@@ -12,17 +14,26 @@ struct Viewer {
     private var last: UInt64
     /// What comes next of a format whose frames build on one another has to be a key frame.
     private var isBroken = true
+    /// When it asked last.
+    private var lastAsk: Int64
     /// When it was last told that it can't have this; nil: never.
     private var lastRefusal: Int64?
 
     /// - Parameter newest: of the reel, as it is now: a new viewer waits for the next.
-    init(after newest: UInt64) { last = newest }
+    init(after newest: UInt64, at now: Int64) {
+        last = newest
+        lastAsk = now
+    }
+
+    /// Whether it has got what it asked for, and has asked for nothing for long.
+    func isIdle(at now: Int64) -> Bool { credit == 0 && now - lastAsk > Self.patience }
 
     /// Bytes on their way.
     var bytesUnderWay: Int { underWay.reduce(0, +) }
 
     /// It asks for one more, which says that it has taken the one before.
-    mutating func ask(raw: Bool) {
+    mutating func ask(raw: Bool, at now: Int64) {
+        lastAsk = now
         if !underWay.isEmpty { underWay.removeFirst() }
         credit = min(credit + 1, Self.maximumCredit - underWay.count)
         takesRaw = raw
