@@ -48,6 +48,8 @@ final class MediaRelay {
     static let maximumBytesUnderWay = 64 << 20
     /// Topics of one connection.
     static let maximumTopics = 64
+    /// Topics of one device that one key may have at a time.
+    static let maximumTopicsOfDevice = 4
     /// Messages of one connection in a second.
     private static let asksPerSecond = 1000
     private static let asksPerTurn = 64
@@ -126,11 +128,18 @@ final class MediaRelay {
     private func begin(_ topic: [UInt8], for routing: [UInt8], at now: Int64) -> Bool {
         if runs[topic]?.viewers[routing] != nil { return true }
         guard let peer = peers[routing], peer.topics.count < Self.maximumTopics else { return false }
+        guard let run = runs[topic] ?? Self.run(topic) else {
+            refuse(topic, routing, Self.notHere)
+            return false
+        }
+        // A device makes so many renditions for all: one key must not have them all made.
+        let own = Set(peers.values.filter { $0.key == peer.key }.flatMap(\.topics))
+        let wanted = own.count { $0 != topic && runs[$0]?.device == run.device }
+        guard wanted < Self.maximumTopicsOfDevice else {
+            refuse(topic, routing, Self.tooMany)
+            return false
+        }
         if runs[topic] == nil {
-            guard let run = Self.run(topic) else {
-                refuse(topic, routing, Self.notHere)
-                return false
-            }
             guard let feed = feed(of: run.device) else { return false }
             runs[topic] = run
             feed.subscribe(topic)
@@ -237,6 +246,9 @@ final class MediaRelay {
 
     private static let notHere = BusError(
         .formatUnsupported, "That does not go to other machines; frame/, set/, audio/ and level/ do.", ["nearest": .null])
+    private static let tooMany = BusError(
+        .limitExceeded, "This key has as much of this device already as goes to other machines; end one of the others.",
+        ["limit": "renditions", "maximum": JSONValue(maximumTopicsOfDevice)])
     private static let rawUnasked = BusError(
         .formatUnsupported, "Pixels that are not compressed go to other machines only where they are asked for; jpeg goes always.",
         ["nearest": "jpeg"])
