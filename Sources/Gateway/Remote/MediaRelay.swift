@@ -134,7 +134,7 @@ final class MediaRelay {
         }
         // A device makes so many renditions for all: one key must not have them all made.
         let own = Set(peers.values.filter { $0.key == peer.key }.flatMap(\.topics))
-        let wanted = own.count { $0 != topic && runs[$0]?.device == run.device }
+        let wanted = own.count(where: { $0 != topic && runs[$0]?.device == run.device })
         guard wanted < Self.maximumTopicsOfDevice else {
             refuse(topic, routing, Self.tooMany)
             return false
