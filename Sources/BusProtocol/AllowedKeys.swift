@@ -50,7 +50,8 @@ public struct AllowedKeys: Hashable, Sendable {
                 continue
             }
             guard words.count == 3, let role = Self.roles.first(where: { $0.rawValue == first }) else {
-                throw Problem(description: "line \(index + 1) is not 'ROLE KEY NAME', with view, control or admin as role")
+                throw Problem(
+                    description: "line \(index + 1) is not 'ROLE KEY NAME', with view, control or admin as role")
             }
             do throws(Problem) {
                 try add(Entry(role: role, key: words[1], name: Self.trimmed(words[2])))
@@ -90,7 +91,8 @@ public struct AllowedKeys: Hashable, Sendable {
         }
         guard Self.isName(entry.name) else {
             throw Problem(
-                description: "a name has 1 to \(Self.maximumNameCharacters) characters, none of them a control character")
+                description:
+                    "a name has 1 to \(Self.maximumNameCharacters) characters, none of them a control character")
         }
         guard Self.roles.contains(entry.role) else { throw Problem(description: "a role is view, control or admin") }
         if let other = entries.first(where: { $0.name == entry.name }) {

@@ -4,7 +4,8 @@ public import JSON
 public enum MethodTable {
     /// In the order in which the specification has them.
     public static let all: [Method] =
-        bus + machines + devices + locks + configuration + cameras + profiles + rigs + sessions + movies + faults + sources
+        bus + machines + devices + locks + configuration + cameras + profiles + rigs + sessions + movies + faults
+        + sources
         + authorization + library + takes + photos
 
     private static let byName = Dictionary(uniqueKeysWithValues: all.map { ($0.name, $0) })

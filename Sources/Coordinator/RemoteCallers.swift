@@ -27,7 +27,8 @@ extension Coordinator {
         let uid = RemoteUser.uid(named: principal.name)
         if let other = remoteNames[uid], other != principal.name {
             throw BusError(
-                .unauthorized, "The names '\(principal.name)' and '\(other)' have the same number; rename one of these keys.",
+                .unauthorized,
+                "The names '\(principal.name)' and '\(other)' have the same number; rename one of these keys.",
                 ["status": "restricted", "needed": "gateway"])
         }
         guard permission.setRemote(uid: uid, principal.role.authorization) else {
@@ -53,7 +54,8 @@ extension Coordinator {
         }
         if method.feature == .sources {
             throw BusError(
-                .unauthorized, "Frames of a client's own come over a Unix socket; run the program on the bus's machine.",
+                .unauthorized,
+                "Frames of a client's own come over a Unix socket; run the program on the bus's machine.",
                 ["status": "restricted", "needed": "local"])
         }
     }

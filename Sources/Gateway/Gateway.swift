@@ -29,9 +29,13 @@ public final class Gateway {
         }
         guard let tcp = configuration.tcp else {
             throw GatewayError(
-                description: "there is nothing to serve: tcp.listen in \(options.configurationPath ?? "gateway.toml") says where to listen")
+                description:
+                    "there is nothing to serve: tcp.listen in \(options.configurationPath ?? "gateway.toml") says where to listen"
+            )
         }
-        let state = CurrentProcess.environment("STATE_DIRECTORY").flatMap { $0.split(separator: ":").first.map(String.init) }
+        let state = CurrentProcess.environment("STATE_DIRECTORY").flatMap {
+            $0.split(separator: ":").first.map(String.init)
+        }
         remote = try RemoteSide(
             tcp, loop, Self.directory(options), stateDirectory: state, logger: logger)
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }

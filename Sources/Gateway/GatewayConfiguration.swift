@@ -50,7 +50,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
         tcp.keysPath = try path(&reader, "keys") ?? tcp.keysPath
         tcp.serverKeyPath = try path(&reader, "server_key")
         tcp.connections = try reader.integer("connections", 1...65536) ?? tcp.connections
-        tcp.connectionsPerAddress = try reader.integer("connections_per_address", 1...65536) ?? tcp.connectionsPerAddress
+        tcp.connectionsPerAddress =
+            try reader.integer("connections_per_address", 1...65536) ?? tcp.connectionsPerAddress
         tcp.requestsPerSecond = try reader.integer("requests_per_second", 1...100_000) ?? tcp.requestsPerSecond
         tcp.replyBytes = try reader.integer("reply_bytes", 1...BusLimits.maxPhotoReplyBytes) ?? tcp.replyBytes
         tcp.allowsRaw = try reader.boolean("raw") ?? tcp.allowsRaw

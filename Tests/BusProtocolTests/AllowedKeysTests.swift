@@ -18,7 +18,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "view", "view KEY", "owner KEY a", "none KEY a", "view KEYx a", "view KEY a\nview KEY b", "view KEY a\ncontrol OTHER a",
+        "view", "view KEY", "owner KEY a", "none KEY a", "view KEYx a", "view KEY a\nview KEY b",
+        "view KEY a\ncontrol OTHER a",
         "view KEY \u{7}", "KEY view a",
     ])
     func `a line that is wrong makes all of it wrong`(_ text: String) {

@@ -16,7 +16,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "tcp://", "tcp://7350", "tcp://:7350", "tcp://rig", "tcp://rig:", "tcp://rig:0", "tcp://rig:65534", "tcp://rig:x",
+        "", "tcp://", "tcp://7350", "tcp://:7350", "tcp://rig", "tcp://rig:", "tcp://rig:0", "tcp://rig:65534",
+        "tcp://rig:x",
         "ipc://rig:7350", "tcp://::1:7350", "tcp://a b:7350", "tcp://rig/x:7350",
     ])
     func `what is no address is none`(_ text: String) { #expect(TCPAddress(text) == nil) }
@@ -32,11 +33,13 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        (#"{"v":1,"format":"YUYV","sequence":1}"#, true, nil), (#"{"v":1,"format":"JPEG"}"#, false, nil),
-        (#"{"format":"H264","keyframe":true}"#, false, true), (#"{"format":"H264","keyframe":false}"#, false, false),
-        (#"{"v":1,"error":{"message":"\"format\":\"x\""}}"#, false, nil), ("", false, nil),
-    ] as [(String, Bool, Bool?)])
+    @Test(
+        arguments: [
+            (#"{"v":1,"format":"YUYV","sequence":1}"#, true, nil), (#"{"v":1,"format":"JPEG"}"#, false, nil),
+            (#"{"format":"H264","keyframe":true}"#, false, true),
+            (#"{"format":"H264","keyframe":false}"#, false, false),
+            (#"{"v":1,"error":{"message":"\"format\":\"x\""}}"#, false, nil), ("", false, nil),
+        ] as [(String, Bool, Bool?)])
     func `a header tells whether its pixels are compressed, and whether others can begin there`(
         _ header: String, isUncompressed: Bool, isKeyframe: Bool?
     ) {

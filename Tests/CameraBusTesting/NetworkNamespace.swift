@@ -30,7 +30,10 @@ public final class NetworkNamespace {
             try Self.ip("link", "add", wire, "type", "veth", "peer", "name", "eth0", "netns", name)
             try Self.ip("addr", "add", "\(here)/24", "dev", wire)
             try Self.ip("link", "set", wire, "up")
-            for words in [["addr", "add", "\(there)/24", "dev", "eth0"], ["link", "set", "eth0", "up"], ["link", "set", "lo", "up"]] {
+            for words in [
+                ["addr", "add", "\(there)/24", "dev", "eth0"], ["link", "set", "eth0", "up"],
+                ["link", "set", "lo", "up"],
+            ] {
                 try Self.ip(["-n", name] + words)
             }
         } catch {

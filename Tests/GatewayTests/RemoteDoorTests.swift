@@ -73,7 +73,8 @@ import ZeroMQ
         let door = try RemoteDoor(context, loop) { _ in true }
         let (router, requests) = try server(.router, try CurveKeyPair.make())
         try router.startMonitor(
-            at: "inproc://refusals", events: [.handshakeFailedProtocol, .handshakeFailedNoDetail, .handshakeFailedAuthentication])
+            at: "inproc://refusals",
+            events: [.handshakeFailedProtocol, .handshakeFailedNoDetail, .handshakeFailedAuthentication])
         let monitor = try Socket(context, .pair)
         try monitor.connect("inproc://refusals")
         var (refusals, received) = (0, 0)

@@ -20,7 +20,8 @@ extension ProcessTests {
             return answer["device"]?["lock"]
         }
 
-        @Test func `a client with a view key says hello, watches and gets frames, and may change nothing`() async throws {
+        @Test func `a client with a view key says hello, watches and gets frames, and may change nothing`() async throws
+        {
             let (bus, gateway) = try await bus()
             let probe = try RemoteProbe(gateway, try gateway.add("laptop", .view))
             let hello = try probe.call("bus.hello", ["client": "probe"])

@@ -10,7 +10,8 @@ import ZeroMQ
         for key in [one.publicKey, one.secretKey] { #expect(CurveKey(key.text) == key && key.text.utf8.count == 40) }
         let text = try #require(CurveKey(bytes: [UInt8](repeating: 0, count: 32)))
         #expect(text.text == String(repeating: "0", count: 40))
-        #expect(CurveKey(bytes: [1]) == nil && CurveKey("") == nil && CurveKey(String(repeating: "~", count: 40)) == nil)
+        #expect(
+            CurveKey(bytes: [1]) == nil && CurveKey("") == nil && CurveKey(String(repeating: "~", count: 40)) == nil)
     }
 
     @Test func `a client with the server's key is heard, and one with another is not`() throws {

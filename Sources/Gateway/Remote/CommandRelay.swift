@@ -142,7 +142,8 @@ final class CommandRelay {
         guard bytes <= settings.replyBytes else {
             let id = (try? Reply(parsing: first.bytes))?.id ?? .null
             let error = BusError(
-                .limitExceeded, "The answer has \(bytes) bytes, which is more than goes to other machines; have it in the library.",
+                .limitExceeded,
+                "The answer has \(bytes) bytes, which is more than goes to other machines; have it in the library.",
                 ["limit": "remoteReply", "maximum": JSONValue(settings.replyBytes)])
             return refuse(routing, envelope, RequestFailure(id: id, error: error))
         }

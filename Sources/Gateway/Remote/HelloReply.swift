@@ -17,7 +17,8 @@ enum HelloReply {
         result["endpoints"] = .object(endpoints)
         // What lies in this machine's memory is not for others.
         let local: Set<String> = [Feature.rings.rawValue, Feature.sources.rawValue]
-        let features = result["features"]?.array?.filter { feature in feature.string.map { !local.contains($0) } ?? true }
+        let features = result["features"]?.array?.filter { feature in feature.string.map { !local.contains($0) } ?? true
+        }
         if let features { result["features"] = .array(features) }
         members["result"] = .object(result)
         return JSONValue.object(members).serialized

@@ -24,7 +24,9 @@ final class Herald {
 
     /// Its last connection has been gone for too long.
     func left(_ entry: AllowedKeys.Entry) {
-        tell(entry.name, Request(id: nil, method: "bus.leave", onBehalfOf: Request.Principal(name: entry.name, role: entry.role)))
+        tell(
+            entry.name,
+            Request(id: nil, method: "bus.leave", onBehalfOf: Request.Principal(name: entry.name, role: entry.role)))
     }
 
     private func tell(_ name: String, _ request: Request) {

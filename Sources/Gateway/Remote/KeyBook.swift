@@ -28,7 +28,8 @@ final class KeyBook {
             }
         } catch {
             logger.error(
-                "the file of keys can't be watched: after a change, SIGHUP has it read", metadata: ["error": "\(error)"])
+                "the file of keys can't be watched: after a change, SIGHUP has it read", metadata: ["error": "\(error)"]
+            )
         }
         read()
     }

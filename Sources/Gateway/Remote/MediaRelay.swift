@@ -245,12 +245,14 @@ final class MediaRelay {
     // MARK: What can't be had
 
     private static let notHere = BusError(
-        .formatUnsupported, "That does not go to other machines; frame/, set/, audio/ and level/ do.", ["nearest": .null])
+        .formatUnsupported, "That does not go to other machines; frame/, set/, audio/ and level/ do.",
+        ["nearest": .null])
     private static let tooMany = BusError(
         .limitExceeded, "This key has as much of this device already as goes to other machines; end one of the others.",
         ["limit": "renditions", "maximum": JSONValue(maximumTopicsOfDevice)])
     private static let rawUnasked = BusError(
-        .formatUnsupported, "Pixels that are not compressed go to other machines only where they are asked for; jpeg goes always.",
+        .formatUnsupported,
+        "Pixels that are not compressed go to other machines only where they are asked for; jpeg goes always.",
         ["nearest": "jpeg"])
     private static let rawForbidden = BusError(
         .formatUnsupported, "This gateway sends no uncompressed pixels (tcp.raw in gateway.toml); jpeg goes.",
@@ -259,9 +261,11 @@ final class MediaRelay {
     private func refuse(_ topic: [UInt8], _ routing: [UInt8], _ error: BusError) {
         let parts = String(decoding: topic, as: UTF8.self).split(separator: "/").map(String.init)
         let header: JSONValue = [
-            "v": 1, "device": .string(parts.count > 1 ? parts[1] : ""), "rendition": .string(parts.count > 2 ? parts[2] : ""),
+            "v": 1, "device": .string(parts.count > 1 ? parts[1] : ""),
+            "rendition": .string(parts.count > 2 ? parts[2] : ""),
             "error": [
-                "reason": .string(error.reason.rawValue), "message": .string(error.message), "data": .object(error.data),
+                "reason": .string(error.reason.rawValue), "message": .string(error.message),
+                "data": .object(error.data),
             ],
         ]
         do throws(ZeroMQError) {

@@ -32,7 +32,9 @@ final class RemoteSide {
         self.logger = logger
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
             throw GatewayError(
-                description: "there is no place for the gateway's own keys: name a file with tcp.server_key, or set $STATE_DIRECTORY")
+                description:
+                    "there is no place for the gateway's own keys: name a file with tcp.server_key, or set $STATE_DIRECTORY"
+            )
         }
         let own = try ServerKeys.load(path)
         CurrentProcess.raiseDescriptorLimit()

@@ -10,7 +10,7 @@ enum ServerKeys {
             let text: String
             do {
                 text = String(decoding: try File.readOwn(path, limit: 1 << 16), as: UTF8.self)
-            } catch where error.isAbsent {
+            } catch  where error.isAbsent {
                 return try make(path)
             }
             let found = KeyFile.keys(in: text)

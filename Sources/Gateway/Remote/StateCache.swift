@@ -26,7 +26,8 @@ struct StateCache {
         guard isState, let sequence = message["sequence"]?.integer else { return }
         if message["value"]?.isNull != false {
             kept[topic] = nil
-        } else if kept[topic] != nil || kept.count < Self.maximum, kept[topic].map({ $0.sequence <= sequence }) ?? true {
+        } else if kept[topic] != nil || kept.count < Self.maximum, kept[topic].map({ $0.sequence <= sequence }) ?? true
+        {
             kept[topic] = Kept(sequence: sequence, body: body)
         }
     }

@@ -102,7 +102,8 @@ final class Visitors {
             if now - lastWarning > 1_000_000_000 {
                 lastWarning = now
                 logger.warning(
-                    "connections beyond the limit are shut down", metadata: ["address": "\(address)", "refused": "\(refused)"])
+                    "connections beyond the limit are shut down",
+                    metadata: ["address": "\(address)", "refused": "\(refused)"])
             }
             return
         }

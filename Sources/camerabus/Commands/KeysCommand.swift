@@ -211,7 +211,8 @@ extension KeysCommand {
 
     struct Role: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            commandName: "role", abstract: "Gives a key another role: its connections end, and it comes back with the new one.")
+            commandName: "role",
+            abstract: "Gives a key another role: its connections end, and it comes back with the new one.")
 
         @OptionGroup var keys: KeysFile
 
