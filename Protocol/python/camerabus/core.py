@@ -187,16 +187,16 @@ class Core:
         key: Key | None = None,
     ) -> None:
         self.place = find_place(where, server_key, key)
+        #: What goes on beside the calls, and ends with the client.
+        self.helpers: list[Helper] = []
         program = os.path.basename(sys.argv[0] if sys.argv else "")
         self.name = (name or ("python" if program.startswith("-") else program) or "python")[:128]
         self.timeout = timeout
         self.hello: Hello | None = None
-        self.context: zmq.Context[Socket] = zmq.Context()
-        self.place.secure(self.context)
-        #: What goes on beside the calls, and ends with the client.
-        self.helpers: list[Helper] = []
         self._free: list[Channel] = []
         self._has_told_not_kept = False
+        self.context: zmq.Context[Socket] = zmq.Context()
+        self.place.secure(self.context)
 
     def __str__(self) -> str:
         return f"'{self.name}' at {self.place}"
