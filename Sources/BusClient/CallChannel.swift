@@ -42,7 +42,7 @@ final class CallChannel {
     static let maximumFrameBytes = 257 << 20
 
     private unowned let loop: ClientLoop
-    private let directory: RuntimeDirectory
+    private let place: BusPlace
     private let greeting: [UInt8]
     private let socket: Socket
     private let monitor: Socket
@@ -53,9 +53,9 @@ final class CallChannel {
     private var isClosed = false
 
     /// - Parameter name: told to the bus on every further connection, so that it knows its holder again.
-    init(_ loop: ClientLoop, _ directory: RuntimeDirectory, name: String) throws(ZeroMQError) {
+    init(_ loop: ClientLoop, _ place: BusPlace, name: String) throws(ZeroMQError) {
         self.loop = loop
-        self.directory = directory
+        self.place = place
         greeting = Request(id: nil, method: "bus.hello", params: ["client": .string(name)]).serialized
         socket = try Socket(loop.context, .dealer)
         try socket.set(.immediate, 1)
@@ -64,7 +64,7 @@ final class CallChannel {
         try socket.startMonitor(at: events, events: [.handshakeSucceeded, .connectRetried, .disconnected])
         monitor = try Socket(loop.context, .pair)
         try monitor.connect(events)
-        try socket.connect(RuntimeDirectory.endpoint(directory.commandSocket))
+        try place.connect(socket, to: .command)
     }
 
     var sources: [PollSet.Source] { [.socket(socket), .socket(monitor)] }
@@ -143,9 +143,9 @@ final class CallChannel {
 
     // A bus that ends in order takes its socket away; one that was killed leaves it, and may be back in a moment.
     private func endIfGone() {
-        guard !isConnected, access(directory.commandSocket, F_OK) != 0, errno == ENOENT else { return }
+        guard !isConnected, place.isGone else { return }
         for id in unsent {
-            pending[id]?.finish?(.failure(.ended(directory: directory.path)))
+            pending[id]?.finish?(.failure(.ended(directory: place.name)))
             forget(id)
         }
     }
@@ -191,10 +191,10 @@ final class CallChannel {
     private func runOut(_ id: Int64) {
         guard let waiting = pending[id] else { return }
         // A socket that takes connections and doesn't go on from there is of a bus that is stopped, or that lets us wait.
-        if waiting.isSent || isConnected || UnixSocket.isLive(directory.commandSocket) {
+        if waiting.isSent || isConnected || place.isLive {
             giveUp(id, .timedOut(method: waiting.call.method, milliseconds: waiting.call.milliseconds))
         } else {
-            let place = ClientError.Place(directory: directory.path, why: Discovery.absence(directory))
+            let place = ClientError.Place(directory: self.place.name, why: self.place.absence)
             giveUp(id, .noBus(lookedAt: [place]))
         }
     }

@@ -64,9 +64,9 @@ extension Client {
             throw refusal
         }
         let plan = Subscription.Plan(
-            path: directory.mediaSocket(device), topics: [topic], receiveHighWaterMark: Self.soundCapacity,
+            source: .media(device), topics: [topic], receiveHighWaterMark: Self.soundCapacity,
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,
-            directory: directory)
+            place: place)
         do throws(ClientError) {
             return try await openSubscription(plan, mailboxFinish: finish, accept: accept)
         } catch {

@@ -7,7 +7,7 @@ extension Client {
     ///
     /// - Parameters:
     ///   - device: its id.
-    ///   - rendition: `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`:
+    ///   - rendition: nil: `native`, and from another machine `jpeg`. `native`, or `<format>[:<width>x<height>][@<rate>][;q=<1–100>][;rotate=<90|180|270>][;mirror]`:
     ///     `jpeg:640x360@10`.
     ///   - shared: takes the pixels from memory that all readers share, without a copy. The device overwrites a frame when some more
     ///     have come, four at least: use it at once, and then ask ``Payload/isIntact``. Where no shared memory can be had, from a bus that
@@ -20,10 +20,12 @@ extension Client {
     ///   - timeout: for the subscription itself.
     /// - Throws: ``ClientError/refused(_:)`` with `deviceNotFound`, or `invalidParams` for what can't be a topic.
     public func frames(
-        _ device: String, _ rendition: String = "native", shared: Bool = false, newest: Int = 1,
+        _ device: String, _ rendition: String? = nil, shared: Bool = false, newest: Int = 1,
         silence: Duration? = nil,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Frames {
+        let takesRaw = rendition != nil
+        let rendition = rendition ?? place.rendition
         guard case .media(let topic)? = Topic.parse(Topic.frame(device, rendition).bytes) else {
             throw .refused(
                 DeviceID.isValid(device)
@@ -40,13 +42,13 @@ extension Client {
             throw refusal
         }
         let isShared = shared && greeting.features.contains(Feature.rings.rawValue)
-        let ring = isShared ? RingLink(directory.ringSocket(device), rendition: rendition) : nil
-        let wish = isShared ? MediaTopic(.buffer, device: topic.device, renditionText: topic.renditionText) : topic
+        let ring = isShared ? directory.map { RingLink($0.ringSocket(device), rendition: rendition) } : nil
+        let wish = ring != nil ? MediaTopic(.buffer, device: topic.device, renditionText: topic.renditionText) : topic
         let mailbox = Mailbox<RawFrame>(capacity: newest)
         let plan = Subscription.Plan(
-            path: directory.mediaSocket(device), topics: [wish.text], receiveHighWaterMark: max(2, newest),
+            source: .media(device), topics: [wish.text], receiveHighWaterMark: max(2, newest),
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,
-            directory: directory)
+            place: place, takesRaw: takesRaw)
         let number: UInt64
         do throws(ClientError) {
             number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
@@ -73,11 +75,11 @@ extension Client {
     ) async throws(ClientError) -> Messages {
         let mailbox = Mailbox<BusMessage>(capacity: Messages.capacity)
         let plan = Subscription.Plan(
-            path: directory.eventsSocket, topics: topics, receiveHighWaterMark: 1000,
+            source: .events, topics: topics, receiveHighWaterMark: 1000,
             deadline: monotonic(after: timeout),
             silence: silence.map(\.clampedNanoseconds),
             heartbeatCounts: true,
-            publisher: "the bus", directory: directory)
+            publisher: "the bus", place: place)
         let number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in
             guard message.count >= 2, let topic = String(validating: message[0].bytes, as: UTF8.self),
                 let json = try? JSONValue(parsing: message[1].bytes)

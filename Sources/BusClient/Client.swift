@@ -21,8 +21,10 @@ public final class Client: Sendable {
     /// How long no heartbeat may come, of which there is one a second: after that, the bus is hung or gone.
     public static let silenceOfNobody = Duration.seconds(3)
 
-    /// Where the bus has its sockets.
-    public let directory: RuntimeDirectory
+    /// Where the bus is.
+    public let place: BusPlace
+    /// Where the bus has its sockets; nil: on another machine.
+    public var directory: RuntimeDirectory? { place.directory }
     /// What the bus said of itself at the first contact.
     public let greeting: Greeting
     /// The token that ``configure(_:lock:mode:dryRun:timeout:)`` and ``set(_:controls:lock:timeout:)`` use when none is given:
@@ -32,8 +34,8 @@ public final class Client: Sendable {
     private let line: Line
     private let lastNumber = Atomic<UInt64>(0)
 
-    private init(_ directory: RuntimeDirectory, _ greeting: Greeting, _ line: Line, defaultLock: String?) {
-        self.directory = directory
+    private init(_ place: BusPlace, _ greeting: Greeting, _ line: Line, defaultLock: String?) {
+        self.place = place
         self.greeting = greeting
         self.line = line
         self.defaultLock = defaultLock
@@ -45,7 +47,9 @@ public final class Client: Sendable {
     ///
     /// - Parameters:
     ///   - runtimeDirectory: where to look, and nowhere else; nil: `$CAMERABUS_RUNTIME_DIR`, else the first of
-    ///     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` where a bus answers.
+    ///     `$XDG_RUNTIME_DIR/camerabus`, `/run/camerabus` and `/tmp/camerabus-<uid>` where a bus answers. In place of a directory it may be
+    ///     the address of a bus on another machine, `tcp://HOST:PORT`: its key is in `$CAMERABUS_SERVER_KEY`, our keys are in the file
+    ///     `$CAMERABUS_KEY`.
     ///   - name: the program's, for others to read: who holds a lock is told by it.
     ///   - defaultLock: ``defaultLock``, where it isn't that of `$CAMERABUS_LOCK`; empty: none.
     ///   - timeout: for the first answer.
@@ -54,16 +58,25 @@ public final class Client: Sendable {
         runtimeDirectory: String? = nil, name: String, defaultLock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Client {
         var environment: [String: String] = [:]
-        for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR"] {
+        for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR", "CAMERABUS_SERVER_KEY", "CAMERABUS_KEY"] {
             environment[variable] = CurrentProcess.environment(variable)
         }
-        let directory = try Discovery.find(flag: runtimeDirectory, environment: environment)
-        let line = try Line(directory, name: name)
+        let place = try Discovery.place(flag: runtimeDirectory, environment: environment)
+        return try await connect(to: place, name: name, defaultLock: defaultLock, timeout: timeout)
+    }
+
+    /// Says hello to the bus at that place, here or on another machine.
+    ///
+    /// - Parameters: as for ``connect(runtimeDirectory:name:defaultLock:timeout:)``.
+    public static func connect(
+        to place: BusPlace, name: String, defaultLock: String? = nil, timeout: Duration = defaultTimeout
+    ) async throws(ClientError) -> Client {
+        let line = try Line(place, name: name)
         do throws(ClientError) {
             let hello: JSONValue = ["client": .string(name), "version": JSONValue(MethodTable.protocolVersion)]
             let answer = try await line.ask("bus.hello", hello, timeout: timeout)
             let lock = (defaultLock ?? CurrentProcess.environment("CAMERABUS_LOCK")).flatMap { $0.isEmpty ? nil : $0 }
-            return Client(directory, try Greeting(answer.result), line, defaultLock: lock)
+            return Client(place, try Greeting(answer.result), line, defaultLock: lock)
         } catch {
             line.handle.stop()
             throw error
@@ -178,7 +191,7 @@ public final class Client: Sendable {
             await withCheckedContinuation { (continuation: CheckedContinuation<Result<Void, ClientError>, Never>) in
                 let refusal = line.handle.post(unlessCancelled: true) { loop in
                     do throws(ZeroMQError) {
-                        if !plan.isOfBus { try loop.awaitLastWord(plan.directory) }
+                        if !plan.isOfBus { try loop.awaitLastWord(plan.place) }
                         let subscription = try Subscription(
                             loop, plan, opened: { continuation.resume(returning: $0) }, accept: accept,
                             fail: mailboxFinish)

@@ -35,9 +35,9 @@ final class ClientLoop {
     }
 
     /// Has subscriptions that are not at the bus itself end with it, too.
-    func awaitLastWord(_ directory: RuntimeDirectory) throws(ZeroMQError) {
+    func awaitLastWord(_ place: BusPlace) throws(ZeroMQError) {
         guard lastWord == nil else { return }
-        lastWord = try LastWord(context, directory)
+        lastWord = try LastWord(context, place)
         pollSet = nil
     }
 

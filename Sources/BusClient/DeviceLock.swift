@@ -117,7 +117,10 @@ extension Client {
         _ = try await repeatedCall("device.renew", ["lock": .string(lock.token)], timeout: timeout)
     }
 
-    /// Locks devices while the body runs, and unlocks them however it ends.
+    /// A third of the time that a lock lasts of a process that the bus can't see, as all on other machines.
+    private static let renewal = Duration.seconds(3)
+
+    /// Locks devices while the body runs, and unlocks them however it ends. Where the bus can't see this process, the lock is renewed meanwhile.
     ///
     /// - Parameter takingOver: takes them from whoever has them, instead of waiting.
     public func withLock<Result>(
@@ -128,6 +131,13 @@ extension Client {
             takingOver
             ? try await takeOver(devices, note: note, timeout: timeout)
             : try await self.lock(devices, wait: wait, note: note, timeout: timeout)
+        let renewing =
+            greeting.pid > 0
+            ? nil
+            : Task {
+                while (try? await Task.sleep(for: Self.renewal)) != nil { try? await renew(lock, timeout: timeout) }
+            }
+        defer { renewing?.cancel() }
         let outcome: Swift.Result<Result, any Error>
         do { outcome = .success(try await body(lock)) } catch { outcome = .failure(error) }
         // A cancelled task must give its lock back too: another task does it.

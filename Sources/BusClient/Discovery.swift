@@ -5,6 +5,17 @@ import LinuxIO
 /// Finds the bus that a client talks to, as the protocol says: the directory that is named, else the first of the usual ones with
 /// a live socket.
 enum Discovery {
+    /// A bus on another machine, where one is named; else as ``find(flag:environment:uid:)``.
+    static func place(flag: String?, environment: [String: String]) throws(ClientError) -> BusPlace {
+        let named = flag.flatMap { $0.isEmpty ? nil : $0 } ?? environment["CAMERABUS_RUNTIME_DIR"] ?? ""
+        guard named.hasPrefix("tcp://") else { return .local(try find(flag: flag, environment: environment)) }
+        guard let server = environment["CAMERABUS_SERVER_KEY"], let own = environment["CAMERABUS_KEY"] else {
+            throw .invalidRuntimeDirectory(
+                "For \(named), $CAMERABUS_SERVER_KEY has to be its public key and $CAMERABUS_KEY the file with ours.")
+        }
+        return .remote(try RemoteBus(named, serverKey: server, keyFile: own))
+    }
+
     static func find(
         flag: String?, environment: [String: String], uid: UInt32 = CurrentProcess.uid
     ) throws(ClientError) -> RuntimeDirectory {

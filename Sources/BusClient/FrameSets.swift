@@ -73,9 +73,11 @@ extension Client {
     ///   - timeout: for the subscription itself.
     /// - Throws: ``ClientError/refused(_:)`` with `rigNotFound`, `unauthorized`, or `invalidParams` for what can't be a topic.
     public func frameSets(
-        _ rig: String, _ rendition: String = "native", newest: Int = 2, silence: Duration? = nil,
+        _ rig: String, _ rendition: String? = nil, newest: Int = 2, silence: Duration? = nil,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> FrameSets {
+        let takesRaw = rendition != nil
+        let rendition = rendition ?? place.rendition
         let topic = MediaTopic(.set, device: rig, renditionText: rendition)
         guard Topic.parse(Array(topic.text.utf8)) != nil else {
             throw .refused(
@@ -95,9 +97,9 @@ extension Client {
         }
         let mailbox = Mailbox<RawSet>(capacity: newest)
         let plan = Subscription.Plan(
-            path: directory.mediaSocket(rig), topics: [topic.text], receiveHighWaterMark: max(2, newest),
+            source: .media(rig), topics: [topic.text], receiveHighWaterMark: max(2, newest),
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: rig,
-            directory: directory)
+            place: place, takesRaw: takesRaw)
         let number: UInt64
         do throws(ClientError) {
             number = try await openSubscription(plan, mailboxFinish: mailbox.finish) { message in

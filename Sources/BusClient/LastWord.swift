@@ -5,10 +5,10 @@ import ZeroMQ
 final class LastWord {
     private let socket: Socket
 
-    init(_ context: Context, _ directory: RuntimeDirectory) throws(ZeroMQError) {
+    init(_ context: Context, _ place: BusPlace) throws(ZeroMQError) {
         socket = try Socket(context, .subscribe)
         try socket.subscribe(Topic.event(.bus).text)
-        try socket.connect(RuntimeDirectory.endpoint(directory.eventsSocket))
+        try place.connect(socket, to: .events)
     }
 
     var source: PollSet.Source { .socket(socket) }

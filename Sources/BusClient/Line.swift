@@ -8,11 +8,11 @@ final class Line: Sendable {
     let handle: ClientLoop.Handle
     private let lastID = Atomic<Int64>(0)
 
-    init(_ directory: RuntimeDirectory, name: String) throws(ClientError) {
+    init(_ place: BusPlace, name: String) throws(ClientError) {
         handle = try ClientLoop.Handle()
         handle.post { loop in
             // Without a socket every question runs out of time; there is no more to tell of a machine without descriptors.
-            guard let channel = try? CallChannel(loop, directory, name: name) else { return }
+            guard let channel = try? CallChannel(loop, place, name: name) else { return }
             loop.add(channel)
         }
     }

@@ -9,8 +9,8 @@ import ZeroMQ
 /// `ack/<nonce>/`, asked for after it, that everything before was heard. libzmq connects again, and subscribes again, by itself.
 final class Subscription {
     struct Plan: Sendable {
-        /// The socket.
-        var path: String
+        /// Whose socket.
+        var source: BusPlace.Source
         var topics: [String]
         /// Messages that libzmq keeps on this side.
         var receiveHighWaterMark: Int
@@ -23,11 +23,15 @@ final class Subscription {
         /// Who publishes, for messages: `the bus`, `cam0`.
         var publisher: String
         /// Where the bus is.
-        var directory: RuntimeDirectory
+        var place: BusPlace
+        /// From another machine: also pixels that are not compressed.
+        var takesRaw = false
 
         /// Whether it is the bus itself that publishes, and no worker: then it says here when it ends.
-        var isOfBus: Bool { path == directory.eventsSocket }
-        var end: ClientError { .ended(directory: directory.path) }
+        var isOfBus: Bool { source == .events }
+        /// Whether each message is asked for: media from another machine.
+        var isAskedFor: Bool { place.isRemote && !isOfBus }
+        var end: ClientError { .ended(directory: place.name) }
     }
 
     /// What becomes of a message.
@@ -40,6 +44,8 @@ final class Subscription {
     private unowned let loop: ClientLoop
     private let plan: Plan
     private let socket: Socket
+    /// Of one that asks for each message; nil: it subscribes.
+    private let asking: MediaAsking?
     private let accept: ([Message]) -> Disposal
     private let fail: (ClientError) -> Void
     private var opened: ((Result<Void, ClientError>) -> Void)?
@@ -71,19 +77,29 @@ final class Subscription {
         lastMessage = MonotonicClock.now()
         wantsHeartbeat = plan.topics.contains { Topic.heartbeat.text.hasPrefix($0) }
         wantsLastWord = plan.topics.contains { Topic.event(.bus).text.hasPrefix($0) }
-        socket = try Socket(loop.context, .subscribe)
+        socket = try Socket(loop.context, plan.isAskedFor ? .dealer : .subscribe)
         try socket.set(.receiveHighWaterMark, plan.receiveHighWaterMark)
-        try socket.subscribe(Topic.welcome.text)
-        if !wantsHeartbeat { try socket.subscribe(Topic.heartbeat.text) }
-        if plan.isOfBus, !wantsLastWord { try socket.subscribe(Topic.event(.bus).text) }
-        for topic in plan.topics { try socket.subscribe(topic) }
-        try socket.connect(RuntimeDirectory.endpoint(plan.path))
+        if plan.isAskedFor {
+            asking = try MediaAsking(loop.context, socket, topics: plan.topics, takesRaw: plan.takesRaw)
+        } else {
+            asking = nil
+            try socket.subscribe(Topic.welcome.text)
+            if !wantsHeartbeat { try socket.subscribe(Topic.heartbeat.text) }
+            if plan.isOfBus, !wantsLastWord { try socket.subscribe(Topic.event(.bus).text) }
+            for topic in plan.topics { try socket.subscribe(topic) }
+        }
+        try plan.place.connect(socket, to: plan.source)
         alarm(at: plan.deadline) { $0.openingRanOut() }
     }
 
-    var sources: [PollSet.Source] { isPaused ? [] : [.socket(socket)] }
+    var sources: [PollSet.Source] { isPaused ? [] : [.socket(socket)] + (asking.map { [$0.source] } ?? []) }
 
     func work() {
+        if let asking, asking.look() {
+            isWelcome = true
+            // What is wanted has been asked for: of what comes from now on nothing is missed.
+            if opened != nil { acknowledged() }
+        }
         while !isPaused, let message = try? socket.receive(maximumFrames: 80) { take(message) }
     }
 
@@ -96,6 +112,8 @@ final class Subscription {
 
     /// Calls back when all that was published until now has come, or its time is over.
     func flush(within time: Int64, _ done: @escaping () -> Void) {
+        // Nothing comes that was not asked for.
+        if asking != nil { return done() }
         let topic = Topic.ack(nonce: hexadecimal(randomBytes(8))).text
         flushes[topic] = done
         try? socket.subscribe(topic)
@@ -128,6 +146,15 @@ final class Subscription {
     private func take(_ message: [Message]) {
         guard let topic = message.first?.bytes else { return }
         let now = MonotonicClock.now()
+        if let asking {
+            asking.taken(Array(topic))
+            lastMessage = now
+            if case .pause = accept(message) {
+                isPaused = true
+                loop.sourcesChanged()
+            }
+            return
+        }
         if topic.elementsEqual(Topic.heartbeat.text.utf8) {
             lastHeartbeat = now
             if plan.heartbeatCounts { lastMessage = now }
@@ -191,8 +218,8 @@ final class Subscription {
         guard opened != nil else { return }
         let why =
             isWelcome
-            ? "The socket of \(plan.publisher) lets us in but does not take up our subscriptions (\(plan.path))."
-            : "Nobody lets us in at the socket of \(plan.publisher) (\(plan.path)): it is not served, or not for us."
+            ? "The socket of \(plan.publisher) lets us in but does not take up our subscriptions (\(plan.place.endpoint(plan.source)))."
+            : "Nobody lets us in at the socket of \(plan.publisher) (\(plan.place.endpoint(plan.source))): it is not served, or not for us."
         finishOpening(.failure(.silent(why)))
     }
 
@@ -251,8 +278,8 @@ final class Subscription {
     private func watchForDeath() {
         let due = max(lastMessage, lastHeartbeat ?? 0) + Client.silenceOfNobody.clampedNanoseconds
         guard due <= MonotonicClock.now() else { return alarm(at: due) { $0.watchForDeath() } }
-        if !UnixSocket.isLive(plan.directory.commandSocket) {
-            let place = ClientError.Place(directory: plan.directory.path, why: Discovery.absence(plan.directory))
+        if !plan.place.isLive {
+            let place = ClientError.Place(directory: plan.place.name, why: plan.place.absence)
             return fail(.noBus(lookedAt: [place]))
         }
         alarm(at: MonotonicClock.now() + Client.silenceOfNobody.clampedNanoseconds) { $0.watchForDeath() }

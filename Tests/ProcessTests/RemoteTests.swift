@@ -1,3 +1,4 @@
+import BusClient
 import BusProtocol
 import CameraBusTesting
 import CaptureCore
@@ -54,6 +55,29 @@ extension ProcessTests {
             let refusal = try probe.refusal("device.lock", ["devices": "cam0"])
             #expect(refusal?.reason == .unauthorized && refusal?.data["needed"] == "control")
             #expect(try probe.refusal("bus.shutdown")?.reason == .unauthorized)
+            try await bus.stop()
+        }
+
+        @Test func `the client library is the same over TCP`() async throws {
+            let (bus, gateway) = try await bus()
+            let pair = try gateway.add("desk", .control)
+            let text = KeyFile.text(
+                publicKey: pair.publicKey.text, secretKey: pair.secretKey.text, name: "desk")
+            let file = try bus.write(text, to: "desk.key")
+            let remote = try RemoteBus(
+                "tcp://127.0.0.1:\(gateway.port)", serverKey: gateway.serverKey.text, keyFile: file)
+            let client = try await Client.connect(to: .remote(remote), name: "probe", timeout: .seconds(20))
+            #expect(client.greeting.pid == 0 && client.directory == nil)
+            #expect(try await client.devices().compactMap { $0["id"]?.string } == ["cam0"])
+            let frames = try await client.frames("cam0")
+            let (first, second) = (try await frames.next(), try await frames.next())
+            #expect(first.json["format"] == "JPEG" && second.json["format"] == "JPEG")
+            #expect(second.json["sequence"]?.integer ?? 0 > first.json["sequence"]?.integer ?? 0)
+            let observer = try await client.observe(["state/device/cam0/"])
+            let lock = try await client.lock(["cam0"])
+            _ = try await observer.wait(for: "state/device/cam0/") { $0?["lock"]?["holder"]?["name"] == "desk" }
+            try await client.unlock(lock)
+            await client.close()
             try await bus.stop()
         }
 

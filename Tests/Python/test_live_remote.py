@@ -182,6 +182,24 @@ class Remote(live.LiveTestCase):
             self.assertEqual(client.hello.you["pid"], 0)
             with self.assertRaises(FormatUnsupported):
                 next(client.frames(self.first, rendition="jpeg:9000x9000", timeout=TIMEOUT))
+        environment = {
+            **self.environment(), "CAMERABUS_RUNTIME_DIR": self.address, "CAMERABUS_SERVER_KEY": str(self.folder / "server.pub"),
+            "CAMERABUS_KEY": str(self.folder / "cli.key"),
+        }  # fmt: skip
+
+        def run(*command: str) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=2 * TIMEOUT)
+
+        listed = run("camerabus", "devices", "--media", "video", "--ids")
+        self.assertEqual((listed.returncode, listed.stdout.split()), (0, [device.id for device in self.client.devices("video")]))
+        frames = run("camerabus", "frames", self.first, "jpeg:320x180", "-n", "2", "-o", "f-%d.jpg")
+        self.assertEqual(frames.returncode, 0, frames.stderr)
+        self.assertEqual(len(list(self.folder.glob("f-*.jpg"))), 2)
+        locked = run("camerabus", "lock", self.first, "--", "true")
+        self.assertEqual(locked.returncode, 1, locked.stderr)
+        self.assertIn("unauthorized", locked.stderr)
+        python = run(sys.executable, "-c", "from camerabus import Client; print(Client().runtime_dir)")
+        self.assertIn(self.address, python.stdout)
 
 
 if __name__ == "__main__":

@@ -139,11 +139,15 @@ Place: TypeAlias = "LocalPlace | RemotePlace"
 def find_place(
     where: str | os.PathLike[str] | None, server_key: str | os.PathLike[str] | None = None, key: Key | None = None
 ) -> Place:
-    """A gateway's address, or a directory; None: the bus of this machine."""
-    if isinstance(where, str) and where.startswith("tcp://"):
+    """A gateway's address, or a directory; None: what `$CAMERABUS_RUNTIME_DIR` says, which may be an address too (with the keys in
+    `$CAMERABUS_SERVER_KEY` and `$CAMERABUS_KEY`), else the bus of this machine."""
+    named = os.environ.get("CAMERABUS_RUNTIME_DIR", "") if where is None else where
+    if isinstance(named, str) and named.startswith("tcp://"):
+        server_key = server_key or os.environ.get("CAMERABUS_SERVER_KEY")
+        key = key or os.environ.get("CAMERABUS_KEY")
         if server_key is None or key is None:
             raise TypeError("A bus on another machine takes its server_key, and a key of ours.")
-        return RemotePlace(where, server_key, key)
+        return RemotePlace(named, server_key, key)
     if server_key is not None or key is not None:
         raise TypeError("Keys are for buses on other machines: tcp://HOST:PORT.")
     return LocalPlace(find_bus(where))

@@ -13,7 +13,8 @@ struct KeysCommand: AsyncParsableCommand {
             follows the file at once: who is revoked loses what it has within a second.
 
             On the other machine 'keys new' makes a pair, here 'keys add' lets it in, and 'keys server' prints the key by which the other side \
-            knows this machine again.
+            knows this machine again. With CAMERABUS_RUNTIME_DIR=tcp://HOST:7350, CAMERABUS_SERVER_KEY and CAMERABUS_KEY, the file with its own keys, \
+            'camerabus' on that machine works as here, but for what needs the same machine.
 
             EXAMPLES:
               camerabus keys new laptop                            # on the laptop: laptop.key, which stays there

@@ -204,7 +204,7 @@ struct LockCommand: BusCommand {
 
     private func runCommand(_ lock: DeviceLock, _ client: Client) async throws -> Int32 {
         setenv("CAMERABUS_LOCK", lock.token, 1)
-        setenv("CAMERABUS_RUNTIME_DIR", client.directory.path, 1)
+        setenv("CAMERABUS_RUNTIME_DIR", client.place.name, 1)
         let relay = SignalRelay()
         return try await Signals.handled(by: relay.take) {
             let child: ChildProcess

@@ -20,14 +20,14 @@ struct StatusCommand: BusCommand {
         let problems = state?["state/bus/"]?["problems"]?.array ?? []
         if options.json {
             return try Output.json([
-                "bus": client.greeting.json, "directory": .string(client.directory.path), "devices": .array(devices),
+                "bus": client.greeting.json, "directory": .string(client.place.name), "devices": .array(devices),
                 "locks": .array(locks), "problems": .array(problems),
             ])
         }
         let greeting = client.greeting
         let started = state?["state/bus/"]?["started"]
         try Output.line(
-            "CameraBus \(greeting.version) in \(client.directory.path), up for \(Describing.age(started))")
+            "CameraBus \(greeting.version) in \(client.place.name), up for \(Describing.age(started))")
         let rights = greeting.authorization.keys.sorted().map { "\($0) \(greeting.authorization[$0] ?? "-")" }
         try Output.line("You are uid \(greeting.uid): \(rights.joined(separator: ", "))")
         try Output.line("")

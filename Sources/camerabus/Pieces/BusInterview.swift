@@ -36,14 +36,14 @@ struct BusInterview {
             report.pid = place.flatMap { UnixSocket.listener(at: $0.commandSocket)?.pid }
             return (report, candidates.map(\.path))
         }
-        return (await ask(client), [client.directory.path])
+        return (await ask(client), [client.place.name])
     }
 
     private func ask(_ client: Client) async -> BusReport {
         var report = BusReport(state: .answered)
-        report.directory = client.directory.path
+        report.directory = client.place.name
         report.version = client.greeting.version
-        report.pid = UnixSocket.listener(at: client.directory.commandSocket)?.pid
+        report.pid = client.directory.flatMap { UnixSocket.listener(at: $0.commandSocket)?.pid }
         do throws(ClientError) {
             report.devices = try await client.devices(timeout: options.timeout.duration)
         } catch {

@@ -10,7 +10,8 @@ struct GlobalOptions: ParsableArguments {
         help: ArgumentHelp(
             """
             Where the bus has its sockets (default: $CAMERABUS_RUNTIME_DIR, else the first of \
-            $XDG_RUNTIME_DIR/camerabus, /run/camerabus and /tmp/camerabus-UID where one answers).
+            $XDG_RUNTIME_DIR/camerabus, /run/camerabus and /tmp/camerabus-UID where one answers); or tcp://HOST:PORT, a bus on another machine: \
+            'camerabus help keys'.
             """, valueName: "directory"),
         completion: .directory)
     var runtimeDir: String?

@@ -1,0 +1,127 @@
+public import BusProtocol
+import Glibc
+import LinuxIO
+import ZeroMQ
+
+/// Where a bus is, and how its sockets are reached: on this machine by its runtime directory, on another one by its gateway.
+public enum BusPlace: Hashable, Sendable {
+    case local(RuntimeDirectory)
+    case remote(RemoteBus)
+
+    /// What a socket is for.
+    enum Source: Hashable, Sendable {
+        case command, events
+        /// What a device, or a rig, of that name publishes.
+        case media(String)
+    }
+
+    /// The directory's path, or the gateway's address.
+    public var name: String {
+        switch self {
+        case .local(let directory): directory.path
+        case .remote(let bus): bus.address.description
+        }
+    }
+
+    /// Its sockets' directory; nil: it is on another machine.
+    public var directory: RuntimeDirectory? {
+        guard case .local(let directory) = self else { return nil }
+        return directory
+    }
+
+    var isRemote: Bool { directory == nil }
+
+    /// What frames are asked for unless something else is.
+    var rendition: String { isRemote ? "jpeg" : "native" }
+
+    func endpoint(_ source: Source) -> String {
+        switch self {
+        case .local(let directory):
+            let path =
+                switch source {
+                case .command: directory.commandSocket
+                case .events: directory.eventsSocket
+                case .media(let device): directory.mediaSocket(device)
+                }
+            return RuntimeDirectory.endpoint(path)
+        case .remote(let bus):
+            let door: TCPAddress.Door =
+                switch source {
+                case .command: .command
+                case .events: .events
+                case .media: .media
+                }
+            return bus.address.endpoint(door)
+        }
+    }
+
+    /// Connects a socket, as who we are there.
+    func connect(_ socket: Socket, to source: Source) throws(ZeroMQError) {
+        if case .remote(let bus) = self {
+            try socket.setCurveClient(server: bus.serverKey, own: bus.keys)
+            try socket.set(.heartbeatInterval, RemoteBus.heartbeat)
+            try socket.set(.heartbeatTimeout, RemoteBus.silence)
+            if bus.address.isIPv6 { try socket.set(.ipv6, 1) }
+        }
+        try socket.connect(endpoint(source))
+    }
+
+    /// The bus has ended in order: it takes its socket away then. Of one on another machine nobody can say.
+    var isGone: Bool {
+        guard let directory else { return false }
+        return access(directory.commandSocket, F_OK) != 0 && errno == ENOENT
+    }
+
+    /// Somebody takes connections there; on another machine, as far as is known.
+    var isLive: Bool { directory.map { UnixSocket.isLive($0.commandSocket) } ?? true }
+
+    /// Why nobody answers there, in a few words.
+    var absence: String {
+        directory.map(Discovery.absence) ?? "no answer: is its key, or ours, another one there?"
+    }
+}
+
+/// A bus on another machine, behind its gateway.
+public struct RemoteBus: Hashable, Sendable {
+    public let address: TCPAddress
+    let serverKey: CurveKey
+    let keys: CurveKeyPair
+
+    /// Milliseconds between signs of life, and after which a link without any is down.
+    static let heartbeat = 2000
+    static let silence = 6000
+
+    /// - Parameters:
+    ///   - address: `tcp://HOST:PORT`.
+    ///   - serverKey: the gateway's public key, or a file with it.
+    ///   - keyFile: the file with our keys, as `camerabus keys new` makes it.
+    /// - Throws: ``ClientError/invalidRuntimeDirectory(_:)`` with what is wrong with them.
+    public init(_ address: String, serverKey: String, keyFile: String) throws(ClientError) {
+        guard let parsed = TCPAddress(address), parsed.host != "*" else {
+            throw .invalidRuntimeDirectory("A bus on another machine is tcp://HOST:PORT, not '\(address)'.")
+        }
+        var text: String? = serverKey
+        if !AllowedKeys.isKey(serverKey) { text = try Self.keys(in: serverKey).publicKey }
+        guard let server = text.flatMap({ CurveKey($0) }) else {
+            throw .invalidRuntimeDirectory("'\(serverKey)' is no public key, and no file with one.")
+        }
+        let own = try Self.keys(in: keyFile)
+        guard let open = own.publicKey.flatMap({ CurveKey($0) }), let secret = own.secretKey.flatMap({ CurveKey($0) })
+        else {
+            throw .invalidRuntimeDirectory("'\(keyFile)' has no pair of keys; 'camerabus keys new' makes one.")
+        }
+        self.address = parsed
+        self.serverKey = server
+        keys = CurveKeyPair(publicKey: open, secretKey: secret)
+    }
+
+    private static func keys(
+        in path: String
+    ) throws(ClientError) -> (publicKey: String?, secretKey: String?) {
+        do throws(SystemError) {
+            return KeyFile.keys(in: String(decoding: try File.readAtOnce(path, limit: 1 << 16), as: UTF8.self))
+        } catch {
+            throw .invalidRuntimeDirectory("The key can't be read: \(error).")
+        }
+    }
+}
