@@ -17,7 +17,7 @@ from pathlib import Path
 import zmq
 
 import live
-from camerabus import AsyncClient, BusTimeout, Client, FormatUnsupported, Unauthorized
+from camerabus import AsyncClient, Buses, BusTimeout, Client, FormatUnsupported, Unauthorized
 from camerabus.credit import NEXT
 from camerabus.steps import deadline, is_over
 
@@ -130,6 +130,18 @@ class Remote(live.LiveTestCase):
         self.assertGreaterEqual(following[-1].sequence, last)
         self.assertGreater(sum(frame.lost for frame in following), 0)
         self.assertGreater(following[-1].timestamp.monotonic, first.timestamp.monotonic)
+
+    def test_frames_of_here_and_there_are_matched(self) -> None:
+        buses = Buses({"rig": self.remote(), "here": self.client})
+        names = (f"rig/{self.first}", f"here/{self.second}")
+        with buses.frame_sets(*names, rendition="jpeg:320x180", tolerance=0.05, limit=5, timeout=TIMEOUT) as sets:
+            found = list(sets)
+        whole = [each for each in found if not each.missing]
+        self.assertTrue(whole)
+        for each in whole:
+            self.assertEqual(tuple(each.frames), names)
+            self.assertLessEqual(each.spread, 50_000_000)
+            self.assertTrue(each.uncertainty is None or each.uncertainty >= 0)
 
     def test_a_view_key_changes_nothing(self) -> None:
         client = self.remote()
