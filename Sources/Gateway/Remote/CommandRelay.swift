@@ -80,10 +80,10 @@ final class CommandRelay {
         case .failure(let failure): refuse(routing, mirrored, failure)
         case .success(let request):
             do throws(BusError) {
-                let request = try RemoteRequest.checked(request, of: entry)
+                let named = try RemoteRequest.checked(request, of: entry)
                 try checkRate(of: key)
                 let caller = try caller(routing, entry, connection)
-                guard caller.ask(request, envelope: mirrored) else {
+                guard caller.ask(named, envelope: mirrored) else {
                     throw BusError(
                         .limitExceeded, "Too many requests of this connection are under way; wait for their answers.",
                         ["limit": "remoteRequests", "maximum": JSONValue(RemoteCaller.maximumPending)])
