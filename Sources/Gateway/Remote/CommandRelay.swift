@@ -26,6 +26,8 @@ final class CommandRelay {
     /// Answers that wait for a client that doesn't read.
     static let waitingAnswers = 4
     private static let requestsPerTurn = 32
+    /// Bytes of a request that is read also when there are too many of them.
+    private static let shortBytes = 4096
 
     init(
         _ context: Context, _ loop: Loop, _ server: RemoteSocket, _ directory: RuntimeDirectory,
@@ -44,11 +46,13 @@ final class CommandRelay {
     }
 
     /// Whoever has one of these keys asks nothing any more.
-    func drop(where isMeant: (_ key: String) -> Bool) { forget { isMeant($0.key) } }
+    func drop(where isMeant: (_ key: String) -> Bool) {
+        forget { isMeant($0.key) }
+        buckets = buckets.filter { !isMeant($0.key) }
+    }
 
     private func forget(_ isMeant: (RemoteCaller) -> Bool) {
         for (routing, caller) in callers where isMeant(caller) { callers[routing] = nil }
-        if callers.isEmpty { buckets = [:] }
     }
 
     private func read() {
@@ -76,12 +80,22 @@ final class CommandRelay {
         guard body.count == 1, let text = body.first else {
             return refuse(routing, mirrored, Request.wrongFrameCount(body.count))
         }
+        let isInTime = isInTime(key)
+        // Who asks too often is told so, but what is long is not even read for it.
+        guard isInTime || text.count <= Self.shortBytes else {
+            if let connection { visitors.shutDown(connection) }
+            return
+        }
         switch text.withUnsafeBytes({ Request.parse($0) }) {
         case .failure(let failure): refuse(routing, mirrored, failure)
         case .success(let request):
             do throws(BusError) {
                 let named = try RemoteRequest.checked(request, of: entry)
-                try checkRate(of: key)
+                guard isInTime else {
+                    throw BusError(
+                        .limitExceeded, "That are more requests than this key may make; ask less often.",
+                        ["limit": "requestRate", "maximum": JSONValue(settings.requestsPerSecond)])
+                }
                 let caller = try caller(routing, entry, connection)
                 guard caller.ask(named, envelope: mirrored) else {
                     throw BusError(
@@ -94,14 +108,11 @@ final class CommandRelay {
         }
     }
 
-    private func checkRate(of key: String) throws(BusError) {
+    /// Whether the key has not asked too often, this time included.
+    private func isInTime(_ key: String) -> Bool {
         let now = MonotonicClock.now()
         let rate = settings.requestsPerSecond
-        guard buckets[key, default: TokenBucket(perSecond: rate, burst: 2 * rate, at: now)].take(at: now) else {
-            throw BusError(
-                .limitExceeded, "That are more requests than this key may make; ask less often.",
-                ["limit": "requestRate", "maximum": JSONValue(rate)])
-        }
+        return buckets[key, default: TokenBucket(perSecond: rate, burst: 2 * rate, at: now)].take(at: now)
     }
 
     private func caller(
