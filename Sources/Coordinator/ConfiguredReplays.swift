@@ -1,6 +1,6 @@
 public import CaptureCore
 import Glibc
-import Settings
+public import Settings
 
 extension Configuration {
     /// `[[replay]]`: what becomes of one entry.

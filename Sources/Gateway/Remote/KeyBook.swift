@@ -2,6 +2,7 @@ import BusProtocol
 import BusServer
 import LinuxIO
 import Logging
+import ZeroMQ
 
 /// Whose keys are let in, as the file says now.
 final class KeyBook {

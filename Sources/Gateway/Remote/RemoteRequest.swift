@@ -1,4 +1,5 @@
 import BusProtocol
+import JSON
 
 /// What may be asked from another machine, and how the bus is asked it.
 enum RemoteRequest {

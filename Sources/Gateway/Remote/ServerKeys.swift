@@ -6,34 +6,33 @@ import ZeroMQ
 enum ServerKeys {
     /// The keys in the file; where there is none, new ones, which are in it then, and the public one in a file beside it for everybody.
     static func load(_ path: String) throws(GatewayError) -> CurveKeyPair {
+        let text: String
+        do throws(SystemError) {
+            text = String(decoding: try File.readOwn(path, limit: 1 << 16), as: UTF8.self)
+        } catch {
+            guard error.isAbsent else { throw GatewayError(description: "the gateway's keys: \(error)") }
+            return try make(path)
+        }
+        let found = KeyFile.keys(in: text)
+        guard let open = found.publicKey.flatMap({ CurveKey($0) }),
+            let secret = found.secretKey.flatMap({ CurveKey($0) })
+        else {
+            throw GatewayError(description: "\(path) holds no pair of keys; move it away, and a new one is made")
+        }
+        return CurveKeyPair(publicKey: open, secretKey: secret)
+    }
+
+    private static func make(_ path: String) throws(GatewayError) -> CurveKeyPair {
         do {
-            let text: String
-            do {
-                text = String(decoding: try File.readOwn(path, limit: 1 << 16), as: UTF8.self)
-            } catch  where error.isAbsent {
-                return try make(path)
-            }
-            let found = KeyFile.keys(in: text)
-            guard let open = found.publicKey.flatMap({ CurveKey($0) }),
-                let secret = found.secretKey.flatMap({ CurveKey($0) })
-            else {
-                throw GatewayError(description: "\(path) holds no pair of keys; move it away, and a new one is made")
-            }
-            return CurveKeyPair(publicKey: open, secretKey: secret)
-        } catch let error as GatewayError {
-            throw error
+            let pair = try CurveKeyPair.make()
+            let (open, secret) = (pair.publicKey.text, pair.secretKey.text)
+            let text = KeyFile.text(publicKey: open, secretKey: secret, name: "the gateway")
+            try File.replace(path, with: Array(text.utf8), mode: 0o600)
+            let stem = path.hasSuffix(".key") ? String(path.dropLast(4)) : path
+            try File.replace("\(stem).pub", with: Array("public \(open)\n".utf8), mode: 0o644)
+            return pair
         } catch {
             throw GatewayError(description: "the gateway's keys: \(error)")
         }
-    }
-
-    private static func make(_ path: String) throws -> CurveKeyPair {
-        let pair = try CurveKeyPair.make()
-        let (open, secret) = (pair.publicKey.text, pair.secretKey.text)
-        let text = KeyFile.text(publicKey: open, secretKey: secret, name: "the gateway")
-        try File.replace(path, with: Array(text.utf8), mode: 0o600)
-        let stem = path.hasSuffix(".key") ? String(path.dropLast(4)) : path
-        try File.replace("\(stem).pub", with: Array("public \(open)\n".utf8), mode: 0o644)
-        return pair
     }
 }
