@@ -23,8 +23,9 @@ public final class NetworkNamespace {
         let mark = hexadecimal(randomBytes(3))
         name = "cbt-\(mark)"
         wire = "cbt\(mark)a"
-        let (second, third) = (Int(randomBytes(1)[0]), Int(randomBytes(1)[0]))
-        (here, there) = ("10.\(second).\(third).1", "10.\(second).\(third).2")
+        // Of the addresses for tests of networks, which nobody has (RFC 2544).
+        let net = "198.\(18 + randomBytes(1)[0] % 2).\(randomBytes(1)[0])"
+        (here, there) = ("\(net).1", "\(net).2")
         try Self.ip("netns", "add", name)
         do {
             try Self.ip("link", "add", wire, "type", "veth", "peer", "name", "eth0", "netns", name)

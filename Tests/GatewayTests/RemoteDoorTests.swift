@@ -58,6 +58,8 @@ import ZeroMQ
         let (dealer, subscriber) = (try Socket(context, .dealer), try Socket(context, .subscribe))
         for socket in [dealer, subscriber] { try socket.setCurveClient(server: own.publicKey, own: client) }
         try subscriber.subscribe("state/")
+        // As whoever subscribes does: only who looks at its socket subscribes anew on another connection.
+        loop.watch(.socket(subscriber)) { while (try? subscriber.receive()) ?? nil != nil {} }
         try dealer.connect(requests)
         try subscriber.connect(events)
         try dealer.send([1])
