@@ -27,7 +27,7 @@ class Tools:
         self.peers: tuple[str, ...] = ()
         self.versions: dict[str, str] = {}
         directory.mkdir(parents=True, exist_ok=True)
-        self.has_zmq = self._compile("zmq_frames", "-lzmq") and self._compile("zmq_requests", "-lzmq")
+        self.has_zmq = self._compile("zmq_frames", "-lzmq", "-lturbojpeg") and self._compile("zmq_requests", "-lzmq")
         self.has_ring = self._compile("ring_frames")
         if wants_peers:
             self._install()

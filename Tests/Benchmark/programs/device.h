@@ -10,6 +10,9 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
+/* A picture that is ready: when it was, when the device had woken for it, and its size. */
+struct made { int64_t stamp, woken; size_t bytes; };
+
 struct device {
     int64_t first, interval;
     const unsigned char *picture;
@@ -18,7 +21,10 @@ struct device {
     unsigned char *slots_at;
     size_t slot_bytes;
     unsigned slots;
-    int64_t stamp;
+    /* Makes a picture in a slot and returns its bytes; NULL: a copy of the one picture. */
+    size_t (*make)(const struct device *device, unsigned char *slot);
+    const void *maker;
+    struct made made;
     int ready;
 };
 
@@ -29,9 +35,13 @@ static void *run_device(void *argument) {
     /* The name by which a virtual camera's thread is told from the rest of its process. */
     prctl(PR_SET_NAME, "sensor-0");
     for (number = 1, time = device->first; !is_over; number++, time += device->interval) {
+        unsigned char *slot = device->slots_at + number % device->slots * device->slot_bytes;
         sleep_until(time);
-        memcpy(device->slots_at + number % device->slots * device->slot_bytes, device->picture, device->bytes);
-        __atomic_store_n(&device->stamp, now(), __ATOMIC_RELEASE);
+        device->made.woken = now();
+        device->made.bytes = device->bytes;
+        if (device->make) device->made.bytes = device->make(device, slot);
+        else memcpy(slot, device->picture, device->bytes);
+        __atomic_store_n(&device->made.stamp, now(), __ATOMIC_RELEASE);
         eventfd_write(device->ready, 1);
     }
     /* The signal that ends this may have come to this thread alone. */
@@ -47,13 +57,16 @@ static inline void start(struct device *device) {
     pthread_detach(thread);
 }
 
-/* When the picture was ready. */
-static inline int64_t wait_for(struct device *device) {
+static inline struct made wait_for(struct device *device) {
+    struct made made;
     struct pollfd waits = { device->ready, POLLIN, 0 };
     eventfd_t count;
     while (!is_over && poll(&waits, 1, -1) < 0) {}
     eventfd_read(device->ready, &count);
-    return __atomic_load_n(&device->stamp, __ATOMIC_ACQUIRE);
+    made.stamp = __atomic_load_n(&device->made.stamp, __ATOMIC_ACQUIRE);
+    made.woken = device->made.woken;
+    made.bytes = device->made.bytes;
+    return made;
 }
 
 #endif

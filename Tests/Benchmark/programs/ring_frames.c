@@ -114,7 +114,7 @@ static void publish(char **arguments) {
         __atomic_store_n((uint64_t *)(void *)record, number * 2 - 1, __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         if (has_device) {
-            woken = wait_for(&device);
+            woken = wait_for(&device).stamp;
         } else {
             sleep_until(time);
             woken = now();

@@ -9,9 +9,9 @@
  *
  * `buffer` reads messages without pixels, and looks in the ring for the frame that each of them names.
  * The publisher sends the `same` memory again and again, or what a device has written into the next of its slots, as whoever shows
- * what is happening must. Its records: the time of a frame, when it woke for it, its number. */
+ * what is happening must; a device of JPEG makes each one. Its records: the time of a frame, when it woke for it, its number. */
 #include "../../../Protocol/c/camerabus_ring.h"
-#include "device.h"
+#include "jpeg.h"
 #include <zmq.h>
 
 /* Enough that none is written to while libzmq has it. */
@@ -39,19 +39,21 @@ static void publish(void *context, char **arguments) {
     device.bytes = device.slot_bytes = bytes;
     device.slots = SLOTS;
     if (has_device) {
-        if (!(device.slots_at = calloc(SLOTS, bytes))) fail("calloc");
+        compress_each(&device);
+        if (!(device.slots_at = calloc(SLOTS, device.slot_bytes))) fail("calloc");
         start(&device);
     }
     for (; !is_over; time += interval) {
         char header[512];
-        int64_t woken;
+        struct made made;
         zmq_msg_t payload;
         int count;
         if (has_device) {
-            woken = wait_for(&device);
+            made = wait_for(&device);
         } else {
             sleep_until(time);
-            woken = now();
+            made.stamp = made.woken = now();
+            made.bytes = bytes;
         }
         count = snprintf(
             header, sizeof header,
@@ -59,13 +61,15 @@ static void publish(void *context, char **arguments) {
             "\"width\":1920,\"height\":1080,\"orientation\":0,\"mirrored\":false,\"planes\":[{\"offset\":0,\"stride\":3840,"
             "\"bytes\":%zu}],\"sequence\":%llu,\"captureSequence\":%llu,\"generation\":3,\"timestamp\":{\"monotonic\":%lld,"
             "\"realtime\":%lld,\"source\":\"startOfExposure\"},\"dropped\":0}",
-            bytes, (unsigned long long)sequence, (unsigned long long)sequence, (long long)woken, (long long)woken);
+            made.bytes, (unsigned long long)sequence, (unsigned long long)sequence, (long long)made.stamp,
+            (long long)made.stamp);
         zmq_send(socket, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);
         zmq_send(socket, header, (size_t)count, ZMQ_SNDMORE | ZMQ_DONTWAIT);
         zmq_msg_init_data(
-            &payload, has_device ? device.slots_at + (sequence + 1) % SLOTS * bytes : picture, bytes, keep, NULL);
+            &payload, has_device ? device.slots_at + (sequence + 1) % SLOTS * device.slot_bytes : picture, made.bytes, keep,
+            NULL);
         if (zmq_msg_send(&payload, socket, ZMQ_DONTWAIT) < 0) zmq_msg_close(&payload);
-        note(time, woken, sequence++);
+        note(time, made.woken, sequence++);
     }
     zmq_close(socket);
     save(arguments[5]);
