@@ -22,10 +22,13 @@ extension AuthorizationPolicy {
                 unknown("permission.users.\(name)")
             }
         }
-        if let name = configuration.gateway {
-            gateway = UInt32(name) ?? UserDatabase.userID(named: name)
+        let gatewayName = configuration.gateway ?? Self.gatewayUser
+        gateway = UInt32(gatewayName) ?? UserDatabase.userID(named: gatewayName)
+        if let gateway {
             // It looks for others.
-            if let gateway { users[gateway] = users[gateway] ?? .view } else { unknown("permission.gateway") }
+            users[gateway] = users[gateway] ?? .view
+        } else if configuration.gateway != nil {
+            unknown("permission.gateway")
         }
         for (name, role) in configuration.groupRoles {
             let group = UInt32(name).map { UserDatabase.group($0) ?? ($0, []) } ?? UserDatabase.group(named: name)
@@ -39,6 +42,9 @@ extension AuthorizationPolicy {
             }
         }
     }
+
+    /// The user of the gateway's service, where that is installed (`deploy/sysusers.conf`).
+    private static let gatewayUser = "camerabus-gateway"
 
     /// Members of a group that are looked up.
     private static let maximumMembers = 4096

@@ -39,7 +39,8 @@ public struct Configuration: Hashable, Sendable {
     /// `[permission.users]` and `[permission.groups]`: roles by name or number.
     public var userRoles: [String: AuthorizationRole] = [:]
     public var groupRoles: [String: AuthorizationRole] = [:]
-    /// `permission.gateway`: the user, by name or number, that may ask for those on other machines.
+    /// `permission.gateway`: the user, by name or number, that may ask for those on other machines; nil: the one of the
+    /// gateway's service, where there is such a user.
     public var gateway: String?
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions

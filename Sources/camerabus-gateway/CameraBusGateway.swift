@@ -16,7 +16,7 @@ struct CameraBusGateway: ParsableCommand {
             within a second. The gateway's own keys are made at its first start, in $STATE_DIRECTORY or where tcp.server_key says; \
             the public one, which clients need, is in server.pub beside them and in the log.
 
-            The bus has to know by which user it runs: permission.gateway in camerabus.toml, unless it is the bus's own.
+            The bus has to know by which user it runs: camerabus-gateway, as the service does, or permission.gateway in camerabus.toml; or the bus's own.
 
             SIGHUP has the keys read again; SIGTERM ends it.
 
