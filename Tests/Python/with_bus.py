@@ -51,27 +51,32 @@ def main() -> int:
 
 def start(binaries: Path, directory: Path, log: int, virtual: int = 2) -> subprocess.Popen[bytes] | None:
     """Starts the bus and waits until it says that it is ready."""
+    command = [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", str(virtual), "--no-hardware", "--no-pressure"]
+    return start_service(command, directory, log)
+
+
+def start_service(
+    command: list[str | Path], directory: Path, log: int, environment: dict[str, str] | None = None
+) -> subprocess.Popen[bytes] | None:
+    """Starts a program and waits until it says that it is ready; None: it doesn't."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         ready.bind(str(directory / "notify"))
-        bus = subprocess.Popen(
-            [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", str(virtual), "--no-hardware", "--no-pressure"],
-            env={**os.environ, "NOTIFY_SOCKET": str(directory / "notify")},
-            stdout=log,
-            stderr=log,
+        service = subprocess.Popen(
+            command, env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log
         )
-        ended = os.pidfd_open(bus.pid)
+        ended = os.pidfd_open(service.pid)
         until = time.monotonic() + SECONDS
         told = b""
         while b"READY=1" not in told:
             readable, _, _ = select.select([ready, ended], [], [], max(0.0, until - time.monotonic()))
             if ready not in readable:
-                bus.kill()
-                bus.wait()
-                return None
+                service.kill()
+                service.wait()
+                break
             told = ready.recv(4096)
         os.close(ended)
     (directory / "notify").unlink()
-    return bus
+    return service if service.returncode is None else None
 
 
 def left_sockets(directory: Path) -> list[str]:
