@@ -50,8 +50,8 @@ struct KillClient {
     static let pair = "saturation"
     /// Longer than anything is held.
     static let wait = Duration.seconds(10)
-    /// Each bus lets wait anew, and who comes back to it last is served last.
-    static let patience = Duration.seconds(60)
+    /// Each bus lets wait anew, and who comes back to it last is served last: on a busy machine for minutes.
+    static let patience = Duration.seconds(600)
 
     let name: String
     let client: Client

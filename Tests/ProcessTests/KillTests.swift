@@ -166,7 +166,7 @@ extension ProcessTests {
                     asked = now()
                     try:
                         # Each bus lets wait anew, and who comes back to it last is served last.
-                        lock = client.lock(*devices, wait=10, timeout=60)
+                        lock = client.lock(*devices, wait=10, timeout=600)
                     except LockTimeout:
                         out.append({"vain": devices, "asked": asked, "answered": now()})
                         continue
@@ -195,7 +195,7 @@ extension ProcessTests {
                     until, token = now(), lock.token
                     out.append({"hold": devices, "token": token, "fence": lock.fence, "asked": asked, "from": begun, "until": until})
                     try:
-                        lock.release(timeout=60)
+                        lock.release(timeout=600)
                     except CaptureError as error:
                         out.append({"surprise": f"python, release: {error!r}"})
                     time.sleep(dice.random() * 0.03)

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import os
 import threading
+import time
 from typing import Any
 from unittest import IsolatedAsyncioTestCase
 
@@ -229,4 +230,8 @@ class Async(BusTestCase, IsolatedAsyncioTestCase):
                 async with client.frames("cam0"), client.watch(), client.mirror():
                     await asyncio.gather(*(client.ping() for _ in range(5)))
         self.bus.do(lambda: None)
-        self.assertLessEqual(len(os.listdir("/proc/self/fd")), before + 3)  # the bus's side may be closing still
+        # The bus's side may be closing still.
+        until = time.monotonic() + 20
+        while len(os.listdir("/proc/self/fd")) > before + 3 and time.monotonic() < until:
+            await asyncio.sleep(0.01)
+        self.assertLessEqual(len(os.listdir("/proc/self/fd")), before + 3)
