@@ -13,6 +13,9 @@ public final class Gateway {
     private let service: ServiceManager
     private var remote: RemoteSide?
 
+    /// Descriptors that connections may not take.
+    private static let reserve = 256
+
     /// Opens all that the configuration says.
     ///
     /// - Parameter signals: SIGTERM, SIGINT and SIGHUP, blocked before any other thread was started.
@@ -36,8 +39,23 @@ public final class Gateway {
         let state = CurrentProcess.environment("STATE_DIRECTORY").flatMap {
             $0.split(separator: ":").first.map(String.init)
         }
-        remote = try RemoteSide(
-            tcp, loop, Self.directory(options), stateDirectory: state, logger: logger)
+        CurrentProcess.raiseDescriptorLimit()
+        Context.reserveDescriptors(Self.reserve)
+        let directory = try Self.directory(options)
+        let place: BusPlace
+        let (events, herald): (BusEvents, Herald)
+        do throws(ZeroMQError) {
+            let context = try Context()
+            // Each connection that requests come over has one to the bus, with its monitor.
+            context.setMaximumSockets(4 * tcp.connections + 1024)
+            place = BusPlace(context, loop, directory)
+            events = try BusEvents(place)
+            herald = try Herald(place)
+        } catch {
+            throw GatewayError(description: "\(error)")
+        }
+        let media = MediaDesk(place, logger: logger)
+        remote = try RemoteSide(tcp, place, media, events, herald, stateDirectory: state, logger: logger)
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
     }
 

@@ -6,11 +6,11 @@ import Testing
 
 /// What is asked in whose name, and what is answered.
 @Suite struct RemoteRequestTests {
-    private let entry = AllowedKeys.Entry(role: .view, key: String(repeating: "0", count: 40), name: "laptop")
+    private let principal = Request.Principal(name: "laptop", role: .view)
 
     @Test func `the gateway says who asks`() throws {
         let asked = Request(id: 7, method: "device.list", params: ["media": "video"], key: "k")
-        let passed = try RemoteRequest.checked(asked, of: entry)
+        let passed = try RemoteRequest.checked(asked, of: principal)
         #expect(passed.onBehalfOf == Request.Principal(name: "laptop", role: .view))
         #expect(passed.id == 7 && passed.method == asked.method && passed.params == asked.params && passed.key == "k")
         let json = try JSONValue(parsing: passed.serialized)
@@ -20,7 +20,7 @@ import Testing
     @Test func `a client that says so itself is refused`() {
         let asked = Request(
             id: 7, method: "bus.ping", onBehalfOf: Request.Principal(name: "laptop", role: .admin))
-        #expect { try RemoteRequest.checked(asked, of: entry) } throws: { error in
+        #expect { try RemoteRequest.checked(asked, of: principal) } throws: { error in
             (error as? BusError)?.reason == .unauthorized
         }
     }

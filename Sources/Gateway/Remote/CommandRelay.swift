@@ -7,18 +7,23 @@ import ZeroMQ
 
 /// The port of requests: each is passed on to the bus in the name of the key that its connection has proved to have.
 final class CommandRelay {
-    private let context: Context
-    private let loop: Loop
+    /// One connection that requests come over.
+    private struct Visit {
+        let caller: RemoteCaller
+        let key: String
+        let connection: Int32?
+    }
+
+    private let place: BusPlace
     private let server: RemoteSocket
-    private let directory: RuntimeDirectory
     private let settings: GatewayConfiguration.TCP
     private let visitors: Visitors
     private let keys: KeyBook
     private let logger: Logger
-    private var callers: [[UInt8]: RemoteCaller] = [:]
+    /// By libzmq's names of connections.
+    private var visits: [[UInt8]: Visit] = [:]
     private var buckets: [String: TokenBucket] = [:]
     private var frames: [Message] = []
-    private var lastNumber: UInt64 = 0
     /// Requests that were refused here, and answers that no room was for.
     private(set) var refusals = 0
     private(set) var dropped = 0
@@ -30,18 +35,16 @@ final class CommandRelay {
     private static let shortBytes = 4096
 
     init(
-        _ context: Context, _ loop: Loop, _ server: RemoteSocket, _ directory: RuntimeDirectory,
-        _ settings: GatewayConfiguration.TCP, _ visitors: Visitors, _ keys: KeyBook, logger: Logger
+        _ place: BusPlace, _ server: RemoteSocket, _ settings: GatewayConfiguration.TCP, _ visitors: Visitors,
+        _ keys: KeyBook, logger: Logger
     ) {
-        self.context = context
-        self.loop = loop
+        self.place = place
         self.server = server
-        self.directory = directory
         self.settings = settings
         self.visitors = visitors
         self.keys = keys
         self.logger = logger
-        loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
+        place.loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
         visitors.whenClosed { [weak self] connection in self?.forget { $0.connection == connection } }
     }
 
@@ -51,8 +54,8 @@ final class CommandRelay {
         buckets = buckets.filter { !isMeant($0.key) }
     }
 
-    private func forget(_ isMeant: (RemoteCaller) -> Bool) {
-        for (routing, caller) in callers where isMeant(caller) { callers[routing] = nil }
+    private func forget(_ isMeant: (Visit) -> Bool) {
+        for (routing, visit) in visits where isMeant(visit) { visits[routing] = nil }
     }
 
     private func read() {
@@ -90,7 +93,8 @@ final class CommandRelay {
         case .failure(let failure): refuse(routing, mirrored, failure)
         case .success(let request):
             do throws(BusError) {
-                let named = try RemoteRequest.checked(request, of: entry)
+                let named = try RemoteRequest.checked(
+                    request, of: Request.Principal(name: entry.name, role: entry.role))
                 guard isInTime else {
                     throw BusError(
                         .limitExceeded, "That are more requests than this key may make; ask less often.",
@@ -119,14 +123,12 @@ final class CommandRelay {
         _ routing: [UInt8], _ entry: AllowedKeys.Entry, _ connection: Int32?
     ) throws(BusError) -> RemoteCaller {
         let key = entry.key
-        if let known = callers[routing], known.key == key, known.connection == connection { return known }
-        callers[routing] = nil
-        lastNumber += 1
+        if let known = visits[routing], known.key == key, known.connection == connection { return known.caller }
+        visits[routing] = nil
         let made: RemoteCaller
         do throws(ZeroMQError) {
             made = try RemoteCaller(
-                context, loop, directory, number: lastNumber, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
-                routing: routing, key: key, connection: connection,
+                place, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
                 principal: Request.Principal(name: entry.name, role: entry.role))
         } catch {
             logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
@@ -139,7 +141,7 @@ final class CommandRelay {
         made.onLost = { [weak self] in
             if let connection { self?.visitors.shutDown(connection) }
         }
-        callers[routing] = made
+        visits[routing] = Visit(caller: made, key: key, connection: connection)
         return made
     }
 

@@ -11,8 +11,7 @@ final class EventRelay {
     private let server: RemoteSocket
     private let visitors: Visitors
     private let keys: KeyBook
-    private let bus: Socket
-    private var cache = StateCache()
+    private let bus: BusEvents
     private var counter = SubscriptionCounter()
     /// When a topic was last sent again, so that a crowd of subscribers can't multiply the traffic.
     private var resent: [String: Int64] = [:]
@@ -25,30 +24,16 @@ final class EventRelay {
     private static let messagesPerTurn = 64
 
     init(
-        _ context: Context, _ loop: Loop, _ server: RemoteSocket, _ directory: RuntimeDirectory, _ visitors: Visitors,
-        _ keys: KeyBook
-    ) throws(ZeroMQError) {
+        _ loop: Loop, _ bus: BusEvents, _ server: RemoteSocket, _ visitors: Visitors, _ keys: KeyBook
+    ) {
         self.loop = loop
+        self.bus = bus
         self.server = server
         self.visitors = visitors
         self.keys = keys
-        bus = try Socket(context, .subscribe)
-        try bus.set(.receiveHighWaterMark, 10_000)
-        for topic in ["state/", "event/", Topic.heartbeat.text] { try bus.subscribe(topic) }
-        try bus.connect(RuntimeDirectory.endpoint(directory.eventsSocket))
-        loop.watch(.socket(bus)) { [weak self] in self?.passOn() }
+        bus.listen { [weak self] topic, body in self?.send(topic, body) }
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
         visitors.whenClosed { [weak self] in self?.counter.closed($0) }
-    }
-
-    private func passOn() {
-        for _ in 0..<Self.messagesPerTurn {
-            guard let frames = try? bus.receive(maximumFrames: 2) else { return }
-            guard frames.count == 2, let topic = String(validating: frames[0].bytes, as: UTF8.self) else { continue }
-            let body = Array(frames[1].bytes)
-            cache.take(topic, body)
-            send(topic, body)
-        }
     }
 
     private func send(_ topic: String, _ body: [UInt8]) {
@@ -78,7 +63,7 @@ final class EventRelay {
                 send(prefix, Array("{}".utf8))
             } else {
                 let now = MonotonicClock.now()
-                for (topic, body) in cache.current(matching: prefix) { resend(topic, body, at: now) }
+                for (topic, body) in bus.current(matching: prefix) { resend(topic, body, at: now) }
             }
         }
     }
@@ -103,7 +88,7 @@ final class EventRelay {
         // What is older than the interval says nothing any more.
         resent = resent.filter { now - $0.value < Self.resendInterval }
         for topic in topics {
-            for (found, body) in cache.current(matching: topic) where found == topic { resend(found, body, at: now) }
+            for (found, body) in bus.current(matching: topic) where found == topic { resend(found, body, at: now) }
         }
     }
 }

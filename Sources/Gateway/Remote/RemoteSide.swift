@@ -20,15 +20,15 @@ final class RemoteSide {
     private static let absence: Int64 = 5000
     /// Milliseconds after which a revocation is told once more: what was on its way to the bus before has come by then.
     private static let afterthought: Int64 = 1000
-    /// Descriptors that connections may not take.
-    private static let reserve = 256
 
     /// - Parameter stateDirectory: where the gateway's own keys are unless the configuration says so; nil: nowhere.
     init(
-        _ settings: GatewayConfiguration.TCP, _ loop: Loop, _ directory: RuntimeDirectory, stateDirectory: String?,
-        logger: Logger
+        _ settings: GatewayConfiguration.TCP, _ place: BusPlace, _ desk: MediaDesk, _ events: BusEvents,
+        _ herald: Herald, stateDirectory: String?, logger: Logger
     ) throws(GatewayError) {
+        let (context, loop) = (place.context, place.loop)
         self.loop = loop
+        self.herald = herald
         self.logger = logger
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
             throw GatewayError(
@@ -37,19 +37,13 @@ final class RemoteSide {
             )
         }
         let own = try ServerKeys.load(path)
-        CurrentProcess.raiseDescriptorLimit()
-        Context.reserveDescriptors(Self.reserve)
         let keys = KeyBook(loop, path: settings.keysPath, logger: logger)
         let visitors = Visitors(
             loop, total: settings.connections, perAddress: settings.connectionsPerAddress, logger: logger)
         self.keys = keys
         self.visitors = visitors
         do throws(ZeroMQError) {
-            let context = try Context()
-            // Each connection that requests come over has one to the bus, with its monitor.
-            context.setMaximumSockets(4 * settings.connections + 1024)
             door = try RemoteDoor(context, loop) { keys[$0] != nil }
-            herald = try Herald(context, loop, directory)
             func socket(
                 _ kind: Socket.Kind, _ door: TCPAddress.Door, _ waiting: Int, _ maximumBytes: Int
             ) throws(ZeroMQError) -> RemoteSocket {
@@ -60,15 +54,12 @@ final class RemoteSide {
                 return socket
             }
             commands = CommandRelay(
-                context, loop,
-                try socket(.router, .command, CommandRelay.waitingAnswers, 2 * BusLimits.maxRequestBytes), directory,
+                place, try socket(.router, .command, CommandRelay.waitingAnswers, 2 * BusLimits.maxRequestBytes),
                 settings, visitors, keys, logger: logger)
-            events = try EventRelay(
-                context, loop, try socket(.extendedPublish, .events, EventRelay.waitingMessages, 1024), directory,
-                visitors, keys)
+            self.events = EventRelay(
+                loop, events, try socket(.extendedPublish, .events, EventRelay.waitingMessages, 1024), visitors, keys)
             media = MediaRelay(
-                context, loop, try socket(.router, .media, MediaRelay.waitingMessages, 1024), directory, settings,
-                visitors, keys, logger: logger)
+                loop, desk, try socket(.router, .media, MediaRelay.waitingMessages, 1024), settings, visitors, keys)
         } catch {
             throw GatewayError(description: "\(error)")
         }
@@ -83,6 +74,15 @@ final class RemoteSide {
 
     /// Reads the file of keys, also where its changes are not told.
     func reload() { keys.read() }
+
+    /// What is counted, by name.
+    var counts: [(name: String, value: Int)] {
+        [
+            ("tcp_connections", visitors.count), ("tcp_refused_connections_total", visitors.refused),
+            ("tcp_refused_keys_total", door.refused), ("tcp_refused_requests_total", commands.refusals),
+            ("tcp_dropped_answers_total", commands.dropped),
+        ]
+    }
 
     private func keysChanged(_ changed: [AllowedKeys.Entry]) {
         let affected = Set(changed.map(\.key))
@@ -102,7 +102,7 @@ final class RemoteSide {
     private func left(_ key: String) {
         loop.schedule(afterMilliseconds: Self.absence) { [weak self] in
             guard let self, let entry = keys[key], !visitors.isHere(key) else { return }
-            herald.left(entry)
+            herald.left(Request.Principal(name: entry.name, role: entry.role))
         }
     }
 }

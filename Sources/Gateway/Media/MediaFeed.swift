@@ -15,14 +15,13 @@ final class MediaFeed {
 
     /// - Parameter take: called with each message, its topic first.
     init(
-        _ context: Context, _ loop: Loop, _ directory: RuntimeDirectory, device: String,
-        take: @escaping ([Message]) -> Void
+        _ place: BusPlace, device: String, take: @escaping ([Message]) -> Void
     ) throws(ZeroMQError) {
-        self.loop = loop
-        let socket = try Socket(context, .subscribe)
+        loop = place.loop
+        let socket = try Socket(place.context, .subscribe)
         try socket.set(.receiveHighWaterMark, Self.waitingMessages)
         try socket.set(.reconnectInterval, 100)
-        try socket.connect(RuntimeDirectory.endpoint(directory.mediaSocket(device)))
+        try socket.connect(RuntimeDirectory.endpoint(place.directory.mediaSocket(device)))
         self.socket = socket
         token = loop.watch(.socket(socket)) {
             for _ in 0..<Self.messagesPerTurn {

@@ -3,8 +3,7 @@ import BusServer
 import LinuxIO
 import ZeroMQ
 
-/// One connection that requests come over, and the connection to the bus that goes with it: what the bus says of connections holds
-/// for each.
+/// The connection to the bus that goes with one that requests come over from elsewhere: what the bus says of connections holds for each.
 final class RemoteCaller {
     /// A request under way.
     private struct Pending {
@@ -12,14 +11,10 @@ final class RemoteCaller {
         var isHello: Bool
     }
 
-    /// libzmq's name of the connection.
-    let routing: [UInt8]
-    let key: String
-    let connection: Int32?
     private let loop: Loop
     private let line: BusLine
     /// What is said first to each bus: who is here, lest it take what that one has from it.
-    private let announcement: [UInt8]
+    private let announcement: [UInt8]?
     private var pending: [UInt64: Pending] = [:]
     private var unsent: [[[UInt8]]] = []
     private var lastNumber: UInt64 = 0
@@ -28,28 +23,31 @@ final class RemoteCaller {
     var onAnswer: ((_ envelope: [[UInt8]], _ frames: ArraySlice<Message>, _ isHello: Bool) -> Void)?
     /// The bus has gone, or isn't there: what was asked will not be answered.
     var onLost: (() -> Void)?
+    /// The bus is there, or it isn't any more.
+    var onPresence: ((_ isHere: Bool) -> Void)?
 
     /// Requests of a connection that may be under way.
     static let maximumPending = 64
     /// Milliseconds for which the bus may be away before requests are given up.
     private static let absence: Int64 = 2000
 
-    init(
-        _ context: Context, _ loop: Loop, _ directory: RuntimeDirectory, number: UInt64, maximumMessageBytes: Int,
-        routing: [UInt8], key: String, connection: Int32?, principal: Request.Principal
-    ) throws(ZeroMQError) {
-        self.routing = routing
-        announcement = Request(id: nil, method: "bus.ping", onBehalfOf: principal).serialized
-        self.key = key
-        self.connection = connection
-        self.loop = loop
-        line = try BusLine(context, loop, directory, number: number, maximumMessageBytes: maximumMessageBytes)
+    /// - Parameters:
+    ///   - maximumMessageBytes: of a frame of an answer.
+    ///   - principal: for whom it is; nil: for the gateway itself.
+    init(_ place: BusPlace, maximumMessageBytes: Int, principal: Request.Principal?) throws(ZeroMQError) {
+        announcement = principal.map { Request(id: nil, method: "bus.ping", onBehalfOf: $0).serialized }
+        loop = place.loop
+        line = try BusLine(place, maximumMessageBytes: maximumMessageBytes)
         line.onConnected = { [weak self] in
             guard let self else { return }
-            _ = line.send([[], announcement])
+            if let announcement { _ = line.send([[], announcement]) }
             sendWaiting()
+            onPresence?(true)
         }
-        line.onLost = { [weak self] in self?.lost() }
+        line.onLost = { [weak self] in
+            self?.lost()
+            self?.onPresence?(false)
+        }
         line.onMessage = { [weak self] in self?.answered($0) }
     }
 

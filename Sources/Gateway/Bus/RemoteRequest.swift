@@ -3,17 +3,17 @@ import JSON
 
 /// What may be asked from another machine, and how the bus is asked it.
 enum RemoteRequest {
-    /// The request in the name of who has the key.
+    /// The request in that name.
     ///
     /// - Throws: `unauthorized` for one that says itself for whom it is: that is the gateway's to say.
-    static func checked(_ request: Request, of entry: AllowedKeys.Entry) throws(BusError) -> Request {
+    static func checked(_ request: Request, of principal: Request.Principal) throws(BusError) -> Request {
         guard request.onBehalfOf == nil else {
             throw BusError(
-                .unauthorized, "For whom a request is, the gateway says by its key; leave 'for' out.",
+                .unauthorized, "For whom a request is, the gateway says; leave 'for' out.",
                 ["status": "denied", "needed": "gateway"])
         }
         var request = request
-        request.onBehalfOf = Request.Principal(name: entry.name, role: entry.role)
+        request.onBehalfOf = principal
         return request
     }
 }

@@ -15,12 +15,28 @@ enum HelloReply {
         endpoints["events"] = place(.events)
         endpoints["media"] = .object((endpoints["media"]?.object ?? [:]).mapValues { _ in place(.media) })
         result["endpoints"] = .object(endpoints)
-        // What lies in this machine's memory is not for others.
+        members["result"] = withoutLocal(result)
+        return JSONValue.object(members).serialized
+    }
+
+    /// The same for a page, which has all of it over its one connection.
+    static func withoutPlaces(_ bytes: [UInt8]) -> [UInt8] {
+        guard let reply = try? JSONValue(parsing: bytes), var members = reply.object,
+            var result = members["result"]?.object
+        else { return bytes }
+        result["endpoints"] = nil
+        members["result"] = withoutLocal(result)
+        return JSONValue.object(members).serialized
+    }
+
+    // What lies in this machine's memory is not for others.
+    private static func withoutLocal(_ result: [String: JSONValue]) -> JSONValue {
         let local: Set<String> = [Feature.rings.rawValue, Feature.sources.rawValue]
-        let features = result["features"]?.array?.filter { feature in feature.string.map { !local.contains($0) } ?? true
+        var result = result
+        let features = result["features"]?.array?.filter { feature in
+            feature.string.map { !local.contains($0) } ?? true
         }
         if let features { result["features"] = .array(features) }
-        members["result"] = .object(result)
-        return JSONValue.object(members).serialized
+        return .object(result)
     }
 }

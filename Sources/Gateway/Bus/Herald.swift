@@ -12,8 +12,8 @@ final class Herald {
     /// Names that may wait to be told.
     private static let maximum = 4096
 
-    init(_ context: Context, _ loop: Loop, _ directory: RuntimeDirectory) throws(ZeroMQError) {
-        line = try BusLine(context, loop, directory, number: 0, maximumMessageBytes: BusLimits.maxMessageBytes)
+    init(_ place: BusPlace) throws(ZeroMQError) {
+        line = try BusLine(place, maximumMessageBytes: BusLimits.maxMessageBytes)
         line.onConnected = { [weak self] in self?.tellAll() }
     }
 
@@ -23,10 +23,8 @@ final class Herald {
     }
 
     /// Its last connection has been gone for too long.
-    func left(_ entry: AllowedKeys.Entry) {
-        tell(
-            entry.name,
-            Request(id: nil, method: "bus.leave", onBehalfOf: Request.Principal(name: entry.name, role: entry.role)))
+    func left(_ principal: Request.Principal) {
+        tell(principal.name, Request(id: nil, method: "bus.leave", onBehalfOf: principal))
     }
 
     private func tell(_ name: String, _ request: Request) {

@@ -19,24 +19,20 @@ final class BusLine {
     private static let maximumFrames = 2048
     private static let messagesPerTurn = 16
 
-    /// - Parameters:
-    ///   - number: another one for each.
-    ///   - maximumMessageBytes: of a frame of an answer.
-    init(
-        _ context: Context, _ loop: Loop, _ directory: RuntimeDirectory, number: UInt64, maximumMessageBytes: Int
-    ) throws(ZeroMQError) {
-        self.loop = loop
-        socket = try Socket(context, .dealer)
+    /// - Parameter maximumMessageBytes: of a frame of an answer.
+    init(_ place: BusPlace, maximumMessageBytes: Int) throws(ZeroMQError) {
+        loop = place.loop
+        socket = try Socket(place.context, .dealer)
         try socket.set(.immediate, 1)
         try socket.setMaximumMessageBytes(maximumMessageBytes)
         try socket.set(.reconnectInterval, 100)
-        let events = "inproc://line/\(number)"
+        let events = "inproc://line/\(place.nextLine())"
         try socket.startMonitor(at: events, events: [.handshakeSucceeded, .disconnected])
-        monitor = try Socket(context, .pair)
+        monitor = try Socket(place.context, .pair)
         try monitor.connect(events)
         tokens.append(loop.watch(.socket(monitor)) { [weak self] in self?.readMonitor() })
         tokens.append(loop.watch(.socket(socket)) { [weak self] in self?.read() })
-        try socket.connect(RuntimeDirectory.endpoint(directory.commandSocket))
+        try socket.connect(RuntimeDirectory.endpoint(place.directory.commandSocket))
     }
 
     deinit { for token in tokens { loop.cancel(token) } }

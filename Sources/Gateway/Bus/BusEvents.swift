@@ -1,0 +1,56 @@
+import BusProtocol
+import BusServer
+import ZeroMQ
+
+/// All that the bus publishes as state and events, subscribed to once for the whole process, and the newest state of everything for who
+/// comes later.
+final class BusEvents {
+    /// Names who listens, to take it back.
+    struct Token: Hashable {
+        fileprivate let number: UInt64
+    }
+
+    private let loop: Loop
+    private let bus: Socket
+    private var token: Loop.Token?
+    private var cache = StateCache()
+    private var listeners: [(token: Token, take: (_ topic: String, _ body: [UInt8]) -> Void)] = []
+    private var lastNumber: UInt64 = 0
+
+    private static let messagesPerTurn = 64
+
+    init(_ place: BusPlace) throws(ZeroMQError) {
+        loop = place.loop
+        bus = try Socket(place.context, .subscribe)
+        try bus.set(.receiveHighWaterMark, 10_000)
+        try bus.set(.reconnectInterval, 100)
+        for topic in ["state/", "event/", Topic.heartbeat.text] { try bus.subscribe(topic) }
+        try bus.connect(RuntimeDirectory.endpoint(place.directory.eventsSocket))
+        token = loop.watch(.socket(bus)) { [weak self] in self?.read() }
+    }
+
+    deinit { loop.cancel(token) }
+
+    /// Has the body called with each message from now on.
+    @discardableResult
+    func listen(_ body: @escaping (_ topic: String, _ body: [UInt8]) -> Void) -> Token {
+        lastNumber += 1
+        listeners.append((Token(number: lastNumber), body))
+        return Token(number: lastNumber)
+    }
+
+    func cancel(_ token: Token) { listeners.removeAll { $0.token == token } }
+
+    /// What a subscription to that beginning of topics sees, in the order in which it came about.
+    func current(matching prefix: String) -> [(topic: String, body: [UInt8])] { cache.current(matching: prefix) }
+
+    private func read() {
+        for _ in 0..<Self.messagesPerTurn {
+            guard let frames = try? bus.receive(maximumFrames: 2) else { return }
+            guard frames.count == 2, let topic = String(validating: frames[0].bytes, as: UTF8.self) else { continue }
+            let body = Array(frames[1].bytes)
+            cache.take(topic, body)
+            for listener in listeners { listener.take(topic, body) }
+        }
+    }
+}

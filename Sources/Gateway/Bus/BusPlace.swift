@@ -1,0 +1,23 @@
+import BusProtocol
+import BusServer
+import ZeroMQ
+
+/// Where the bus is, and what the process talks to it with.
+final class BusPlace {
+    let context: Context
+    let loop: Loop
+    let directory: RuntimeDirectory
+    private var lastLine: UInt64 = 0
+
+    init(_ context: Context, _ loop: Loop, _ directory: RuntimeDirectory) {
+        self.context = context
+        self.loop = loop
+        self.directory = directory
+    }
+
+    /// Another number for each connection.
+    func nextLine() -> UInt64 {
+        lastLine += 1
+        return lastLine
+    }
+}

@@ -1,0 +1,237 @@
+import BusProtocol
+import BusServer
+import JSON
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// Pictures and sound for all who are not on this machine's sockets: each asks for the next message of a topic, and gets the one of then
+/// (``MediaAsk``).
+///
+/// What the bus makes for somebody here it makes once, for however many and by whichever way they come; and who doesn't ask costs nothing but
+/// what is on its way to it.
+final class MediaDesk {
+    /// Names who asks.
+    struct Peer: Hashable {
+        fileprivate let number: UInt64
+    }
+
+    /// How somebody gets what he asked for.
+    struct Way {
+        /// What is bounded for all of one owner's connections together.
+        var owner: String
+        /// Uncompressed pictures, to who asks for them.
+        var allowsRaw: Bool
+        /// Whether something can be sent now; if not, ``MediaDesk/room(for:)`` says when.
+        var hasRoom: () -> Bool
+        /// Sends a message; false: it can't be, and is lost.
+        var send: (_ topic: [UInt8], _ frames: [Message]) -> Bool
+    }
+
+    /// A topic that somebody wants.
+    private struct Run {
+        let device: String
+        let isPicture: Bool
+        /// Messages that are kept of it, where each stands for itself: one, but of sound.
+        let room: Int
+        var reel = Reel<MediaItem>()
+        var viewers: [Peer: Viewer] = [:]
+    }
+
+    private struct Asker {
+        let way: Way
+        var topics: Set<[UInt8]> = []
+    }
+
+    private let place: BusPlace
+    private let logger: Logger
+    private var runs: [[UInt8]: Run] = [:]
+    private var askers: [Peer: Asker] = [:]
+    private var feeds: [String: MediaFeed] = [:]
+    private var lastNumber: UInt64 = 0
+    /// Messages that no room was for, and those that were sent.
+    private(set) var dropped = 0
+    private(set) var sent = 0
+
+    /// Bytes on their way to one client.
+    static let maximumBytesUnderWay = 64 << 20
+    /// Topics of one connection.
+    static let maximumTopics = 64
+    /// Topics of one device that one owner may have at a time.
+    static let maximumTopicsOfDevice = 4
+    /// Messages that are kept of sound, and of frames that build on one another: a second or two.
+    private static let chainRoom = 64
+
+    init(_ place: BusPlace, logger: Logger) {
+        self.place = place
+        self.logger = logger
+    }
+
+    /// Topics that the bus makes something for now.
+    var topicCount: Int { runs.count }
+
+    /// Somebody comes.
+    func open(_ way: Way) -> Peer {
+        lastNumber += 1
+        let peer = Peer(number: lastNumber)
+        askers[peer] = Asker(way: way)
+        return peer
+    }
+
+    /// Somebody has gone; harmless once more.
+    func close(_ peer: Peer) {
+        guard let asker = askers.removeValue(forKey: peer) else { return }
+        for topic in asker.topics { end(topic, of: peer) }
+    }
+
+    // MARK: Asking
+
+    func take(_ ask: MediaAsk, of peer: Peer) {
+        let now = MonotonicClock.now()
+        if ask.kind == .end {
+            askers[peer]?.topics.remove(ask.topic)
+            return end(ask.topic, of: peer)
+        }
+        guard begin(ask.topic, for: peer, at: now) else { return }
+        runs[ask.topic]?.viewers[peer]?.ask(raw: ask.kind == .nextRaw, at: now)
+        serve(ask.topic, peer, at: now)
+    }
+
+    /// It can take something again.
+    func room(for peer: Peer) {
+        let now = MonotonicClock.now()
+        for topic in askers[peer]?.topics ?? [] { serve(topic, peer, at: now) }
+    }
+
+    /// Has a topic made for a client.
+    ///
+    /// - Returns: false: it can't be, and the client is told so as far as it can be.
+    private func begin(_ topic: [UInt8], for peer: Peer, at now: Int64) -> Bool {
+        if runs[topic]?.viewers[peer] != nil { return true }
+        guard let asker = askers[peer], asker.topics.count < Self.maximumTopics else { return false }
+        guard let run = runs[topic] ?? Self.run(topic) else {
+            refuse(topic, peer, Self.notHere)
+            return false
+        }
+        // A device makes so many renditions for all: one key must not have them all made.
+        let own = Set(askers.values.filter { $0.way.owner == asker.way.owner }.flatMap(\.topics))
+        let wanted = own.count(where: { $0 != topic && runs[$0]?.device == run.device })
+        guard wanted < Self.maximumTopicsOfDevice else {
+            refuse(topic, peer, Self.tooMany)
+            return false
+        }
+        if runs[topic] == nil {
+            guard let feed = feed(of: run.device) else { return false }
+            runs[topic] = run
+            feed.subscribe(topic)
+        }
+        guard let newest = runs[topic]?.reel.newest else { return false }
+        runs[topic]?.viewers[peer] = Viewer(after: newest, at: now)
+        askers[peer]?.topics.insert(topic)
+        return true
+    }
+
+    private func end(_ topic: [UInt8], of peer: Peer) {
+        guard runs[topic]?.viewers.removeValue(forKey: peer) != nil, let run = runs[topic], run.viewers.isEmpty
+        else { return }
+        runs[topic] = nil
+        feeds[run.device]?.unsubscribe(topic)
+        if feeds[run.device]?.topics.isEmpty == true { feeds[run.device] = nil }
+    }
+
+    private func feed(of device: String) -> MediaFeed? {
+        if let known = feeds[device] { return known }
+        do throws(ZeroMQError) {
+            let made = try MediaFeed(place, device: device) { [weak self] in self?.came($0) }
+            feeds[device] = made
+            return made
+        } catch {
+            logger.error("a device's frames can't be had", metadata: ["device": "\(device)", "error": "\(error)"])
+            return nil
+        }
+    }
+
+    /// What is kept of a topic; nil for one that doesn't go to other machines.
+    private static func run(_ topic: [UInt8]) -> Run? {
+        switch Topic.parse(topic) {
+        case .media(let media)? where media.kind == .frame || media.kind == .set:
+            Run(device: media.device, isPicture: true, room: 1)
+        case .media(let media)? where media.kind == .audio:
+            Run(device: media.device, isPicture: false, room: chainRoom)
+        case .level(let device)?: Run(device: device, isPicture: false, room: 1)
+        default: nil
+        }
+    }
+
+    // MARK: Giving
+
+    private func came(_ message: [Message]) {
+        guard let topic = message.first.map({ Array($0.bytes) }), let run = runs[topic],
+            let item = MediaItem(message.dropFirst(), isPicture: run.isPicture, at: MonotonicClock.now())
+        else { return }
+        runs[topic]?.reel.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
+        for (peer, viewer) in run.viewers {
+            guard viewer.isIdle(at: item.arrived) else {
+                serve(topic, peer, at: item.arrived)
+                continue
+            }
+            askers[peer]?.topics.remove(topic)
+            end(topic, of: peer)
+        }
+    }
+
+    /// Gives a client what it has asked for, as far as it is there.
+    private func serve(_ topic: [UInt8], _ peer: Peer, at now: Int64) {
+        guard let way = askers[peer]?.way else { return }
+        while let reel = runs[topic]?.reel, way.hasRoom(), bytesUnderWay(to: peer) < Self.maximumBytesUnderWay,
+            let item = runs[topic]?.viewers[peer]?.take(from: reel, at: now)
+        {
+            let mayHave = !item.isRaw || (way.allowsRaw && runs[topic]?.viewers[peer]?.takesRaw == true)
+            guard mayHave else {
+                guard runs[topic]?.viewers[peer]?.isToBeRefused(at: now) == true else { continue }
+                refuse(topic, peer, way.allowsRaw ? Self.rawUnasked : Self.rawForbidden)
+                runs[topic]?.viewers[peer]?.sent(bytes: 0)
+                continue
+            }
+            if way.send(topic, item.frames) {
+                sent += 1
+                runs[topic]?.viewers[peer]?.sent(bytes: item.bytes)
+            } else {
+                dropped += 1
+                runs[topic]?.viewers[peer]?.lost()
+                return
+            }
+        }
+    }
+
+    private func bytesUnderWay(to peer: Peer) -> Int {
+        (askers[peer]?.topics ?? []).reduce(0) { $0 + (runs[$1]?.viewers[peer]?.bytesUnderWay ?? 0) }
+    }
+
+    // MARK: What can't be had
+
+    private static let notHere = BusError(
+        .formatUnsupported, "That does not go to other machines; frame/, set/, audio/ and level/ do.",
+        ["nearest": .null])
+    private static let tooMany = BusError(
+        .limitExceeded,
+        "This client has as much of this device already as goes to other machines; end one of the others.",
+        ["limit": "renditions", "maximum": JSONValue(maximumTopicsOfDevice)])
+    private static let rawUnasked = BusError(
+        .formatUnsupported,
+        "Pixels that are not compressed go to other machines only where they are asked for; jpeg goes always.",
+        ["nearest": "jpeg"])
+    private static let rawForbidden = BusError(
+        .formatUnsupported, "This gateway sends no uncompressed pixels (tcp.raw in gateway.toml); jpeg goes.",
+        ["nearest": "jpeg"])
+
+    private func refuse(_ topic: [UInt8], _ peer: Peer, _ error: BusError) {
+        let parts = String(decoding: topic, as: UTF8.self).split(separator: "/").map(String.init)
+        let header: JSONValue = [
+            "v": 1, "device": .string(parts.count > 1 ? parts[1] : ""),
+            "rendition": .string(parts.count > 2 ? parts[2] : ""), "error": error.headerJSON,
+        ]
+        guard let way = askers[peer]?.way, let message = try? Message.of(header.serialized) else { return }
+        if !way.send(topic, [message]) { dropped += 1 }
+    }
+}
