@@ -46,6 +46,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         // The configuration file.
         .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+        // The web side's sockets, and the handshake of WebSockets.
+        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
         // C shims
@@ -54,6 +56,7 @@ let package = Package(
         library("CFFmpeg", apt: "libavformat-dev"),
         library("CJansson", apt: "libjansson-dev"),
         .target(name: "CLinux"),
+        .target(name: "CPage"),
         library("CSQLite", apt: "libsqlite3-dev"),
         library("CSodium", apt: "libsodium-dev"),
         library("CTIFF", apt: "libtiff-dev"),
@@ -104,7 +107,15 @@ let package = Package(
                 "BusProtocol", "BusServer", "CaptureCore", "JSON", "LinuxIO", "Settings", "Sodium", "Udev", "ZeroMQ",
                 logging,
             ]),
-        swift("Gateway", ["BusProtocol", "BusServer", "JSON", "LinuxIO", "Settings", "ZeroMQ", logging]),
+        .target(
+            name: "Gateway",
+            dependencies: [
+                "BusProtocol", "BusServer", "CPage", "JSON", "LinuxIO", "Settings", "ZeroMQ", logging,
+                .product(name: "FlyingFox", package: "FlyingFox"),
+                .product(name: "FlyingSocks", package: "FlyingFox"),
+            ],
+            // In CPage, which puts it into the program.
+            exclude: ["Page"], swiftSettings: settings),
         swift(
             "Librarian", ["BusProtocol", "CaptureCore", "CaptureLibrary", "JSON", "LinuxIO", "MovieFile", "SQLite"]),
         swift(

@@ -6,12 +6,13 @@ public import Logging
 import Settings
 import ZeroMQ
 
-/// The way to the bus from other machines. Towards the bus it is a client like any other, which may say for whom it asks.
+/// The way to the bus from other machines and from browsers. Towards the bus it is a client like any other, which may say for whom it asks.
 public final class Gateway {
     private let loop: Loop
     private let signals: SignalDescriptor
     private let service: ServiceManager
     private var remote: RemoteSide?
+    private var web: WebSide?
 
     /// Descriptors that connections may not take.
     private static let reserve = 256
@@ -30,12 +31,6 @@ public final class Gateway {
         } catch {
             throw GatewayError(description: "\(error)")
         }
-        guard let tcp = configuration.tcp else {
-            throw GatewayError(
-                description:
-                    "there is nothing to serve: tcp.listen in \(options.configurationPath ?? "gateway.toml") says where to listen"
-            )
-        }
         let state = CurrentProcess.environment("STATE_DIRECTORY").flatMap {
             $0.split(separator: ":").first.map(String.init)
         }
@@ -47,7 +42,8 @@ public final class Gateway {
         do throws(ZeroMQError) {
             let context = try Context()
             // Each connection that requests come over has one to the bus, with its monitor.
-            context.setMaximumSockets(4 * tcp.connections + 1024)
+            let connections = (configuration.tcp?.connections ?? 0) + (configuration.web?.connections ?? 0)
+            context.setMaximumSockets(4 * connections + 1024)
             place = BusPlace(context, loop, directory)
             events = try BusEvents(place)
             herald = try Herald(place)
@@ -55,12 +51,21 @@ public final class Gateway {
             throw GatewayError(description: "\(error)")
         }
         let media = MediaDesk(place, logger: logger)
-        remote = try RemoteSide(tcp, place, media, events, herald, stateDirectory: state, logger: logger)
+        if let tcp = configuration.tcp {
+            remote = try RemoteSide(tcp, place, media, events, herald, stateDirectory: state, logger: logger)
+        }
+        if let settings = configuration.web {
+            let desk = try WebDesk(place, media, events, herald, settings, logger: logger) { [weak self] in
+                self?.remote?.counts ?? []
+            }
+            web = try WebSide(desk, logger: logger)
+        }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
     }
 
     /// Serves until SIGTERM or SIGINT.
     public func run() throws(GatewayError) {
+        web?.run()
         service.notify("READY=1")
         feedWatchdog()
         do throws(ZeroMQError) {
@@ -77,6 +82,7 @@ public final class Gateway {
             guard signal == SIGHUP else { return loop.stop() }
             service.notify("RELOADING=1")
             remote?.reload()
+            web?.reload()
             service.notify("READY=1")
         }
     }

@@ -24,10 +24,35 @@ public struct GatewayConfiguration: Hashable, Sendable {
         public init(listen: TCPAddress) { self.listen = listen }
     }
 
+    /// `[web]`: the page, pictures and numbers for browsers and tools.
+    public struct Web: Hashable, Sendable {
+        /// `web.listen`.
+        public var listen = WebAddress.standard
+        /// `web.tokens`: the file of who may come from elsewhere; nil: nobody.
+        public var tokensPath: String?
+        /// `web.role` of who comes from this machine without a token; nil: a token is needed there, too.
+        public var localRole: Request.Principal.Role? = .control
+        /// `web.hosts`: further names of this server.
+        public var hosts: [String] = []
+        /// `web.origins` of pages that may use it beside its own.
+        public var origins: [String] = []
+        /// `web.connections` and `web.connections_per_address`: what exceeds is closed.
+        public var connections = 256
+        public var connectionsPerAddress = 64
+        /// `web.requests_per_second`, of one page.
+        public var requestsPerSecond = 100
+        /// `web.reply_bytes`: of one answer with its photos.
+        public var replyBytes = 64 << 20
+
+        public init() {}
+    }
+
     /// `gateway.log_level`.
     public var logLevel = "info"
     /// nil: nothing listens on TCP.
     public var tcp: TCP?
+    /// nil: nothing is served over HTTP. Without any configuration the page is there for this machine's own browsers.
+    public var web: Web? = Web()
 
     public init() {}
 
@@ -37,7 +62,11 @@ public struct GatewayConfiguration: Hashable, Sendable {
         try reader.section("gateway") { gateway throws(SettingsError) in
             logLevel = try gateway.string("log_level", oneOf: Self.logLevels) ?? logLevel
         }
-        try reader.section("tcp") { section throws(SettingsError) in tcp = try Self.tcp(&section) }
+        try reader.section("tcp") { section throws(SettingsError) in
+            tcp = try Self.tcp(&section)
+            web = nil
+        }
+        try reader.section("web") { section throws(SettingsError) in web = try Self.web(&section) }
         try reader.finish()
     }
 
@@ -58,10 +87,44 @@ public struct GatewayConfiguration: Hashable, Sendable {
         return tcp
     }
 
-    private static func path(_ reader: inout TableReader, _ name: String) throws(SettingsError) -> String? {
+    private static func web(_ reader: inout TableReader) throws(SettingsError) -> Web {
+        var web = Web()
+        if let listen = try reader.string("listen") {
+            guard let address = WebAddress(listen) else {
+                throw SettingsError(description: "web.listen must be ADDRESS:PORT, * for all addresses")
+            }
+            web.listen = address
+        }
+        web.tokensPath = try path(&reader, "tokens", of: "web")
+        let words = AllowedKeys.roles.map(\.rawValue) + [Request.Principal.Role.nobody.rawValue]
+        if let role = try reader.string("role", oneOf: words) {
+            web.localRole = AllowedKeys.roles.first { $0.rawValue == role }
+        }
+        web.hosts = try reader.strings("hosts") ?? []
+        web.origins = try reader.strings("origins") ?? []
+        guard web.origins.allSatisfy({ $0.hasPrefix("http://") || $0.hasPrefix("https://") }) else {
+            throw SettingsError(description: "web.origins must be origins of pages, as https://cameras.example.org")
+        }
+        web.connections = try reader.integer("connections", 1...65536) ?? web.connections
+        web.connectionsPerAddress =
+            try reader.integer("connections_per_address", 1...65536) ?? web.connectionsPerAddress
+        web.requestsPerSecond = try reader.integer("requests_per_second", 1...100_000) ?? web.requestsPerSecond
+        web.replyBytes = try reader.integer("reply_bytes", 1...BusLimits.maxPhotoReplyBytes) ?? web.replyBytes
+        guard web.listen.isLoopback || web.tokensPath != nil else {
+            throw SettingsError(
+                description:
+                    "web.listen lets other machines in, and nobody there has a token: name a file of them with web.tokens, or listen on 127.0.0.1"
+            )
+        }
+        return web
+    }
+
+    private static func path(
+        _ reader: inout TableReader, _ name: String, of section: String = "tcp"
+    ) throws(SettingsError) -> String? {
         guard let path = try reader.string(name) else { return nil }
         guard path.hasPrefix("/"), !path.utf8.contains(0) else {
-            throw SettingsError(description: "tcp.\(name) must be an absolute path")
+            throw SettingsError(description: "\(section).\(name) must be an absolute path")
         }
         return path
     }

@@ -1,6 +1,6 @@
 /// What the command line says.
 public struct GatewayOptions: Sendable {
-    /// nil: no file, and so nothing is served.
+    /// nil: no file, and so the page is served on the loopback, and nothing else.
     public var configurationPath: String?
     /// Where the bus has its sockets; nil: as clients look for it.
     public var runtimeDirectory: String?

@@ -8,9 +8,12 @@ import Logging
 struct CameraBusGateway: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-gateway",
-        abstract: "Lets clients on other machines use the cameras of a CameraBus, over encrypted sockets.",
+        abstract: "Serves the page of a CameraBus, and lets clients on other machines use its cameras.",
         discussion: """
-            It listens where its configuration says (tcp.listen), and on nothing without that: requests at that port, state and events at the next, \
+            Browsers find the page at http://127.0.0.1:7380/ unless the configuration says otherwise ([web]); beyond the machine it needs tokens, and a proxy for TLS. \
+            Beside it are pictures (/camera/<id>.jpg, .mjpg), numbers for Prometheus (/metrics) and /healthz.
+
+            For programs on other machines it listens where tcp.listen says, and on nothing without that: requests at that port, state and events at the next, \
             pictures and sound at the one after. Who comes in has a key whose public half stands in the file of keys ('camerabus keys'), \
             with the role view, control or admin; that file is read again whenever it changes, and who is not in it any more loses all it has \
             within a second. The gateway's own keys are made at its first start, in $STATE_DIRECTORY or where tcp.server_key says; \
@@ -18,7 +21,7 @@ struct CameraBusGateway: ParsableCommand {
 
             The bus has to know by which user it runs: camerabus-gateway, as the service does, or permission.gateway in camerabus.toml; or the bus's own.
 
-            SIGHUP has the keys read again; SIGTERM ends it.
+            SIGHUP has keys and tokens read again; SIGTERM ends it.
 
             Exit status: 0 ended in order, 1 could not serve, 2 usage.
             """,

@@ -1,0 +1,119 @@
+import BusProtocol
+import JSON
+import ZeroMQ
+
+/// `/camera/<id>.jpg`, a picture of now, and `/camera/<id>.mjpg`, one after the other for as long as somebody takes them.
+struct CameraPictures {
+    typealias Respond = (WebResponse) async throws -> Bool
+
+    let desk: WebDesk
+    let stream: WebStream
+
+    /// Seconds that a first picture may take: a camera may have to be opened.
+    private static let patience = 8
+
+    func answer(_ request: WebRequest, _ visitor: WebAccess.Visitor, _ respond: Respond) async throws -> Bool {
+        let name = request.path[1]
+        let isMoving = name.hasSuffix(".mjpg")
+        guard isMoving || name.hasSuffix(".jpg"), let dot = name.lastIndex(of: ".") else {
+            return try await respond(WebResponse(404, "There is nothing of that name."))
+        }
+        let device = String(name[..<dot])
+        guard DeviceID.isValid(device), let rendition = Self.rendition(request.query, isMoving: isMoving) else {
+            return try await respond(
+                WebResponse(
+                    DeviceID.isValid(device) ? 400 : 404,
+                    "width and height are whole numbers up to 16384, fps is a number above 0."))
+        }
+        switch await desk.ask("device.get", ["device": .string(device)]) {
+        case .failure(let error):
+            return try await respond(WebResponse(error.reason == .deviceNotFound ? 404 : 503, error.message))
+        case .success: break
+        }
+        let tap = await WebTap.open(
+            desk, topic: Topic.frame(device, rendition).bytes, owner: "\(visitor.principal.name)@\(visitor.address)")
+        defer { tap.close() }
+        let patience = Task {
+            try await Task.sleep(for: .seconds(Self.patience))
+            tap.close()
+        }
+        let first = await tap.next()
+        patience.cancel()
+        guard let first else {
+            return try await respond(WebResponse(503, "No picture came within \(Self.patience) seconds."))
+        }
+        guard first.frames.count > 1 else { return try await respond(Self.refusal(first)) }
+        guard request.method == "GET" else {
+            return try await respond(WebResponse(200, type: isMoving ? Multipart.type : "image/jpeg"))
+        }
+        return isMoving
+            ? try await move(first, tap) : try await still(first, keepsAlive: request.keepsAlive)
+    }
+
+    private func still(_ outgoing: Outgoing, keepsAlive: Bool) async throws -> Bool {
+        let picture = Array(outgoing.frames.dropFirst())
+        let bytes = picture.reduce(0) { $0 + $1.count }
+        let head = WebResponse(200, type: "image/jpeg").head(bodyBytes: bytes, keepsAlive: keepsAlive)
+        try await stream.send(Outgoing(head: head, frames: picture))
+        return keepsAlive
+    }
+
+    private func move(_ first: Outgoing, _ tap: WebTap) async throws -> Bool {
+        try await stream.send(WebResponse(200, type: Multipart.type).head(bodyBytes: nil, keepsAlive: false))
+        await withTaskGroup(of: Void.self) { group in
+            // Nothing more is expected of it: what comes, its end above all, ends it also while there is no picture to be sent.
+            group.addTask {
+                _ = try? await stream.read()
+                tap.close()
+            }
+            var next: Outgoing? = first
+            var isFirst = true
+            while let outgoing = next {
+                let picture = Array(outgoing.frames.dropFirst())
+                let bytes = picture.reduce(0) { $0 + $1.count }
+                if bytes > 0 {
+                    do {
+                        try await stream.send(
+                            Outgoing(head: Multipart.head(bytes: bytes, isFirst: isFirst), frames: picture))
+                        try await stream.send(Multipart.tail)
+                    } catch { break }
+                    isFirst = false
+                }
+                tap.wrote(outgoing)
+                next = await tap.next()
+            }
+            stream.shutDown()
+        }
+        return false
+    }
+
+    /// As the query says; nil: it says what can't be.
+    static func rendition(_ query: [String: String], isMoving: Bool) -> String? {
+        func number(_ name: String) -> Int?? {
+            guard let text = query[name] else { return .some(nil) }
+            guard let number = Int(text), (0...16384).contains(number), "\(number)" == text else { return nil }
+            return .some(number)
+        }
+        guard let width = number("width"), let height = number("height") else { return nil }
+        var text = "jpeg"
+        if width ?? 0 > 0 || height ?? 0 > 0 { text += ":\(width ?? 0)x\(height ?? 0)" }
+        if isMoving, let rate = query["fps"] {
+            guard rate.utf8.allSatisfy({ (48...57).contains($0) || $0 == UInt8(ascii: ".") }) else { return nil }
+            text += "@\(rate)"
+        }
+        return (try? Rendition(parsing: text)) == nil ? nil : text
+    }
+
+    private static func refusal(_ outgoing: Outgoing) -> WebResponse {
+        guard let header = outgoing.frames.first, let json = try? JSONValue(parsing: Array(header.bytes)),
+            let error = json["error"].map({ BusError(header: $0) })
+        else { return WebResponse(503, "The camera gives no picture.") }
+        let status =
+            switch error.reason {
+            case .formatUnsupported, .invalidParams: 400
+            case .deviceNotFound: 404
+            default: 503
+            }
+        return WebResponse(status, error.message)
+    }
+}

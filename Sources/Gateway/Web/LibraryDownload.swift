@@ -1,0 +1,58 @@
+import BusProtocol
+import JSON
+import LinuxIO
+
+/// `/library/<entry>/<file>`: a file of the library, or a part of it, to who may see its entry.
+struct LibraryDownload {
+    let desk: WebDesk
+    let stream: WebStream
+
+    func answer(
+        _ request: WebRequest, _ visitor: WebAccess.Visitor, _ respond: CameraPictures.Respond
+    ) async throws -> Bool {
+        let (id, name) = (request.path[1], request.path[2])
+        let entry: JSONValue
+        switch await desk.ask("library.get", ["id": .string(id)], for: visitor.principal) {
+        case .failure(let error):
+            let status =
+                switch error.reason {
+                case .entryNotFound, .invalidParams: 404
+                case .unauthorized: 403
+                default: 503
+                }
+            return try await respond(WebResponse(status, error.message))
+        case .success(let answer): entry = answer["entry"] ?? .null
+        }
+        guard let path = LibraryFile.path(named: name, of: entry) else {
+            return try await respond(WebResponse(404, "The entry has no file of that name."))
+        }
+        let file: LibraryFile
+        do throws(SystemError) {
+            file = try LibraryFile(path)
+        } catch {
+            return try await respond(WebResponse(error.isAbsent ? 404 : 503, "The file can't be read: \(error)."))
+        }
+        return try await send(file, request)
+    }
+
+    private func send(_ file: LibraryFile, _ request: WebRequest) async throws -> Bool {
+        var headers = [file.disposition, "Accept-Ranges: bytes"]
+        var (status, part) = (200, 0..<file.count)
+        switch ByteRange(request["range"], of: file.count) {
+        case .all: break
+        case .part(let range):
+            (status, part) = (206, range)
+            headers.append("Content-Range: bytes \(range.lowerBound)-\(range.upperBound - 1)/\(file.count)")
+        case .none:
+            (status, part) = (416, 0..<0)
+            headers.append("Content-Range: bytes */\(file.count)")
+        }
+        let head = WebResponse(status, type: PageFiles.type(of: file.name), headers: headers).head(
+            bodyBytes: part.count, keepsAlive: request.keepsAlive)
+        try await stream.send(head, more: !part.isEmpty && request.method == "GET")
+        guard request.method == "GET" else { return request.keepsAlive }
+        file.seek(to: part.lowerBound)
+        try await stream.send(file: file.descriptor.rawValue, count: part.count)
+        return request.keepsAlive
+    }
+}

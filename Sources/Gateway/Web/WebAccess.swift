@@ -1,0 +1,79 @@
+import BusProtocol
+import Synchronization
+
+/// Decides for each request whether it may come in at all, and as whom.
+final class WebAccess: Sendable {
+    /// Who asks.
+    struct Visitor: Hashable, Sendable {
+        /// nil: somebody at this machine, who needs no token.
+        var name: String?
+        var role: Request.Principal.Role
+        /// Without a port.
+        var address: String
+
+        /// As whom the bus is asked: everybody at this machine is the same, as they are on its screen.
+        var principal: Request.Principal { Request.Principal(name: name ?? WebAccess.localName, role: role) }
+    }
+
+    let hosts: HostCheck
+    private let known = Mutex(WebTokens())
+    /// Of who comes from this machine without a token; nil: a token is needed there, too.
+    let localRole: Request.Principal.Role?
+
+    /// What who needs no token is called.
+    static let localName = "web"
+    /// The cookie that a browser has its token in.
+    static let cookie = "camerabus"
+
+    init(_ hosts: HostCheck, localRole: Request.Principal.Role?) {
+        self.hosts = hosts
+        self.localRole = localRole
+    }
+
+    /// Who may come from elsewhere now.
+    var tokens: WebTokens {
+        get { known.withLock { $0 } }
+        set { known.withLock { $0 = newValue } }
+    }
+
+    /// Refuses what doesn't name this server, and what a page of somebody else's asks.
+    func check(_ request: WebRequest) throws(WebRequest.Refusal) {
+        guard let host = request["host"], hosts.isOurs(host) else {
+            throw WebRequest.Refusal(
+                status: 403, reason: "This server doesn't go by that name; web.hosts in gateway.toml has its names.")
+        }
+        if let origin = request["origin"], !hosts.isSame(origin: origin, host: host) {
+            throw WebRequest.Refusal(status: 403, reason: "Pages of other origins may not use this server.")
+        }
+        // A link from elsewhere leads here; a picture of here is no part of a page from elsewhere.
+        if request["sec-fetch-site"] == "cross-site", request["sec-fetch-mode"] != "navigate" {
+            throw WebRequest.Refusal(status: 403, reason: "Pages of other origins may not use this server.")
+        }
+    }
+
+    /// Who asks; nil: nobody who may.
+    ///
+    /// - Parameter address: of the other end, without its port.
+    func visitor(_ request: WebRequest, from address: String) -> Visitor? {
+        if let token = Self.token(of: request) {
+            return tokens.principal(of: token).map { Visitor(name: $0.name, role: $0.role, address: address) }
+        }
+        // A proxy on this machine brings in who is not here.
+        let isHere =
+            Self.isLoopback(address) && request["host"].map(HostCheck.isLoopback) == true
+            && request["forwarded"] == nil && request["x-forwarded-for"] == nil && request["x-real-ip"] == nil
+        guard isHere, let localRole else { return nil }
+        return Visitor(name: nil, role: localRole, address: address)
+    }
+
+    private static func token(of request: WebRequest) -> String? {
+        if let text = request["authorization"] {
+            return text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst(7)) : ""
+        }
+        return request.cookie(cookie)
+    }
+
+    static func isLoopback(_ address: String) -> Bool {
+        address.hasPrefix("127.") || address == "::1" || address.hasPrefix("::ffff:127.")
+    }
+}

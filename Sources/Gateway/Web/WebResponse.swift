@@ -1,0 +1,55 @@
+/// An answer over HTTP: what is said in its head, and a body that is there as a whole.
+struct WebResponse: Hashable, Sendable {
+    var status: Int
+    var type: String?
+    /// Further lines of the head.
+    var headers: [String] = []
+    var body: [UInt8] = []
+
+    init(_ status: Int, type: String? = nil, headers: [String] = [], body: [UInt8] = []) {
+        self.status = status
+        self.type = type
+        self.headers = headers
+        self.body = body
+    }
+
+    /// A sentence for people.
+    init(_ status: Int, _ text: String, headers: [String] = []) {
+        self.init(status, type: "text/plain; charset=utf-8", headers: headers, body: Array("\(text)\n".utf8))
+    }
+
+    init(_ refusal: WebRequest.Refusal) { self.init(refusal.status, refusal.reason) }
+
+    /// What every answer says: that the page is nobody's part, and loads nothing that isn't this server's.
+    static let always = [
+        "X-Content-Type-Options: nosniff", "X-Frame-Options: DENY", "Referrer-Policy: no-referrer",
+        "Cross-Origin-Resource-Policy: same-origin", "Cross-Origin-Opener-Policy: same-origin",
+        "Content-Security-Policy: default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; "
+            + "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ]
+
+    /// The head, with its empty line.
+    ///
+    /// - Parameters:
+    ///   - bodyBytes: of the body; nil: it ends with the connection.
+    ///   - keepsAlive: another request may follow.
+    func head(bodyBytes: Int?, keepsAlive: Bool) -> [UInt8] {
+        var text = "HTTP/1.1 \(status) \(Self.phrases[status] ?? "Answer")\r\n"
+        if let type { text += "Content-Type: \(type)\r\n" }
+        if let bodyBytes, status != 304 { text += "Content-Length: \(bodyBytes)\r\n" }
+        if !headers.contains(where: { $0.hasPrefix("Cache-Control:") }) { text += "Cache-Control: no-store\r\n" }
+        for line in headers + Self.always { text += "\(line)\r\n" }
+        text += "Connection: \(keepsAlive ? "keep-alive" : "close")\r\n\r\n"
+        return Array(text.utf8)
+    }
+
+    private static let phrases = [
+        101: "Switching Protocols", 200: "OK", 206: "Partial Content", 303: "See Other", 304: "Not Modified",
+        400: "Bad Request",
+        401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 408: "Request Timeout",
+        411: "Length Required", 413: "Content Too Large", 416: "Range Not Satisfiable",
+        429: "Too Many Requests",
+        431: "Request Header Fields Too Large", 500: "Internal Server Error", 503: "Service Unavailable",
+        505: "HTTP Version Not Supported",
+    ]
+}

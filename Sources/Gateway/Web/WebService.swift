@@ -1,0 +1,62 @@
+import BusProtocol
+import BusServer
+import JSON
+import ZeroMQ
+
+/// What the web side asks the bus itself, or in somebody's name where no WebSocket of his is there.
+final class WebService {
+    private struct Asked {
+        let tell: (Result<JSONValue, BusError>) -> Void
+        let patience: Loop.Token
+    }
+
+    private let loop: Loop
+    private let caller: RemoteCaller
+    private var asked: [[UInt8]: Asked] = [:]
+    private var lastNumber: UInt64 = 0
+
+    /// Milliseconds that an answer may take.
+    private static let patience: Int64 = 5000
+
+    init(_ place: BusPlace) throws(ZeroMQError) {
+        loop = place.loop
+        caller = try RemoteCaller(place, maximumMessageBytes: BusLimits.maxMessageBytes, principal: nil)
+        caller.onAnswer = { [weak self] envelope, frames, _ in
+            guard let self, let first = frames.first, let tag = envelope.first else { return }
+            let reply = Result { () throws(BusError) in try Reply(parsing: first.bytes).result.get() }
+            tell(tag, reply)
+        }
+        caller.onLost = { [weak self] in self?.tellAll(.failure(Self.gone)) }
+    }
+
+    /// Tells the body what came of it, once.
+    func ask(
+        _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil,
+        _ tell: @escaping (Result<JSONValue, BusError>) -> Void
+    ) {
+        lastNumber += 1
+        let tag = Array("\(lastNumber)".utf8)
+        let request = Request(
+            id: .integer(Int64(bitPattern: lastNumber)), method: method, params: params, onBehalfOf: principal)
+        let patience = loop.schedule(afterMilliseconds: Self.patience) { [weak self] in
+            self?.tell(tag, .failure(Self.gone))
+        }
+        asked[tag] = Asked(tell: tell, patience: patience)
+        guard caller.ask(request, envelope: [tag]) else {
+            return self.tell(
+                tag, .failure(BusError(.limitExceeded, "Too much is asked of the gateway at a time; try again.")))
+        }
+    }
+
+    private func tell(_ tag: [UInt8], _ result: Result<JSONValue, BusError>) {
+        guard let waiting = asked.removeValue(forKey: tag) else { return }
+        loop.cancel(waiting.patience)
+        waiting.tell(result)
+    }
+
+    private func tellAll(_ result: Result<JSONValue, BusError>) { for tag in asked.keys { tell(tag, result) } }
+
+    /// What is answered in place of a bus that isn't there.
+    static let gone = BusError(
+        .shuttingDown, "The bus is not there; what was asked was not answered. Ask again when it is back.")
+}

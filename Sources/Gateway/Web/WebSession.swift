@@ -1,0 +1,262 @@
+import BusProtocol
+import BusServer
+import JSON
+import LinuxIO
+import Logging
+import Synchronization
+import ZeroMQ
+
+/// A WebSocket as the bus sees it: a connection of its own for requests, what it has subscribed to, and the media that it asks for. On the
+/// loop alone.
+final class WebSession: @unchecked Sendable {
+    let principal: Request.Principal
+    /// What is to be written to it; ends when it has to.
+    let outbox = Outbox(maximumBytes: 8 << 20, maximumCount: 1000)
+    private let desk: WebDesk
+    /// Ends the connection.
+    let cut: @Sendable () -> Void
+    private var caller: RemoteCaller?
+    private var peer: MediaDesk.Peer?
+    private var listener: BusEvents.Token?
+    private var prefixes: Set<String> = []
+    private var bucket: TokenBucket
+    /// Requests under way, by what their answers are told apart by.
+    private var asked: [[UInt8]: JSONValue] = [:]
+    private var lastNumber: UInt64 = 0
+
+    private static let maximumPrefixes = 64
+    private static let media: UInt8 = 1
+    private static let part: UInt8 = 2
+
+    /// - Parameter cut: ends the connection of a page that doesn't take what it asked for.
+    init(_ desk: WebDesk, _ principal: Request.Principal, cut: @escaping @Sendable () -> Void) {
+        self.desk = desk
+        self.cut = cut
+        self.principal = principal
+        let rate = desk.settings.requestsPerSecond
+        bucket = TokenBucket(perSecond: rate, burst: 2 * rate, at: MonotonicClock.now())
+    }
+
+    /// Begins; false: there is no way to the bus.
+    func open() -> Bool {
+        let caller: RemoteCaller
+        do throws(ZeroMQError) {
+            caller = try RemoteCaller(
+                desk.place, maximumMessageBytes: BusLimits.maxPhotoReplyBytes, principal: principal)
+        } catch {
+            desk.logger.error("no connection to the bus can be made", metadata: ["error": "\(error)"])
+            return false
+        }
+        caller.onAnswer = { [weak self] envelope, frames, isHello in self?.answer(envelope, frames, isHello) }
+        caller.onLost = { [weak self] in self?.refuseAll() }
+        caller.onPresence = { [weak self] isHere in
+            self?.send(.text, Self.presence(isHere).serialized)
+        }
+        self.caller = caller
+        peer = desk.media.open(
+            MediaDesk.Way(
+                owner: "\(principal.name)#\(desk.place.nextLine())", allowsRaw: false,
+                hasRoom: { [weak self] in self?.outbox.hasRoomForMedia ?? false },
+                send: { [weak self] topic, frames in self?.send(topic, frames) ?? false }))
+        listener = desk.events.listen { [weak self] topic, body in self?.pass(topic, body) }
+        desk.add(self)
+        let limits: JSONValue = [
+            "requests": JSONValue(RemoteCaller.maximumPending),
+            "requestsPerSecond": JSONValue(desk.settings.requestsPerSecond),
+            "replyBytes": JSONValue(desk.settings.replyBytes), "topics": JSONValue(MediaDesk.maximumTopics),
+            "topicsOfDevice": JSONValue(MediaDesk.maximumTopicsOfDevice), "credit": JSONValue(Viewer.maximumCredit),
+        ]
+        let hello: JSONValue = [
+            "method": "web.hello",
+            "params": [
+                "name": .string(principal.name), "role": .string(principal.role.rawValue), "limits": limits,
+            ],
+        ]
+        send(.text, hello.serialized)
+        return true
+    }
+
+    /// Ends; harmless once more.
+    func close() {
+        outbox.end()
+        caller = nil
+        if let peer { desk.media.close(peer) }
+        peer = nil
+        if let listener { desk.events.cancel(listener) }
+        listener = nil
+        desk.remove(self)
+    }
+
+    /// What was being written is written.
+    func room() { if let peer { desk.media.room(for: peer) } }
+
+    private static func presence(_ isHere: Bool) -> JSONValue {
+        ["method": "web.bus", "params": ["here": .bool(isHere)]]
+    }
+
+    // MARK: From the page
+
+    /// A message of bytes: what the page asks for of media.
+    func take(binary bytes: [UInt8]) {
+        guard let peer, let ask = MediaAsk(parsing: bytes) else { return }
+        desk.media.take(ask, of: peer)
+    }
+
+    /// A message of text: a request.
+    func take(text bytes: [UInt8]) {
+        switch bytes.withUnsafeBytes({ Request.parse($0) }) {
+        case .failure(let failure): refuse(failure)
+        case .success(let request):
+            do throws(BusError) {
+                try take(request)
+            } catch {
+                if let id = request.id { refuse(RequestFailure(id: id, error: error)) }
+            }
+        }
+    }
+
+    private func take(_ request: Request) throws(BusError) {
+        guard bucket.take(at: MonotonicClock.now()) else {
+            throw BusError(
+                .limitExceeded, "That are more requests than this page may make; ask less often.",
+                ["limit": "requestRate", "maximum": JSONValue(desk.settings.requestsPerSecond)])
+        }
+        switch request.method {
+        case "web.subscribe": return try subscribe(request)
+        case "web.unsubscribe":
+            prefixes.subtract(try Self.topics(of: request))
+            return accept(request)
+        default: break
+        }
+        let named = try RemoteRequest.checked(request, of: principal)
+        lastNumber += 1
+        let tag = withUnsafeBytes(of: lastNumber) { Array($0) }
+        guard let caller else { throw WebService.gone }
+        if let id = request.id { asked[tag] = id }
+        guard caller.ask(named, envelope: [tag]) else {
+            asked[tag] = nil
+            throw BusError(
+                .limitExceeded, "Too many requests of this page are under way; wait for their answers.",
+                ["limit": "remoteRequests", "maximum": JSONValue(RemoteCaller.maximumPending)])
+        }
+    }
+
+    private func subscribe(_ request: Request) throws(BusError) {
+        let topics = try Self.topics(of: request)
+        let fresh = topics.filter { !prefixes.contains($0) }
+        guard prefixes.union(topics).count <= Self.maximumPrefixes else {
+            throw BusError(
+                .limitExceeded, "A page subscribes to \(Self.maximumPrefixes) beginnings of topics at most.",
+                ["limit": "subscriptions", "maximum": JSONValue(Self.maximumPrefixes)])
+        }
+        prefixes.formUnion(fresh)
+        accept(request)
+        var sent: Set<String> = []
+        for prefix in fresh {
+            for (topic, body) in desk.events.current(matching: prefix) where sent.insert(topic).inserted {
+                tell(topic, body)
+            }
+        }
+    }
+
+    private func accept(_ request: Request) {
+        guard let id = request.id else { return }
+        send(.text, Response.success(id: id, result: ["topics": .array(prefixes.sorted().map(JSONValue.string))]))
+    }
+
+    private static func topics(of request: Request) throws(BusError) -> Set<String> {
+        guard let values = request.params["topics"]?.array else {
+            throw .invalidParams("topics", "a list of beginnings of topics")
+        }
+        var topics: Set<String> = []
+        for value in values.prefix(maximumPrefixes + 1) {
+            guard let text = value.string, text.utf8.count <= BusLimits.maxTopicBytes,
+                ["state/", "event/", "heartbeat/"].contains(where: text.hasPrefix)
+            else { throw .invalidParams("topics", "each begins with state/, event/ or heartbeat/") }
+            topics.insert(text)
+        }
+        return topics
+    }
+
+    // MARK: To the page
+
+    private func answer(_ envelope: [[UInt8]], _ frames: ArraySlice<Message>, _ isHello: Bool) {
+        guard let tag = envelope.first, let id = asked.removeValue(forKey: tag), let first = frames.first else {
+            return
+        }
+        let bytes = frames.reduce(0) { $0 + $1.count }
+        guard bytes <= desk.settings.replyBytes else {
+            return refuse(
+                RequestFailure(
+                    id: id,
+                    error: BusError(
+                        .limitExceeded,
+                        "The answer has \(bytes) bytes, which is more than goes over the web; have it in the library.",
+                        ["limit": "remoteReply", "maximum": JSONValue(desk.settings.replyBytes)])))
+        }
+        if isHello { return send(.text, HelloReply.withoutPlaces(Array(first.bytes))) }
+        guard let text = try? first.shared() else { return }
+        put(Outgoing(head: WebSocketFrame.head(.text, payloadBytes: text.count), frames: [text]))
+        let topic = Array((id.string ?? String(decoding: id.serialized, as: UTF8.self)).utf8.prefix(1024))
+        for frame in frames.dropFirst() {
+            guard let payload = try? frame.shared() else { return }
+            put(Self.binary(Self.part, topic, headerBytes: 0, [payload]))
+        }
+    }
+
+    private func refuseAll() {
+        let lost = asked
+        asked = [:]
+        for id in lost.values { refuse(RequestFailure(id: id, error: WebService.gone)) }
+    }
+
+    private func refuse(_ failure: RequestFailure) {
+        send(.text, Response.failure(id: failure.id, error: failure.error))
+    }
+
+    private func pass(_ topic: String, _ body: [UInt8]) {
+        if prefixes.contains(where: { topic.utf8.starts(with: $0.utf8) }) { tell(topic, body) }
+    }
+
+    private func tell(_ topic: String, _ body: [UInt8]) {
+        var text = Array(#"{"topic":"#.utf8)
+        text += JSONValue.string(topic).serialized
+        text += Array(#","message":"#.utf8)
+        text += body
+        text.append(UInt8(ascii: "}"))
+        send(.text, text)
+    }
+
+    private func send(_ opcode: WebSocketFrame.Opcode, _ payload: [UInt8]) {
+        put(Outgoing(head: WebSocketFrame.head(opcode, payloadBytes: payload.count) + payload))
+    }
+
+    private func send(_ topic: [UInt8], _ frames: [Message]) -> Bool {
+        guard let frames = try? frames.map({ try $0.shared() }), let header = frames.first else { return false }
+        return put(Self.binary(Self.media, topic, headerBytes: header.count, frames, isMedia: true))
+    }
+
+    /// Ours, before what comes with it: what it is, and how long its parts are.
+    private static func binary(
+        _ kind: UInt8, _ topic: [UInt8], headerBytes: Int, _ frames: [Message], isMedia: Bool = false
+    ) -> Outgoing {
+        let bytes = 8 + topic.count + frames.reduce(0) { $0 + $1.count }
+        var head = WebSocketFrame.head(.binary, payloadBytes: bytes)
+        head += [kind, 0, UInt8(topic.count & 0xFF), UInt8(topic.count >> 8)]
+        withUnsafeBytes(of: UInt32(headerBytes).littleEndian) { head += $0 }
+        head += topic
+        return Outgoing(head: head, frames: frames, isMedia: isMedia)
+    }
+
+    /// A page that doesn't take what it has asked for is cut: it comes back, and sees the present.
+    @discardableResult
+    private func put(_ outgoing: Outgoing) -> Bool {
+        if outbox.put(outgoing) { return true }
+        if peer != nil {
+            desk.counters.cutSockets.add(1, ordering: .relaxed)
+            outbox.end()
+            cut()
+        }
+        return false
+    }
+}

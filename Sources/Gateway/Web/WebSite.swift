@@ -1,0 +1,180 @@
+import BusProtocol
+import JSON
+import LinuxIO
+import Synchronization
+
+/// What is where: a fixed table, as nothing that a client says is looked up on a disk.
+struct WebSite: Sendable {
+    let desk: WebDesk
+    let access: WebAccess
+    let pages = PageFiles()
+    private let guesses = Guesses()
+
+    /// Seconds that a request's head and body may take, and that a connection may be idle between two.
+    private static let patience = 15
+    private static let maximumFormBytes = 4096
+
+    init(_ desk: WebDesk, _ access: WebAccess) {
+        self.desk = desk
+        self.access = access
+    }
+
+    /// Answers a connection's requests until it ends.
+    func serve(_ stream: WebStream, from address: String) async {
+        var reader = HeadReader()
+        do {
+            while true {
+                let (request, form) = try await stream.within(seconds: Self.patience) {
+                    let request = try await reader.next(from: stream)
+                    let count = try request.bodyBytes(maximum: Self.maximumFormBytes)
+                    return (request, try await reader.take(count, from: stream))
+                }
+                desk.counters.requests.add(1, ordering: .relaxed)
+                guard try await answer(request, form, stream, address, &reader) else { return }
+            }
+        } catch let refusal as WebRequest.Refusal {
+            // What follows can't be told from what came: it ends here.
+            try? await send(WebResponse(refusal), to: stream, keepsAlive: false)
+            stream.finish()
+            await stream.drained()
+        } catch {
+            // The other end has gone, or took too long.
+        }
+    }
+
+    /// - Returns: whether another request may follow.
+    private func answer(
+        _ request: WebRequest, _ form: [UInt8], _ stream: WebStream, _ address: String, _ reader: inout HeadReader
+    ) async throws -> Bool {
+        do throws(WebRequest.Refusal) {
+            try access.check(request)
+        } catch {
+            return try await send(WebResponse(error), to: stream, for: request)
+        }
+        guard ["GET", "HEAD"].contains(request.method) || (request.method == "POST" && request.path == ["login"])
+        else {
+            return try await send(
+                WebResponse(405, "There is nothing to \(request.method) here."), to: stream, for: request)
+        }
+        switch request.path.first {
+        case "page" where request.path.count == 2:
+            return try await send(page(request.path[1], request), to: stream, for: request)
+        case "login" where request.path.count == 1:
+            return try await send(await login(request, form), to: stream, for: request)
+        case "healthz" where request.path.count == 1:
+            let isHere = (try? await desk.ask("bus.ping").get()) != nil
+            let answer = isHere ? WebResponse(200, "ok") : WebResponse(503, "the bus does not answer")
+            return try await send(answer, to: stream, for: request)
+        default: break
+        }
+        guard let visitor = access.visitor(request, from: address) else {
+            return try await send(await stranger(request), to: stream, for: request)
+        }
+        switch request.path.first {
+        case nil: return try await send(page("index.html", request), to: stream, for: request)
+        case "metrics" where request.path.count == 1: return try await send(await metrics(), to: stream, for: request)
+        case "camera" where request.path.count == 2:
+            return try await CameraPictures(desk: desk, stream: stream).answer(request, visitor) {
+                try await send($0, to: stream, for: request)
+            }
+        case "library" where request.path.count == 3:
+            return try await LibraryDownload(desk: desk, stream: stream).answer(request, visitor) {
+                try await send($0, to: stream, for: request)
+            }
+        case "bus" where request.path.count == 1:
+            guard let lines = await Handshake.answer(to: request) else {
+                return try await send(WebResponse(400, "That is for WebSockets."), to: stream, for: request)
+            }
+            let text = "HTTP/1.1 101 Switching Protocols\r\n\(lines.joined(separator: "\r\n"))\r\n\r\n"
+            try await stream.send(Array(text.utf8))
+            let session = WebSession(desk, visitor.principal) { stream.shutDown() }
+            await WebSocketLine(desk: desk, stream: stream, session: session).serve(reader.rest)
+            return false
+        default: return try await send(WebResponse(404, "There is nothing of that name."), to: stream, for: request)
+        }
+    }
+
+    private func page(_ name: String, _ request: WebRequest) -> WebResponse {
+        guard let file = pages.files[name] else { return WebResponse(404, "There is nothing of that name.") }
+        let headers = ["ETag: \(file.tag)", "Cache-Control: no-cache"]
+        if request.says("if-none-match", file.tag) || request["if-none-match"] == file.tag {
+            return WebResponse(304, headers: headers)
+        }
+        return WebResponse(200, type: file.type, headers: headers, body: file.bytes)
+    }
+
+    // MARK: Who comes from elsewhere
+
+    private func stranger(_ request: WebRequest) async -> WebResponse {
+        // Who brings a token that is none is slowed down, and so is everybody who guesses.
+        if request["authorization"] != nil || request.cookie(WebAccess.cookie) != nil, !guesses.take() {
+            return WebResponse(429, "Too many tokens that are none; wait a little.")
+        }
+        if request.path.isEmpty { return WebResponse(303, "Log in.", headers: ["Location: /login"]) }
+        return WebResponse(401, "A token is needed.", headers: ["WWW-Authenticate: Bearer realm=\"CameraBus\""])
+    }
+
+    private func login(_ request: WebRequest, _ form: [UInt8]) async -> WebResponse {
+        guard request.method == "POST" else {
+            return WebResponse(200, type: Self.html, body: Array(Self.form("").utf8))
+        }
+        let fields = String(validating: form, as: UTF8.self).map { WebRequest.form(Substring($0)) } ?? [:]
+        guard guesses.take() else { return WebResponse(429, "Too many attempts; wait a little.") }
+        guard let token = fields["token"], access.tokens.principal(of: token) != nil else {
+            return WebResponse(401, type: Self.html, body: Array(Self.form("<p>That is no token of this server.").utf8))
+        }
+        let isSecure = request["x-forwarded-proto"] == "https"
+        let cookie = "\(WebAccess.cookie)=\(token); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
+        return WebResponse(
+            303, "Welcome.", headers: ["Location: /", "Set-Cookie: \(cookie)\(isSecure ? "; Secure" : "")"])
+    }
+
+    private static let html = "text/html; charset=utf-8"
+
+    private static func form(_ what: String) -> String {
+        """
+        <!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+        <title>CameraBus</title><h1>CameraBus</h1>\(what)
+        <form method="post" action="/login"><label>Token <input type="password" name="token" autocomplete="current-password" \
+        required autofocus></label> <button>Log in</button></form></html>
+
+        """
+    }
+
+    // MARK: What is counted
+
+    private func metrics() async -> WebResponse {
+        var text = MetricsText()
+        let answer = await desk.ask("bus.metrics")
+        if case .success(let metrics) = answer { text.add(bus: metrics) }
+        text.add(isUp: (try? answer.get()) != nil)
+        for device in await desk.devices() { text.add(device: device) }
+        for (name, value) in await desk.counts() { text.add(gateway: name, value) }
+        return WebResponse(200, type: "text/plain; version=0.0.4; charset=utf-8", body: Array(text.text.utf8))
+    }
+
+    // MARK: Sending
+
+    @discardableResult
+    private func send(_ response: WebResponse, to stream: WebStream, for request: WebRequest) async throws -> Bool {
+        try await send(response, to: stream, keepsAlive: request.keepsAlive, hasBody: request.method != "HEAD")
+        return request.keepsAlive
+    }
+
+    private func send(
+        _ response: WebResponse, to stream: WebStream, keepsAlive: Bool, hasBody: Bool = true
+    ) async throws {
+        if response.status >= 400 { desk.counters.refusedRequests.add(1, ordering: .relaxed) }
+        let head = response.head(bodyBytes: response.body.count, keepsAlive: keepsAlive)
+        try await stream.send(hasBody ? head + response.body : head)
+    }
+}
+
+/// How often somebody may bring a token that is none: for all together, as addresses are easily had.
+private final class Guesses: Sendable {
+    private let bucket: Mutex<TokenBucket>
+
+    init() { bucket = Mutex(TokenBucket(perSecond: 5, burst: 20, at: MonotonicClock.now())) }
+
+    func take() -> Bool { bucket.withLock { $0.take(at: MonotonicClock.now()) } }
+}

@@ -1,0 +1,98 @@
+import BusProtocol
+import Settings
+import Testing
+
+@testable import Gateway
+
+/// Who may come in over HTTP, and as whom.
+@Suite struct WebAccessTests {
+    private let token = "0123456789abcdef"
+
+    private func access(_ listen: String = "127.0.0.1:7380", local: Request.Principal.Role? = .control) throws
+        -> WebAccess
+    {
+        let hosts = HostCheck(
+            listen: try #require(WebAddress(listen)), hosts: ["rig.example.org"], origins: ["https://desk.example.org"])
+        let access = WebAccess(hosts, localRole: local)
+        access.tokens = try WebTokens(parsing: "# who\nview \(token) The laptop\n")
+        return access
+    }
+
+    private func request(_ lines: String...) throws -> WebRequest {
+        try WebRequest(parsing: "GET /bus HTTP/1.1\r\n\(lines.map { "\($0)\r\n" }.joined())\r\n".utf8)
+    }
+
+    private func isIn(_ access: WebAccess, _ request: WebRequest) -> Bool { (try? access.check(request)) != nil }
+
+    @Test(arguments: [
+        ("localhost", true), ("LOCALHOST:80", true), ("127.0.0.1:7380", true), ("[::1]:7380", true), ("[::1]", true),
+        ("192.168.1.5:7380", true), ("rig.example.org", true), ("rig.example.org:443", true),
+        ("evil.example.org", false),
+        ("localhost.evil.org", false), ("127.0.0.1.evil.org:7380", false), ("", false), ("10.0.0.1", false),
+    ])
+    func `only names of this server lead to it`(host: String, isOurs: Bool) throws {
+        #expect(isIn(try access("192.168.1.5:7380"), try request("Host: \(host)")) == isOurs)
+    }
+
+    @Test func `pages of other origins may not use it`() throws {
+        let access = try access()
+        #expect(isIn(access, try request("Host: localhost:7380", "Origin: http://localhost:7380")))
+        #expect(isIn(access, try request("Host: localhost:7380", "Origin: https://desk.example.org")))
+        for origin in [
+            "http://localhost", "http://localhost:80", "null", "http://evil.org", "http://localhost:7380.evil.org",
+        ] {
+            #expect(!isIn(access, try request("Host: localhost:7380", "Origin: \(origin)")), "\(origin)")
+        }
+        #expect(!isIn(access, try request("Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors")))
+        #expect(isIn(access, try request("Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")))
+        #expect(!isIn(access, try request("Accept: */*")))
+    }
+
+    @Test func `who sits at this machine needs no token, and who comes from elsewhere does`() throws {
+        let access = try access()
+        let here = try #require(access.visitor(try request("Host: localhost"), from: "127.0.0.1"))
+        #expect(here.principal == Request.Principal(name: "web", role: .control))
+        #expect(access.visitor(try request("Host: localhost"), from: "192.168.1.9") == nil)
+        // A proxy at this machine brings them.
+        #expect(access.visitor(try request("Host: rig.example.org"), from: "127.0.0.1") == nil)
+        #expect(access.visitor(try request("Host: localhost", "X-Forwarded-For: 1.2.3.4"), from: "127.0.0.1") == nil)
+        for line in ["Authorization: Bearer \(token)", "Cookie: camerabus=\(token)"] {
+            let visitor = access.visitor(try request("Host: localhost", line), from: "192.168.1.9")
+            #expect(visitor?.principal == Request.Principal(name: "The laptop", role: .view))
+        }
+        // One that is wrong is no better than none, also at this machine.
+        #expect(access.visitor(try request("Host: localhost", "Authorization: Bearer x"), from: "127.0.0.1") == nil)
+        #expect(access.visitor(try request("Host: localhost", "Authorization: Basic x"), from: "127.0.0.1") == nil)
+        #expect(try self.access(local: nil).visitor(try request("Host: localhost"), from: "127.0.0.1") == nil)
+    }
+
+    @Test(arguments: ["view short a", "view 0123456789abcdef", "boss 0123456789abcdef a", "view 0123456789abcde! a"])
+    func `a file of tokens with a line that is wrong is none`(line: String) {
+        #expect(throws: WebTokens.Problem.self) { try WebTokens(parsing: line) }
+    }
+
+    @Test(arguments: [
+        ("127.0.0.1:7380", true, true), ("[::1]:80", true, true), ("*:7380", true, false), ("0.0.0.0:1", true, false),
+        ("192.168.1.5:65535", true, false), ("localhost:7380", false, false), ("127.0.0.1", false, false),
+        ("127.0.0.1:0", false, false), (":80", false, false), ("127.0.0.1:65536", false, false),
+    ])
+    func `it listens at addresses`(text: String, isOne: Bool, isLoopback: Bool) {
+        let address = WebAddress(text)
+        #expect((address != nil) == isOne && (address?.isLoopback ?? false) == isLoopback)
+    }
+
+    @Test func `the page is there without a configuration, and other machines need tokens`() throws {
+        #expect(try GatewayConfiguration(toml: "").web == GatewayConfiguration.Web())
+        #expect(GatewayConfiguration().web?.listen.description == "127.0.0.1:7380")
+        #expect(try GatewayConfiguration(toml: "[tcp]\nlisten = \"tcp://*:7350\"").web == nil)
+        let both = try GatewayConfiguration(
+            toml: "[tcp]\nlisten = \"tcp://*:7350\"\n[web]\nlisten = \"*:80\"\ntokens = \"/etc/t\"\nrole = \"none\"")
+        #expect(both.tcp != nil && both.web?.tokensPath == "/etc/t" && both.web?.localRole == nil)
+        for text in [
+            "listen = \"*:80\"", "listen = \"rig:80\"", "tokens = \"t\"", "role = \"boss\"", "origins = [\"desk\"]",
+            "connections = 0", "port = 1",
+        ] {
+            #expect(throws: SettingsError.self) { try GatewayConfiguration(toml: "[web]\n\(text)") }
+        }
+    }
+}
