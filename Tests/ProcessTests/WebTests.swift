@@ -1,0 +1,179 @@
+import BusClient
+import BusProtocol
+import CameraBusTesting
+import Glibc
+import JSON
+import LinuxIO
+import Testing
+
+extension ProcessTests {
+    /// The web side of the real gateway, with curl as judge, and with clients that mean ill.
+    @Suite(.timeLimit(.minutes(5))) struct Web {
+        @Test func `the page, pictures, health and numbers are served, and nothing else is`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let web = try await WebGateway(bus)
+            let page = try await web.get("/")
+            #expect(page.status == 200 && String(decoding: page.body, as: UTF8.self).contains("<title>CameraBus"))
+            for line in [
+                "Content-Security-Policy: default-src 'self'", "X-Content-Type-Options: nosniff",
+                "frame-ancestors 'none'",
+                "Cache-Control: no-cache",
+            ] {
+                #expect(page.head.contains(line), "\(line)")
+            }
+            let tag = try #require(page.head.split(separator: "\r\n").first { $0.hasPrefix("ETag: ") }?.dropFirst(6))
+            #expect(try await web.get("/page/index.html", ["-H", "If-None-Match: \(tag)"]).status == 304)
+
+            let health = try await web.get("/healthz")
+            #expect(health.status == 200 && health.body == Array("ok\n".utf8))
+            let picture = try await web.get("/camera/cam0.jpg?width=320")
+            #expect(picture.status == 200 && picture.head.contains("Content-Type: image/jpeg"))
+            #expect(picture.body.starts(with: [0xFF, 0xD8]) && picture.body.suffix(2).elementsEqual([0xFF, 0xD9]))
+            let numbers = String(decoding: try await web.get("/metrics").body, as: UTF8.self)
+            for line in [
+                "camerabus_up 1", "camerabus_device_connected{device=\"cam0\"} 1",
+                "camerabus_gateway_web_requests_total",
+            ] {
+                #expect(numbers.contains(line), "\(line)")
+            }
+
+            for (path, status) in [
+                ("/camera/cam9.jpg", 404), ("/camera/cam0.png", 404), ("/camera/..%2fcam0.jpg", 400),
+                ("/camera/cam0.jpg?width=x", 400), ("/camera/cam0.jpg?width=16000", 400),
+                ("/page/../../etc/passwd", 400),
+                ("/page/%2e%2e/%2e%2e/etc/passwd", 400), ("/page/passwd", 404), ("/etc/passwd", 404),
+                ("/library/0123456789abcdef/x.mp4", 404), ("/library/x/..%2f..%2fetc%2fpasswd", 400), ("/bus", 400),
+            ] {
+                #expect(try await web.get(path).status == status, "\(path)")
+            }
+            #expect(try await web.get("/", ["-X", "DELETE"]).status == 405)
+            // Another name for this machine, and a page of somebody else's.
+            #expect(try await web.get("/", ["-H", "Host: evil.example.org"]).status == 403)
+            #expect(try await web.get("/camera/cam0.jpg", ["-H", "Origin: http://evil.example.org"]).status == 403)
+            #expect(throws: TestingError.self) {
+                try WebSocketProbe(web, headers: "Origin: http://evil.example.org\r\n")
+            }
+            // Who comes by a proxy needs a token.
+            #expect(try await web.get("/metrics", ["-H", "X-Forwarded-For: 1.2.3.4"]).status == 401)
+
+            // A head without an end is not held.
+            let endless = try web.connect()
+            endless.send("GET / HTTP/1.1\r\nA: ")
+            var sent = 0
+            while sent < 64 << 20, endless.send([UInt8](repeating: 65, count: 65536)) { sent += 65536 }
+            #expect(sent < 16 << 20 && LocalPort.isListening(web.port))
+            try await bus.stop()
+        }
+
+        @Test func `twenty viewers cost one rendition, and one that stops reading costs nothing`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let web = try await WebGateway(bus)
+            let request = "GET /camera/cam0.mjpg?width=640 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            let viewers = try (0..<20).map { _ in try web.connect() }
+            for viewer in viewers { viewer.send(request) }
+            for viewer in viewers { #expect(viewer.receiveHead().hasPrefix("HTTP/1.1 200")) }
+            let before = web.residentBytes
+            // The first reads on; the others have stopped.
+            var bytes = 0
+            while bytes < 40 << 20 {
+                let more = viewers[0].receive(atMost: 1 << 20)
+                if more.isEmpty { break }
+                bytes += more.count
+                if bytes > 3 << 20 { break }
+            }
+            #expect(bytes > 3 << 20)
+            #expect(try bus.metric("worker_subscriptions{device=\"cam0\"}") == 1)
+            #expect(try bus.metric("worker_readers{device=\"cam0\"}") == 1)
+            let made = try bus.metric("worker_rendition_frames{device=\"cam0\",rendition=\"jpeg:640x0\"}")
+            #expect(made > 0 && made <= (try bus.metric("worker_frames{device=\"cam0\"}")))
+            // Each has its picture at most beside what the kernel holds.
+            #expect(web.residentBytes - before < 16 << 20)
+            try await bus.stop()
+        }
+
+        @Test func `a page asks, watches and sees by its WebSocket`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let web = try await WebGateway(bus)
+            let page = try WebSocketProbe(web)
+            let hello = try page.until { $0["method"] == "web.hello" }
+            #expect(hello["params"]?["name"] == "web" && hello["params"]?["role"] == "control")
+            let answer = try page.ask(1, "device.list")
+            #expect(answer["result"]?["devices"]?.array?.count == 1)
+            #expect(try page.ask(2, "bus.hello", ["client": "page"])["result"]?["remote"]?["name"] == "web")
+
+            _ = try page.ask(3, "web.subscribe", ["topics": ["state/device/"]])
+            let state = try page.until { $0["topic"] == "state/device/cam0/" }
+            #expect(state["message"]?["value"]?["id"] == "cam0")
+            let lock = try page.ask(4, "device.lock", ["devices": "cam0"])
+            #expect(lock["result"] != nil)
+            _ = try page.until { $0["message"]?["value"]?["lock"]?["holder"]?["name"] == "web" }
+
+            let topic = Topic.frame("cam0", "jpeg:320x180").bytes
+            page.send(binary: MediaAsk(.next, topic: topic).bytes)
+            let frame = try #require(try page.receiveBinary())
+            #expect(frame.kind == 1 && frame.topic == String(decoding: topic, as: UTF8.self))
+            #expect(frame.header?["width"] == 320 && frame.payload.starts(with: [0xFF, 0xD8]))
+
+            let refused = try page.ask(5, "web.subscribe", ["topics": ["frame/"]])
+            #expect(refused["error"]?["data"]?["reason"] == "invalidParams")
+            page.send(text: #"{"jsonrpc":"2.0","id":6,"method":"bus.ping","for":{"name":"root","role":"admin"}}"#)
+            #expect(try page.until { $0["id"] == 6 }["error"]?["data"]?["reason"] == "unauthorized")
+
+            // Photos come behind their answer.
+            _ = try page.ask(7, "device.unlock", ["lock": lock["result"]?["lock"] ?? .null])
+            let other = try WebSocketProbe(web)
+            other.send(raw: [0x81, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
+            var code: Int?
+            while let message = try other.receive() { if case .close(let found) = message { code = found } }
+            #expect(code == 1009)
+            try await bus.stop()
+        }
+
+        @Test func `a page is told when the bus has gone, and when it is back`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let web = try await WebGateway(bus)
+            let page = try WebSocketProbe(web)
+            _ = try page.until { $0["method"] == "web.bus" && $0["params"]?["here"] == true }
+            try await bus.killCoordinator()
+            _ = try page.until { $0["method"] == "web.bus" && $0["params"]?["here"] == false }
+            #expect(try page.ask(1, "bus.ping")["error"]?["data"]?["reason"] == "shuttingDown")
+            #expect(try await web.get("/healthz").status == 503)
+            try await bus.startCoordinator()
+            _ = try page.until { $0["method"] == "web.bus" && $0["params"]?["here"] == true }
+            #expect(try page.ask(2, "bus.ping")["result"] != nil)
+            try await bus.stop()
+        }
+
+        @Test func `tokens let others in with their roles, and there are so many connections`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let tokens = try bus.write("view 0123456789abcdef laptop\n", to: "tokens")
+            let web = try await WebGateway(
+                bus, settings: "tokens = \"\(tokens)\"\nrole = \"none\"\nconnections_per_address = 4")
+            #expect(try await web.get("/metrics").status == 401)
+            let root = try await web.get("/")
+            #expect(root.status == 303 && root.head.contains("Location: /login"))
+            #expect(try await web.get("/metrics", ["-H", "Authorization: Bearer 0123456789abcdef"]).status == 200)
+            #expect(try await web.get("/metrics", ["-H", "Authorization: Bearer 0123456789abcdee"]).status == 401)
+            #expect(try await web.get("/login", ["-d", "token=0123456789abcdee"]).status == 401)
+            let login = try await web.get("/login", ["-d", "token=0123456789abcdef"])
+            #expect(
+                login.status == 303
+                    && login.head.contains("camerabus=0123456789abcdef; Path=/; HttpOnly; SameSite=Strict"))
+            #expect(try await web.get("/", ["-H", "Cookie: camerabus=0123456789abcdef"]).status == 200)
+
+            let page = try WebSocketProbe(web, headers: "Cookie: camerabus=0123456789abcdef\r\n")
+            #expect(try page.until { $0["method"] == "web.hello" }["params"]?["role"] == "view")
+            #expect(try page.ask(1, "device.lock", ["devices": "cam0"])["error"]?["data"]?["reason"] == "unauthorized")
+            let more = try (0..<3).map { _ in try web.connect() }
+            let beyond = try web.connect()
+            beyond.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            #expect(beyond.receiveHead().isEmpty)
+            more[0].send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            #expect(more[0].receiveHead().hasPrefix("HTTP/1.1 200"))
+            // Who is in the file no more is out.
+            try bus.write("", to: "tokens")
+            while try page.receive() != nil {}
+            try await bus.stop()
+        }
+    }
+}
