@@ -42,7 +42,7 @@ build: ## Build the programs, with all they need, into .build/release
 	@deploy/install-dependencies --build
 	@for program in $(PROGRAMS); do $(SWIFT) build -c release --product $$program || exit 1; done
 
-run: build ## Start the bus here, with two virtual cameras when there is no other; Ctrl-C ends it (make run RUN="--runtime-dir /tmp/bus")
+run: build ## Start the bus and its page here, with two virtual cameras when there is no other; Ctrl-C ends it (make run RUN="--runtime-dir /tmp/bus")
 	@deploy/install-dependencies --run
 	@deploy/run $(RUN)
 
