@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+import { element, icon } from "./elements.js"
+import { format, rate, trouble, who } from "./words.js"
+
+const RATE = 15
+
+/** All cameras, live. */
+export function showGrid(app) {
+  const { state, connection } = app
+  const tiles = new Map()
+  const grid = element("div", { class: "grid", role: "list" })
+  const empty = element("p", { class: "empty" })
+  const place = element("div", {}, grid, empty)
+
+  const refresh = () => {
+    // While the bus is away the last pictures stay, dimmed, where they were.
+    if (!state.isKnown && tiles.size > 0) return
+    const cameras = state.devices("video")
+    for (const [id, tile] of tiles) {
+      if (cameras.some((camera) => camera.id === id)) continue
+      tile.end()
+      tile.element.remove()
+      tiles.delete(id)
+    }
+    cameras.forEach((camera, index) => {
+      if (!tiles.has(camera.id)) tiles.set(camera.id, makeTile(app, camera.id))
+      const tile = tiles.get(camera.id)
+      tile.update(camera)
+      if (grid.children[index] !== tile.element) grid.insertBefore(tile.element, grid.children[index] ?? null)
+    })
+    grid.dataset.count = String(cameras.length)
+    empty.hidden = cameras.length > 0
+    empty.textContent = !connection.isOpen ? "Connecting to the cameras …"
+      : state.isKnown ? "No camera is on the bus. One that is plugged in appears here by itself; camerabus doctor says what may be wrong." : "Waiting for the bus …"
+  }
+
+  const ends = [state.watch("state/", refresh)]
+  return {
+    element: place,
+    key: (event) => step(grid, event.key),
+    end: () => {
+      ends.forEach((end) => end())
+      tiles.forEach((tile) => tile.end())
+    },
+  }
+}
+
+function makeTile(app, id) {
+  const canvas = element("canvas", { width: 16, height: 9, "aria-hidden": "true" })
+  const name = element("span", { class: "name" })
+  const what = element("span", { class: "what" })
+  const marks = element("span", { class: "marks" })
+  const veil = element("span", { class: "veil", hidden: true })
+  const link = element("a", { class: "tile", href: `#/camera/${encodeURIComponent(id)}` },
+    canvas, veil, marks, element("span", { class: "caption" }, name, what))
+  const made = element("div", { role: "listitem", "data-camera": id }, link)
+  const tell = (text) => {
+    veil.hidden = text === null
+    veil.textContent = text ?? ""
+  }
+  const picture = app.pictures.show({
+    canvas, device: id, rate: RATE, lies: () => ({ rotation: orientation(canvas), mirrored: false, gravity: "resizeAspect" }),
+    shown: ({ orientation, sequence }) => {
+      canvas.dataset.orientation = orientation ?? 0
+      canvas.dataset.sequence = sequence
+      tell(null)
+    },
+    failed: ({ message }) => tell(message),
+  })
+  return {
+    element: made,
+    update: (camera) => {
+      const movie = app.state.under("state/movie/").find((movie) => movie.device === id)
+      name.textContent = camera.name
+      what.textContent = [camera.id, camera.activeFormat && format(camera.activeFormat), rate(camera.frameRate)].filter(Boolean).join(" · ")
+      marks.replaceChildren(
+        movie ? element("span", { class: "mark recording" }, icon("record"), "REC") : "",
+        camera.lock ? element("span", { class: "mark" }, icon("lock"), app.locks.isOurs(camera.lock) ? "yours" : who(camera.lock.holder)) : "")
+      const wrong = trouble(camera)
+      // What was told is taken back by the next picture.
+      if (wrong) tell(wrong)
+      link.setAttribute("aria-label", [camera.name, wrong ?? what.textContent, movie && "is being recorded", camera.lock && `locked by ${who(camera.lock.holder)}`]
+        .filter(Boolean).join(", "))
+    },
+    end: () => picture.end(),
+  }
+}
+
+function orientation(canvas) {
+  return Number(canvas.dataset.orientation ?? 0)
+}
+
+// The arrows go as the eye does, whatever number of columns there is.
+function step(grid, key) {
+  const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key]
+  if (!by) return false
+  const links = [...grid.querySelectorAll("a")]
+  const at = links.indexOf(document.activeElement)
+  if (at < 0) return links[0]?.focus(), links.length > 0
+  const top = links[0].getBoundingClientRect().top
+  const columns = Math.max(1, links.filter((link) => link.getBoundingClientRect().top === top).length)
+  links[at + by[0] + columns * by[1]]?.focus()
+  return true
+}

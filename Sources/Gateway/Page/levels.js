@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+import { element } from "./elements.js"
+
+const QUIETEST = -60
+
+/** How loud a microphone is, ten times a second, while it is looked at. */
+export function makeLevels(app) {
+  const place = element("div", { class: "levels", role: "meter", "aria-label": "Sound level", "aria-valuemin": QUIETEST, "aria-valuemax": 0, hidden: true })
+  let topic = null
+
+  const listen = (microphone) => {
+    const next = microphone ? `level/${microphone}/` : null
+    if (next === topic) return
+    if (topic) app.connection.end(topic)
+    topic = next
+    place.hidden = topic === null
+    place.replaceChildren()
+    ask()
+  }
+  const ask = () => {
+    if (topic && !document.hidden) for (let count = 0; count < 2; count++) app.connection.ask(topic)
+  }
+  const take = ({ detail }) => {
+    if (detail.topic !== topic) return
+    if (!document.hidden) app.connection.ask(topic)
+    const { average = [], peak = [], error } = detail.header
+    place.title = error?.message ?? ""
+    while (place.children.length < average.length) place.append(element("span", { class: "level" }, element("i"), element("b")))
+    average.forEach((value, channel) => {
+      const [bar, mark] = place.children[channel].children
+      bar.style.width = `${share(value)}%`
+      mark.style.left = `${share(peak[channel])}%`
+    })
+    if (average.length > 0) place.setAttribute("aria-valuenow", String(Math.round(Math.max(...average))))
+  }
+  const again = () => app.connection.busIsHere && ask()
+  app.connection.addEventListener("media", take)
+  app.connection.addEventListener("change", again)
+  document.addEventListener("visibilitychange", ask)
+  return {
+    element: place,
+    listen,
+    end: () => {
+      listen(null)
+      app.connection.removeEventListener("media", take)
+      app.connection.removeEventListener("change", again)
+      document.removeEventListener("visibilitychange", ask)
+    },
+  }
+}
+
+function share(decibels) {
+  return Math.max(0, Math.min(100, 100 * (1 - decibels / QUIETEST)))
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import { showCamera } from "./camera.js"
+import { Connection } from "./connection.js"
+import { button, element, icon } from "./elements.js"
+import { showGrid } from "./grid.js"
+import { showHelp } from "./help.js"
+import { showLibrary } from "./library.js"
+import { Locks } from "./locks.js"
+import { Notices } from "./notices.js"
+import { Pictures } from "./pictures.js"
+import { State } from "./state.js"
+
+const url = new URL("/bus", location.href)
+url.protocol = url.protocol.replace("http", "ws")
+const connection = new Connection(url)
+const state = new State(connection)
+const app = {
+  connection,
+  state,
+  locks: new Locks(connection),
+  pictures: new Pictures(connection, state),
+  notices: new Notices(document.getElementById("notices")),
+}
+
+const place = document.getElementById("view")
+let view = null
+let shown = null
+
+/** What the address's fragment names: so the browser's own back button goes back. */
+function route() {
+  const [, kind = "", id = ""] = location.hash.split("/")
+  if (kind === "camera" && id) return { show: showCamera, id: decodeURIComponent(id) }
+  if (kind === "library") return { show: showLibrary, id: "" }
+  return { show: showGrid, id: "" }
+}
+
+function go() {
+  const { show, id } = route()
+  const key = show.name + id
+  if (key === shown) return
+  shown = key
+  view?.end()
+  view = show(app, id)
+  place.replaceChildren(view.element)
+  document.title = view.title ? `${view.title} · CameraBus` : "CameraBus"
+  document.body.dataset.view = show === showGrid ? "grid" : show === showCamera ? "camera" : "library"
+  scrollTo(0, 0)
+}
+
+function tellHow() {
+  const status = document.getElementById("status")
+  const [word, how] = !connection.isOpen ? ["Connecting …", "away"]
+    : !connection.busIsHere ? ["The bus is away", "away"]
+    : !state.isKnown ? ["Loading …", "away"]
+    : connection.hello.role === "view" ? ["View only", "view"] : ["Live", "live"]
+  if (status.textContent !== word) status.textContent = word
+  status.dataset.how = how
+  document.body.classList.toggle("away", how === "away")
+  const banner = document.getElementById("banner")
+  const why = connection.isOpen && !connection.busIsHere ? "The bus is away: no camera can be reached. The page goes on by itself when it is back."
+    : how === "view" ? "You may watch. Your role is “view”; what changes something is off."
+    : state.get("state/bus/")?.problems?.map(({ message }) => message).join(" ") || ""
+  banner.hidden = why === ""
+  banner.textContent = why
+}
+
+document.getElementById("places").append(
+  element("a", { href: "#/library", class: "place" }, icon("library"), element("span", {}, "Library")),
+  button("Keys and gestures", { picture: "help", class: "place" }, showHelp))
+
+document.addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+  // Who types, or moves a slider with the arrows, means just that.
+  if (event.target.closest("input, select, textarea, dialog[open]") && event.key !== "Escape") return
+  if (event.key === "?") showHelp()
+  else if (event.key === "l") location.hash = "#/library"
+  else if (!view?.key?.(event)) return
+  event.preventDefault()
+})
+
+connection.addEventListener("change", tellHow)
+state.watch("state/bus/", tellHow)
+app.locks.addEventListener("lost", ({ detail }) => app.notices.say(`The lock of ${detail.device} is lost: its lease was over, or somebody took it over.`))
+// A token that is good no more: the gateway sends the page to its door, which asks for another one.
+connection.addEventListener("refused", () => fetch("/", { redirect: "manual" }).then(({ type }) => type === "opaqueredirect" && location.reload(), () => {}))
+addEventListener("hashchange", go)
+connection.open()
+go()

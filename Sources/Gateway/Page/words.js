@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is shown of times, sizes, names and of what keeps a camera from giving pictures.
+
+/** 1:23, 1:02:03; of milliseconds. */
+export function time(milliseconds) {
+  const seconds = Math.floor(milliseconds / 1000)
+  const two = (number) => String(number).padStart(2, "0")
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
+  return `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`
+}
+
+export function bytes(count) {
+  if (!(count >= 1000)) return `${count ?? 0} B`
+  const step = Math.min(4, Math.floor(Math.log10(count) / 3))
+  const value = count / 1000 ** step
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${["B", "kB", "MB", "GB", "TB"][step]}`
+}
+
+/** `exposureTargetBias` → "Exposure target bias"; names that are words already stay. */
+export function title(name) {
+  const known = { ISO: "ISO", videoHDREnabled: "HDR", automaticallyAdjustsVideoHDREnabled: "HDR by itself", videoZoomFactor: "Zoom factor", sceneMode: "Scene" }
+  if (known[name]) return known[name]
+  const words = name.replace(/^video(?=[A-Z])/, "").replace(/Enabled$/, "").replace(/([a-z])([A-Z])/g, "$1 $2").replace(/_/g, " ").toLowerCase()
+  return words[0].toUpperCase() + words.slice(1)
+}
+
+/** 1/64 s, 0.5 s. */
+export function exposure(seconds) {
+  return seconds > 0 && seconds < 0.3 ? `1/${Math.round(1 / seconds)} s` : `${number(seconds)} s`
+}
+
+/** As few digits as tell it apart. */
+export function number(value) {
+  return typeof value === "number" ? String(Number(value.toPrecision(4))) : ""
+}
+
+export function who(holder) {
+  if (!holder) return "somebody"
+  return holder.pid ? `${holder.name} (process ${holder.pid})` : holder.name
+}
+
+const INTERRUPTIONS = {
+  videoDeviceInUseByAnotherClient: "another program of this bus has the camera set otherwise",
+  deviceDisconnected: "the camera is not plugged in",
+  deviceInUseByForeignProcess: "a program beside the bus has the camera",
+  audioDeviceInUseByAnotherClient: "a program beside the bus has the microphone",
+  videoDeviceNotAvailableDueToSystemPressure: "the machine is under too much pressure",
+}
+
+/** Why a session is interrupted; a reason that is not known is told by its own message. */
+export function interruption({ reason, message }) {
+  return INTERRUPTIONS[reason] ?? message ?? reason
+}
+
+/** What keeps a device from working, in a sentence; null: nothing. */
+export function trouble(device) {
+  if (!device) return "This camera is not on the bus any more."
+  if (!device.connected) return "Not plugged in. It goes on by itself when it is back."
+  const pressure = device.systemPressureState
+  if (pressure?.level === "shutdown") return `Stopped to protect the machine (${pressure.factors.map(title).join(", ").toLowerCase() || "pressure"}). It goes on by itself.`
+  if (device.worker?.state === "restarting") return "The camera's process is being started again."
+  if (device.worker?.state === "failed") return device.error?.message ?? "The camera's process does not start."
+  return device.error?.message ?? null
+}
+
+/** A warning that doesn't keep the pictures from coming; null: none. */
+export function warning(device) {
+  const pressure = device?.systemPressureState
+  if (pressure && ["serious", "critical"].includes(pressure.level)) {
+    return `Under ${pressure.level} pressure (${pressure.factors.map(title).join(", ").toLowerCase()}): frames may be lost.`
+  }
+  if (device?.notRestored?.length) return `Not as it was set: ${device.notRestored.map(({ path, why }) => `${path} (${why})`).join(", ")}.`
+  return null
+}
+
+export function format({ width, height, pixelFormat }) {
+  return `${width} × ${height} ${pixelFormat}`
+}
+
+export function rate(frameRate) {
+  return frameRate ? `${number(frameRate)} fps` : ""
+}
