@@ -1,0 +1,55 @@
+"""The web page, in a browser: python3 Tests/Web BINARIES [NAME...]
+
+BINARIES is where camerabusd and camerabus-gateway are (.build/debug). NAME is a module, class or test (test_page.Gestures). With
+--screenshots FOLDER in the place of names it makes the pictures of the page that stand in the documents. What was left out is said at
+the end.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import unittest
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parent
+sys.path[:0] = [str(FOLDER)]
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0].startswith("-"):
+        sys.exit(__doc__)
+    binaries, names = Path(arguments[0]).resolve(), arguments[1:]
+    import chromium
+
+    if chromium.find() is None:
+        print("left out: no chromium", file=sys.stderr)
+        return 0
+    if not (binaries / "camerabus-gateway").exists():
+        print("left out: no camerabus-gateway", file=sys.stderr)
+        return 0
+    import rig
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    rig.RIG = rig.Rig(binaries)
+    try:
+        if names[:1] == ["--screenshots"]:
+            import screenshots
+
+            screenshots.make(rig.RIG, Path(names[1]))
+            return 0
+        loader = unittest.TestLoader()
+        suite = loader.loadTestsFromNames(names) if names else loader.discover(str(FOLDER))
+        result = unittest.TextTestRunner().run(suite)
+    finally:
+        wrong = rig.RIG.close()
+    for each in wrong:
+        print(f"ERROR: {each}", file=sys.stderr)
+    for reason in sorted({reason for _, reason in result.skipped}):
+        print(f"left out: {reason}", file=sys.stderr)
+    return 0 if result.wasSuccessful() and not wrong else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

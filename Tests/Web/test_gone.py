@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Roles, and what becomes of the page when what it talks to goes."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import rig
+from test_camera import READING, sent
+
+
+class Roles(rig.WebTestCase):
+    def test_who_may_only_watch_changes_nothing(self) -> None:
+        address = self.rig.start_gateway("view")
+        self.open_camera(address=address)
+        self.page.wait("document.querySelector('.status').textContent === 'View only'")
+        self.page.wait("document.querySelector('[data-control=brightness] input')")
+        self.assertTrue(self.page.evaluate("[...document.querySelectorAll('.panel input, .panel select, .zoom input')].every((each) => each.disabled)"))
+        for button in (".shutter.record", ".shutter.photo", "[aria-label=Lamp]", "[title^='Your role']"):
+            self.assertEqual(self.page.evaluate(f"document.querySelector({json.dumps(button)}).getAttribute('aria-disabled')"), "true", button)
+        before = self.client.device("cam0")
+        box = self.page.box(".picture")
+        self.page.press(box["x"] + 200, box["y"] + 200, times=2)
+        for key in (" ", "x", "0", "r", "p", "+"):
+            self.page.key(key)
+        self.page.click(".shutter.record")
+        asked = set(sent(self.page))
+        self.assertEqual(asked - READING, {"web.subscribe", "bus.snapshot"}, "what is off asks for nothing")
+        # Nor would asking help.
+        reasons = self.page.evaluate(
+            """new Promise((resolve) => {
+                const socket = new WebSocket(new URL("/bus", location.href.replace("http", "ws")))
+                const orders = [["device.focus", {device: "cam0", point: {x: 0.1, y: 0.1}}], ["device.lock", {devices: ["cam0"]}],
+                    ["movie.start", {device: "cam0"}], ["photo.capture", {device: "cam0"}]]
+                const reasons = []
+                socket.onmessage = ({ data }) => {
+                    const message = JSON.parse(data)
+                    if (message.method === "web.hello") {
+                        orders.forEach(([method, params], id) => socket.send(JSON.stringify({jsonrpc: "2.0", id, method, params})))
+                    } else if (message.id !== undefined) reasons.push(message.error?.data.reason ?? "done")
+                    if (reasons.length === orders.length) { socket.close(); resolve(reasons) }
+                }
+            })"""
+        )
+        self.assertEqual(reasons, ["unauthorized"] * 4)
+        self.assertEqual(self.client.device("cam0").generation, before.generation)
+
+
+class Restarts(rig.WebTestCase):
+    def test_the_page_outlives_the_bus(self) -> None:
+        self.page.open(self.rig.address)
+        canvas = "document.querySelector('[data-camera=cam1] canvas')"
+        self.page.wait(f"{canvas}.dataset.sequence")
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(how=how):
+                self.rig.bus.end(how)
+                if how == signal.SIGTERM:
+                    self.page.wait("document.querySelector('.status').textContent === 'The bus is away' && !document.querySelector('#banner').hidden")
+                self.page.evaluate(f"{canvas}.dataset.sequence = 'before'")
+                self.rig.start_bus()
+                self.page.wait("document.querySelector('.status').textContent === 'Live'")
+                self.page.wait(f"{canvas}.dataset.sequence !== 'before'")
+                self.page.wait(f"document.querySelectorAll('.tile').length === {rig.CAMERAS} && document.querySelector('#banner').hidden")
+
+    def test_the_page_outlives_the_gateway(self) -> None:
+        self.open_camera()
+        self.page.evaluate("document.querySelector('.lock-row .plain:not([hidden])').click()")
+        self.page.wait("document.querySelector('.lock-line').textContent === 'Locked by you.'")
+        self.rig.gateways["control"].end(signal.SIGKILL)
+        self.page.wait("document.querySelector('.status').textContent.startsWith('Connecting')")
+        self.page.wait("document.querySelector('.shutter.record').title.startsWith('There is no connection')")
+        self.page.evaluate("document.querySelector('.picture').dataset.sequence = 'before'")
+        self.rig.restart_gateway("control")
+        self.page.wait("document.querySelector('.status').textContent === 'Live'")
+        self.page.wait("document.querySelector('.picture').dataset.sequence !== 'before'")
+        # That nobody was there is in the console; what else is wrong is not to be.
+        self.assertEqual([each for each in self.page.complaints() if "ERR_CONNECTION_REFUSED" not in each], [])
+        self.page.forget()
+        self.page.key("Escape")
+
+    def test_a_page_of_which_a_part_did_not_come_begins_anew(self) -> None:
+        self.page.call("Network.setBlockedURLs", urls=["*/page/grid.js"])
+        self.page.open(self.rig.address)
+        self.page.wait("document.readyState === 'complete'")
+        self.assertFalse(self.page.evaluate("Boolean(document.querySelector('.grid'))"))
+        self.page.call("Network.setBlockedURLs", urls=[])
+        self.page.wait("document.querySelector('.tile')")
+        self.page.forget()
