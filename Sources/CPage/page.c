@@ -1,5 +1,8 @@
 #include "cpage.h"
 
+// #embed is of C23; clang knows it in every C.
+#pragma clang diagnostic ignored "-Wc23-extensions"
+
 // clang tells the build of what it embeds, so that a change to the page makes this anew.
 static const unsigned char index_html[] = {
 #embed "../Gateway/Page/index.html"

@@ -1,3 +1,4 @@
+import BusProtocol
 import Glibc
 import LinuxIO
 

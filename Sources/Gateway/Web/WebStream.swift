@@ -14,6 +14,8 @@ final class WebStream: Sendable {
     private var descriptor: Int32 { socket.socket.file.rawValue }
 
     private static let chunk = 4096
+    /// Bytes that are read from who has been told already that nothing more is wanted.
+    private static let drainedBytes = 1 << 20
     private static let filePart = 256 << 10
 
     init(_ socket: AsyncSocket, _ pool: any AsyncSocketPool, _ counters: WebCounters) {
@@ -92,7 +94,8 @@ final class WebStream: Sendable {
             try await Task.sleep(for: .seconds(2))
             shutDown()
         }
-        while (try? await read()) != nil {}
+        var left = Self.drainedBytes
+        while left > 0, let bytes = try? await read() { left -= bytes.count }
         patience.cancel()
     }
 
