@@ -6,7 +6,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <linux/sockios.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -89,12 +88,31 @@ int clinux_peer_credentials(int fd, uint32_t *uid, uint32_t *gid, int32_t *pid) 
 
 int clinux_set_thread_name(const char *name) { return pthread_setname_np(pthread_self(), name); }
 
+// Part by part, and not by openat2: where a service may make no file setuid (RestrictSUIDSGID=), it has none, as no filter can see its flags.
 int clinux_open_folder_beneath(int root, const char *path) {
-    struct open_how how = {
-        .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-    };
-    return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int folder = openat(root, ".", flags);
+    for (path += strspn(path, "/"); folder >= 0 && *path; path += strspn(path, "/")) {
+        char name[NAME_MAX + 1] = "";
+        size_t length = strcspn(path, "/");
+        int next = -1, error = ENAMETOOLONG;
+        if (length < sizeof name) {
+            struct stat status;
+            memcpy(name, path, length);
+            next = strcmp(name, "..") ? openat(folder, name, flags) : -1;
+            error = strcmp(name, "..") ? errno : EXDEV;
+            if (next < 0 && error == ENOTDIR && fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode)) error = ELOOP;
+        }
+        close(folder);
+        errno = error;
+        folder = next;
+        path += length;
+    }
+    if (folder < 0) return -1;
+    int opened = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = errno;
+    close(folder);
+    errno = error;
+    return opened;
 }
 
 int clinux_flock_exclusive_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }

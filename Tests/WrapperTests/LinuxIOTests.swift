@@ -120,6 +120,27 @@ final class TemporaryFolder {
         #expect(access(path, F_OK) != 0)
     }
 
+    @Test func `a folder below another one is reached without links`() throws {
+        let folder = TemporaryFolder()
+        let root = "\(folder.path)/root"
+        for path in [root, "\(root)/a", "\(root)/a/b", "\(folder.path)/outside"] {
+            try check("mkdir", path) { mkdir(path, 0o700) }
+        }
+        symlink("a", "\(root)/inside")
+        symlink("../outside", "\(root)/out")
+        try File.replace("\(root)/file", with: [1], mode: 0o600)
+        for (path, real) in [(root, root), ("\(root)/a", "\(root)/a"), ("\(root)//a/./b/", "\(root)/a/b")] {
+            #expect(try FolderBeneath(path, root: root).realPath() == real)
+        }
+        func code(_ path: String) -> Int32? {
+            #expect(throws: SystemError.self) { try FolderBeneath("\(root)/\(path)", root: root) }?.code
+        }
+        #expect(code("inside/b") == ELOOP && code("out") == ELOOP)
+        #expect(code("..") == EXDEV && code("a/../../outside") == EXDEV)
+        #expect(code("none/b") == ENOENT && code("file") == ENOTDIR)
+        #expect(code(String(repeating: "x", count: 300)) == ENAMETOOLONG)
+    }
+
     @Test func `a private directory is refused when it is a link`() throws {
         let folder = TemporaryFolder()
         symlink("/tmp", "\(folder.path)/link")
