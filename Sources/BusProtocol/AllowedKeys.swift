@@ -92,7 +92,8 @@ public struct AllowedKeys: Hashable, Sendable {
         guard Self.isName(entry.name) else {
             throw Problem(
                 description:
-                    "a name has 1 to \(Self.maximumNameCharacters) characters, none of them a control character")
+                    "a name has 1 to \(Self.maximumNameCharacters) characters, none of them a control character, and is not 'web'"
+            )
         }
         guard Self.roles.contains(entry.role) else { throw Problem(description: "a role is view, control or admin") }
         if let other = entries.first(where: { $0.name == entry.name }) {
@@ -129,8 +130,10 @@ public struct AllowedKeys: Hashable, Sendable {
         text.utf8.count == 40 && text.utf8.allSatisfy(alphabet.contains)
     }
 
-    private static func isName(_ text: String) -> Bool {
-        (1...maximumNameCharacters).contains(text.unicodeScalars.count) && text == trimmed(text)
+    /// Whether somebody may be called so. Names of the web side's visitors, `web` and what begins with `web/`, are nobody's else.
+    public static func isName(_ text: String) -> Bool {
+        text != "web" && !text.hasPrefix("web/") && (1...maximumNameCharacters).contains(text.unicodeScalars.count)
+            && text == trimmed(text)
             && text.unicodeScalars.allSatisfy { scalar in
                 switch scalar.properties.generalCategory {
                 case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false

@@ -13,6 +13,7 @@ public final class Gateway {
     private let service: ServiceManager
     private var remote: RemoteSide?
     private var web: WebSide?
+    private var hasFailed = false
 
     /// Descriptors that connections may not take.
     private static let reserve = 256
@@ -50,7 +51,7 @@ public final class Gateway {
         } catch {
             throw GatewayError(description: "\(error)")
         }
-        let media = MediaDesk(place, logger: logger)
+        let media = MediaDesk(place, events, logger: logger)
         if let tcp = configuration.tcp {
             remote = try RemoteSide(tcp, place, media, events, herald, stateDirectory: state, logger: logger)
         }
@@ -65,7 +66,10 @@ public final class Gateway {
 
     /// Serves until SIGTERM or SIGINT.
     public func run() throws(GatewayError) {
-        web?.run()
+        web?.run { [weak self] in
+            self?.hasFailed = true
+            self?.loop.stop()
+        }
         service.notify("READY=1")
         feedWatchdog()
         do throws(ZeroMQError) {
@@ -74,6 +78,7 @@ public final class Gateway {
             throw GatewayError(description: "\(error)")
         }
         service.notify("STOPPING=1")
+        if hasFailed { throw GatewayError(description: "nobody can be served over HTTP any more; the log says why") }
         remote = nil
     }
 

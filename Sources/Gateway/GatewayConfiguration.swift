@@ -32,6 +32,8 @@ public struct GatewayConfiguration: Hashable, Sendable {
         public var tokensPath: String?
         /// `web.role` of who comes from this machine without a token; nil: a token is needed there, too.
         public var localRole: Request.Principal.Role? = .control
+        /// Whether that is said of all at this machine: of root, the gateway's and the bus's user alone unless it is written.
+        public var letsAllHereIn = false
         /// `web.hosts`: further names of this server.
         public var hosts: [String] = []
         /// `web.origins` of pages that may use it beside its own.
@@ -97,11 +99,16 @@ public struct GatewayConfiguration: Hashable, Sendable {
         }
         web.tokensPath = try path(&reader, "tokens", of: "web")
         let words = AllowedKeys.roles.map(\.rawValue) + [Request.Principal.Role.nobody.rawValue]
-        if let role = try reader.string("role", oneOf: words) {
-            web.localRole = AllowedKeys.roles.first { $0.rawValue == role }
-        }
+        let role = try reader.string("role", oneOf: words)
         web.hosts = try reader.strings("hosts") ?? []
         web.origins = try reader.strings("origins") ?? []
+        if let role {
+            web.localRole = AllowedKeys.roles.first { $0.rawValue == role }
+            web.letsAllHereIn = true
+        } else if web.tokensPath != nil || !web.hosts.isEmpty || !web.origins.isEmpty {
+            // There is a proxy then, and not all of them say that it is somebody else who comes.
+            web.localRole = nil
+        }
         guard web.origins.allSatisfy({ $0.hasPrefix("http://") || $0.hasPrefix("https://") }) else {
             throw SettingsError(description: "web.origins must be origins of pages, as https://cameras.example.org")
         }

@@ -3,6 +3,18 @@ import Glibc
 
 /// Whole files, read and written.
 public enum File {
+    /// Whose it is; nil: it isn't there.
+    public static func owner(of path: String) -> UInt32? {
+        var status = stat()
+        return stat(path, &status) == 0 ? status.st_uid : nil
+    }
+
+    /// Whether it is root's or our own, nobody else may write to it, and only its group may read it beside its owner: a file of secrets.
+    public static func isSecret(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && [0, geteuid()].contains(status.st_uid) && status.st_mode & 0o027 == 0
+    }
+
     /// The file's bytes; an error (`EFBIG`) beyond the limit.
     public static func read(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
         let file = try FileDescriptor(opening: path, O_RDONLY)

@@ -50,6 +50,12 @@ import Testing
         var expected = GatewayConfiguration()
         expected.tcp = try GatewayConfiguration(toml: "[tcp]\nlisten = \"tcp://*:7350\"").tcp
         expected.tcp?.serverKeyPath = "/var/lib/camerabus-gateway/server.key"
+        expected.web = GatewayConfiguration.Web()
+        // Where keys are written that have no default, those have the file's examples.
+        expected.web?.tokensPath = "/etc/camerabus/web-tokens"
+        expected.web?.hosts = ["cameras.example.org"]
+        expected.web?.origins = ["https://desk.example.org"]
+        expected.web?.letsAllHereIn = true
         #expect(try GatewayConfiguration(toml: bare.joined(separator: "\n")) == expected)
     }
 }

@@ -7,13 +7,17 @@ import Testing
 /// Who may come in over HTTP, and as whom.
 @Suite struct WebAccessTests {
     private let token = "0123456789abcdef"
+    private let here = WebAccess.Peer(address: "127.0.0.1", user: 1000)
+    private let there = WebAccess.Peer(address: "192.168.1.9", user: nil)
 
-    private func access(_ listen: String = "127.0.0.1:7380", local: Request.Principal.Role? = .control) throws
+    private func access(
+        _ listen: String = "127.0.0.1:7380", local: Request.Principal.Role? = .control
+    ) throws
         -> WebAccess
     {
         let hosts = HostCheck(
             listen: try #require(WebAddress(listen)), hosts: ["rig.example.org"], origins: ["https://desk.example.org"])
-        let access = WebAccess(hosts, localRole: local)
+        let access = WebAccess(hosts, localRole: local, localUsers: users)
         access.tokens = try WebTokens(parsing: "# who\nview \(token) The laptop\n")
         return access
     }
@@ -50,23 +54,44 @@ import Testing
 
     @Test func `who sits at this machine needs no token, and who comes from elsewhere does`() throws {
         let access = try access()
-        let here = try #require(access.visitor(try request("Host: localhost"), from: "127.0.0.1"))
-        #expect(here.principal == Request.Principal(name: "web", role: .control))
-        #expect(access.visitor(try request("Host: localhost"), from: "192.168.1.9") == nil)
+        let local = try #require(access.visitor(try request("Host: localhost"), from: here))
+        #expect(local.principal == Request.Principal(name: "web", role: .control))
+        #expect(access.visitor(try request("Host: localhost"), from: there) == nil)
         // A proxy at this machine brings them.
-        #expect(access.visitor(try request("Host: rig.example.org"), from: "127.0.0.1") == nil)
-        #expect(access.visitor(try request("Host: localhost", "X-Forwarded-For: 1.2.3.4"), from: "127.0.0.1") == nil)
+        #expect(access.visitor(try request("Host: rig.example.org"), from: here) == nil)
+        #expect(access.visitor(try request("Host: localhost", "X-Forwarded-For: 1.2.3.4"), from: here) == nil)
         for line in ["Authorization: Bearer \(token)", "Cookie: camerabus=\(token)"] {
-            let visitor = access.visitor(try request("Host: localhost", line), from: "192.168.1.9")
-            #expect(visitor?.principal == Request.Principal(name: "The laptop", role: .view))
+            let visitor = access.visitor(try request("Host: localhost", line), from: there)
+            #expect(visitor?.principal == Request.Principal(name: "web/The laptop", role: .view))
         }
         // One that is wrong is no better than none, also at this machine.
-        #expect(access.visitor(try request("Host: localhost", "Authorization: Bearer x"), from: "127.0.0.1") == nil)
-        #expect(access.visitor(try request("Host: localhost", "Authorization: Basic x"), from: "127.0.0.1") == nil)
-        #expect(try self.access(local: nil).visitor(try request("Host: localhost"), from: "127.0.0.1") == nil)
+        #expect(access.visitor(try request("Host: localhost", "Authorization: Bearer x"), from: here) == nil)
+        #expect(access.visitor(try request("Host: localhost", "Authorization: Basic x"), from: here) == nil)
+        #expect(try self.access(local: nil).visitor(try request("Host: localhost"), from: here) == nil)
     }
 
-    @Test(arguments: ["view short a", "view 0123456789abcdef", "boss 0123456789abcdef a", "view 0123456789abcde! a"])
+    @Test func `without a word about it, not everybody at this machine may`() throws {
+        let access = try access(users: [0, 1000])
+        let asked = try request("Host: localhost")
+        #expect(access.visitor(asked, from: here)?.role == .control)
+        for user in [1001, nil] as [UInt32?] {
+            #expect(access.visitor(asked, from: WebAccess.Peer(address: "127.0.0.1", user: user)) == nil)
+        }
+        for line in ["Via: 1.1 proxy", "X-Forwarded-Proto: https", "X-Real-IP: 1.2.3.4", "Forwarded: for=1.2.3.4"] {
+            #expect(access.visitor(try request("Host: localhost", line), from: here) == nil)
+        }
+        let configured = try GatewayConfiguration(toml: "[web]\nhosts = [\"rig\"]").web
+        #expect(configured?.localRole == nil && configured?.letsAllHereIn == false)
+        let said = try GatewayConfiguration(toml: "[web]\nhosts = [\"rig\"]\nrole = \"view\"").web
+        #expect(said?.localRole == .view && said?.letsAllHereIn == true)
+    }
+
+    @Test(arguments: [
+        "view short a", "view 0123456789abcdef", "boss 0123456789abcdef a", "view 0123456789abcde! a",
+        "view 0123456789abcdef web",
+        "view 0123456789abcdef web/a", "view 0123456789abcdef a\nview 0123456789abcdeF a",
+        "view 0123456789abcdef a\nview 0123456789abcdef b",
+    ])
     func `a file of tokens with a line that is wrong is none`(line: String) {
         #expect(throws: WebTokens.Problem.self) { try WebTokens(parsing: line) }
     }

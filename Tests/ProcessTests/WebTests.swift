@@ -164,7 +164,11 @@ extension ProcessTests {
             let page = try WebSocketProbe(web, headers: "Cookie: camerabus=0123456789abcdef\r\n")
             #expect(try page.until { $0["method"] == "web.hello" }["params"]?["role"] == "view")
             #expect(try page.ask(1, "device.lock", ["devices": "cam0"])["error"]?["data"]?["reason"] == "unauthorized")
-            let more = try (0..<3).map { _ in try web.connect() }
+            let viewer = try web.connect()
+            viewer.send(
+                "GET /camera/cam0.mjpg HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 0123456789abcdef\r\n\r\n")
+            #expect(viewer.receiveHead().hasPrefix("HTTP/1.1 200"))
+            let more = try (0..<2).map { _ in try web.connect() }
             let beyond = try web.connect()
             beyond.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(beyond.receiveHead().isEmpty)
@@ -173,6 +177,8 @@ extension ProcessTests {
             // Who is in the file no more is out.
             try bus.write("", to: "tokens")
             while try page.receive() != nil {}
+            while !viewer.receive().isEmpty {}
+            #expect(try await web.get("/metrics", ["-H", "Authorization: Bearer 0123456789abcdef"]).status == 401)
             try await bus.stop()
         }
     }

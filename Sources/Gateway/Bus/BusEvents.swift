@@ -44,6 +44,12 @@ final class BusEvents {
     /// What a subscription to that beginning of topics sees, in the order in which it came about.
     func current(matching prefix: String) -> [(topic: String, body: [UInt8])] { cache.current(matching: prefix) }
 
+    /// Whether the bus has told of itself, and nothing of a device or rig of that name.
+    func knowsNothing(of device: String) -> Bool {
+        cache.has(Topic.state(.bus).text)
+            && !cache.has(Topic.state(.device(device)).text) && !cache.has(Topic.state(.rig(device)).text)
+    }
+
     private func read() {
         for _ in 0..<Self.messagesPerTurn {
             guard let frames = try? bus.receive(maximumFrames: 2) else { return }

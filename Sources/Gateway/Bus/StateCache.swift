@@ -32,6 +32,9 @@ struct StateCache {
         }
     }
 
+    /// Whether there is state of that topic.
+    func has(_ topic: String) -> Bool { kept[topic] != nil }
+
     /// What a subscription to that beginning of topics sees, in the order in which it came about.
     func current(matching prefix: String) -> [(topic: String, body: [UInt8])] {
         let found = kept.filter { $0.key.utf8.starts(with: prefix.utf8) }

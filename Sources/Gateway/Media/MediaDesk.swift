@@ -44,11 +44,13 @@ final class MediaDesk {
     }
 
     private let place: BusPlace
+    private let events: BusEvents
     private let logger: Logger
     private var runs: [[UInt8]: Run] = [:]
     private var askers: [Peer: Asker] = [:]
     private var feeds: [String: MediaFeed] = [:]
     private var lastNumber: UInt64 = 0
+    private var lastSweep: Int64 = 0
     /// Messages that no room was for, and those that were sent.
     private(set) var dropped = 0
     private(set) var sent = 0
@@ -62,8 +64,9 @@ final class MediaDesk {
     /// Messages that are kept of sound, and of frames that build on one another: a second or two.
     private static let chainRoom = 64
 
-    init(_ place: BusPlace, logger: Logger) {
+    init(_ place: BusPlace, _ events: BusEvents, logger: Logger) {
         self.place = place
+        self.events = events
         self.logger = logger
     }
 
@@ -88,6 +91,7 @@ final class MediaDesk {
 
     func take(_ ask: MediaAsk, of peer: Peer) {
         let now = MonotonicClock.now()
+        endIdle(at: now)
         if ask.kind == .end {
             askers[peer]?.topics.remove(ask.topic)
             return end(ask.topic, of: peer)
@@ -113,6 +117,14 @@ final class MediaDesk {
             refuse(topic, peer, Self.notHere)
             return false
         }
+        // Of what isn't there nothing comes, not even what would end it.
+        guard !events.knowsNothing(of: run.device) else {
+            refuse(
+                topic, peer,
+                BusError(
+                    .deviceNotFound, "There is no device and no rig of that name.", ["device": .string(run.device)]))
+            return false
+        }
         // A device makes so many renditions for all: one key must not have them all made.
         let own = Set(askers.values.filter { $0.way.owner == asker.way.owner }.flatMap(\.topics))
         let wanted = own.count(where: { $0 != topic && runs[$0]?.device == run.device })
@@ -129,6 +141,18 @@ final class MediaDesk {
         runs[topic]?.viewers[peer] = Viewer(after: newest, at: now)
         askers[peer]?.topics.insert(topic)
         return true
+    }
+
+    /// Ends what nobody has asked for since long, also where nothing comes that would show it.
+    private func endIdle(at now: Int64) {
+        guard now - lastSweep > 1_000_000_000 else { return }
+        lastSweep = now
+        for (topic, run) in runs {
+            for (peer, viewer) in run.viewers where viewer.isIdle(at: now) {
+                askers[peer]?.topics.remove(topic)
+                end(topic, of: peer)
+            }
+        }
     }
 
     private func end(_ topic: [UInt8], of peer: Peer) {

@@ -31,7 +31,7 @@ struct CameraPictures {
         case .success: break
         }
         let tap = await WebTap.open(
-            desk, topic: Topic.frame(device, rendition).bytes, owner: "\(visitor.principal.name)@\(visitor.address)")
+            desk, topic: Topic.frame(device, rendition).bytes, owner: visitor.owner)
         defer { tap.close() }
         let patience = Task {
             try await Task.sleep(for: .seconds(Self.patience))

@@ -37,12 +37,12 @@ final class Outbox: Sendable {
     /// Whether media put in now would be written next but for what is no media.
     var hasRoomForMedia: Bool { state.withLock { $0.media == 0 && !$0.isEnded } }
 
+    /// - Parameter isPart: of what was begun when there was room, and has its own bound.
     /// - Returns: false: there is no room, or it has ended.
-    func put(_ outgoing: Outgoing) -> Bool {
+    func put(_ outgoing: Outgoing, isPart: Bool = false) -> Bool {
         let (isIn, reader) = state.withLock { state -> (Bool, CheckedContinuation<Outgoing?, Never>?) in
-            guard !state.isEnded, state.bytes < maximumBytes, state.waiting.count < maximumCount else {
-                return (false, nil)
-            }
+            let hasRoom = isPart || (state.bytes < maximumBytes && state.waiting.count < maximumCount)
+            guard !state.isEnded, hasRoom else { return (false, nil) }
             if outgoing.isMedia { state.media += 1 }
             if let reader = state.reader.take() { return (true, reader) }
             state.waiting.append(outgoing)

@@ -12,22 +12,38 @@ final class WebAccess: Sendable {
         var address: String
 
         /// As whom the bus is asked: everybody at this machine is the same, as they are on its screen.
-        var principal: Request.Principal { Request.Principal(name: name ?? WebAccess.localName, role: role) }
+        var principal: Request.Principal {
+            Request.Principal(name: name.map { "\(WebAccess.localName)/\($0)" } ?? WebAccess.localName, role: role)
+        }
+
+        /// For whose connections together limits hold.
+        var owner: String { name == nil ? "\(WebAccess.localName)@\(address)" : principal.name }
+    }
+
+    /// The other end of a connection.
+    struct Peer: Hashable, Sendable {
+        /// Without a port.
+        var address: String
+        /// Whose it is, where it is on this machine and that could be found out.
+        var user: UInt32?
     }
 
     let hosts: HostCheck
     private let known = Mutex(WebTokens())
     /// Of who comes from this machine without a token; nil: a token is needed there, too.
     let localRole: Request.Principal.Role?
+    /// Of whom that is said; nil: of all at this machine.
+    let localUsers: Set<UInt32>?
 
     /// What who needs no token is called.
     static let localName = "web"
     /// The cookie that a browser has its token in.
     static let cookie = "camerabus"
 
-    init(_ hosts: HostCheck, localRole: Request.Principal.Role?) {
+    init(_ hosts: HostCheck, localRole: Request.Principal.Role?, localUsers: Set<UInt32>?) {
         self.hosts = hosts
         self.localRole = localRole
+        self.localUsers = localUsers
     }
 
     /// Who may come from elsewhere now.
@@ -52,21 +68,21 @@ final class WebAccess: Sendable {
     }
 
     /// Who asks; nil: nobody who may.
-    ///
-    /// - Parameter address: of the other end, without its port.
-    func visitor(_ request: WebRequest, from address: String) -> Visitor? {
+    func visitor(_ request: WebRequest, from peer: Peer) -> Visitor? {
+        let address = peer.address
         if let token = Self.token(of: request) {
-            return tokens.principal(of: token).map { Visitor(name: $0.name, role: $0.role, address: address) }
+            return tokens.visitor(of: token).map { Visitor(name: $0.name, role: $0.role, address: address) }
         }
         // A proxy on this machine brings in who is not here.
         let isHere =
-            Self.isLoopback(address) && request["host"].map(HostCheck.isLoopback) == true
-            && request["forwarded"] == nil && request["x-forwarded-for"] == nil && request["x-real-ip"] == nil
+            Self.isLoopback(address) && request["host"].map(HostCheck.isLoopback) == true && !request.isForwarded
         guard isHere, let localRole else { return nil }
+        if let localUsers { guard let user = peer.user, localUsers.contains(user) else { return nil } }
         return Visitor(name: nil, role: localRole, address: address)
     }
 
-    private static func token(of request: WebRequest) -> String? {
+    /// What the request brings as a token; nil: nothing.
+    static func token(of request: WebRequest) -> String? {
         if let text = request["authorization"] {
             return text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst(7)) : ""
         }

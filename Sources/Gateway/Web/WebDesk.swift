@@ -20,8 +20,14 @@ final class WebDesk: @unchecked Sendable {
     private let service: WebService
     /// Counters of the whole process beside the web side's, by name.
     private let others: () -> [(name: String, value: Int)]
+    /// Called when the server can go on no more.
+    var onEnd: (() -> Void)?
+    private var buckets: [PaceKey: TokenBucket] = [:]
     private var sessions: [ObjectIdentifier: WebSession] = [:]
 
+    /// Messages of one owner that ask for media, in a second.
+    private static let asksPerSecond = 1000
+    private static let maximumBuckets = 4096
     /// Milliseconds that who has no connection any more has to come back, as on the bus's own machine.
     private static let absence: Int64 = 5000
 
@@ -83,12 +89,28 @@ final class WebDesk: @unchecked Sendable {
 
     // MARK: On the loop
 
-    /// Ends the sessions of those who may not be here any more.
-    func keepSessions(where isMeant: (Request.Principal) -> Bool) {
-        for session in sessions.values where !isMeant(session.principal) {
-            herald.revoked(session.principal.name)
-            session.cut()
-        }
+    /// All that this one has ends.
+    func revoked(_ principal: Request.Principal) { herald.revoked(principal.name) }
+
+    /// Whether an owner has not asked too often, this time included.
+    func isInTime(_ owner: String, _ kind: Pace) -> Bool {
+        let now = MonotonicClock.now()
+        if buckets.count >= Self.maximumBuckets { buckets = [:] }
+        let rate = kind == .requests ? settings.requestsPerSecond : Self.asksPerSecond
+        return buckets[
+            PaceKey(owner: owner, kind: kind), default: TokenBucket(perSecond: rate, burst: 2 * rate, at: now)
+        ]
+        .take(at: now)
+    }
+
+    /// What is asked so often at most.
+    enum Pace: Hashable {
+        case requests, media
+    }
+
+    private struct PaceKey: Hashable {
+        var owner: String
+        var kind: Pace
     }
 
     func add(_ session: WebSession) { sessions[ObjectIdentifier(session)] = session }

@@ -98,6 +98,11 @@ struct WebRequest: Hashable, Sendable {
     /// Whether the connection is used for another request after this one.
     var keepsAlive: Bool { isHTTP11 ? !says("connection", "close") : says("connection", "keep-alive") }
 
+    /// Whether a proxy says that it brings somebody else's request.
+    var isForwarded: Bool {
+        headers.keys.contains { ["forwarded", "via", "x-real-ip"].contains($0) || $0.hasPrefix("x-forwarded-") }
+    }
+
     /// Bytes of a body.
     func bodyBytes(maximum: Int) throws(Refusal) -> Int {
         guard headers["transfer-encoding"] == nil else {

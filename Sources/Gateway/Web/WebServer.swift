@@ -1,5 +1,6 @@
 import FlyingSocks
 import Glibc
+import LinuxIO
 import Logging
 import Synchronization
 
@@ -91,9 +92,11 @@ final class WebServer: Sendable {
                         continue
                     }
                     group.addTask { [self] in
-                        Self.prepare(socket.socket.file.rawValue)
+                        let descriptor = socket.socket.file.rawValue
+                        Self.prepare(descriptor)
+                        let user = WebAccess.isLoopback(address) ? InternetSocket.peerUser(of: descriptor) : nil
                         let stream = WebStream(socket, pool, counters)
-                        await site.serve(stream, from: address)
+                        await site.serve(stream, from: WebAccess.Peer(address: address, user: user))
                         stream.close()
                         leave(address)
                     }

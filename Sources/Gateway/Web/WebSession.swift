@@ -10,31 +10,32 @@ import ZeroMQ
 /// loop alone.
 final class WebSession: @unchecked Sendable {
     let principal: Request.Principal
+    private let owner: String
     /// What is to be written to it; ends when it has to.
     let outbox = Outbox(maximumBytes: 8 << 20, maximumCount: 1000)
     private let desk: WebDesk
     /// Ends the connection.
-    let cut: @Sendable () -> Void
+    private let cut: @Sendable () -> Void
     private var caller: RemoteCaller?
     private var peer: MediaDesk.Peer?
     private var listener: BusEvents.Token?
     private var prefixes: Set<String> = []
-    private var bucket: TokenBucket
     /// Requests under way, by what their answers are told apart by.
     private var asked: [[UInt8]: JSONValue] = [:]
     private var lastNumber: UInt64 = 0
 
     private static let maximumPrefixes = 64
+    /// Bytes of a request that is read also when there are too many of them.
+    private static let shortBytes = 4096
     private static let media: UInt8 = 1
     private static let part: UInt8 = 2
 
     /// - Parameter cut: ends the connection of a page that doesn't take what it asked for.
-    init(_ desk: WebDesk, _ principal: Request.Principal, cut: @escaping @Sendable () -> Void) {
+    init(_ desk: WebDesk, _ visitor: WebAccess.Visitor, cut: @escaping @Sendable () -> Void) {
         self.desk = desk
         self.cut = cut
-        self.principal = principal
-        let rate = desk.settings.requestsPerSecond
-        bucket = TokenBucket(perSecond: rate, burst: 2 * rate, at: MonotonicClock.now())
+        principal = visitor.principal
+        owner = visitor.owner
     }
 
     /// Begins; false: there is no way to the bus.
@@ -55,7 +56,7 @@ final class WebSession: @unchecked Sendable {
         self.caller = caller
         peer = desk.media.open(
             MediaDesk.Way(
-                owner: "\(principal.name)#\(desk.place.nextLine())", allowsRaw: false,
+                owner: owner, allowsRaw: false,
                 hasRoom: { [weak self] in self?.outbox.hasRoomForMedia ?? false },
                 send: { [weak self] topic, frames in self?.send(topic, frames) ?? false }))
         listener = desk.events.listen { [weak self] topic, body in self?.pass(topic, body) }
@@ -99,15 +100,24 @@ final class WebSession: @unchecked Sendable {
     /// A message of bytes: what the page asks for of media.
     func take(binary bytes: [UInt8]) {
         guard let peer, let ask = MediaAsk(parsing: bytes) else { return }
+        guard desk.isInTime(owner, .media) else { return cut() }
         desk.media.take(ask, of: peer)
     }
 
     /// A message of text: a request.
     func take(text bytes: [UInt8]) {
+        let isInTime = desk.isInTime(owner, .requests)
+        // Who asks too often is told so, but what is long is not even read for it.
+        guard isInTime || bytes.count <= Self.shortBytes else { return cut() }
         switch bytes.withUnsafeBytes({ Request.parse($0) }) {
         case .failure(let failure): refuse(failure)
         case .success(let request):
             do throws(BusError) {
+                guard isInTime else {
+                    throw BusError(
+                        .limitExceeded, "That are more requests than this page may make; ask less often.",
+                        ["limit": "requestRate", "maximum": JSONValue(desk.settings.requestsPerSecond)])
+                }
                 try take(request)
             } catch {
                 if let id = request.id { refuse(RequestFailure(id: id, error: error)) }
@@ -116,11 +126,6 @@ final class WebSession: @unchecked Sendable {
     }
 
     private func take(_ request: Request) throws(BusError) {
-        guard bucket.take(at: MonotonicClock.now()) else {
-            throw BusError(
-                .limitExceeded, "That are more requests than this page may make; ask less often.",
-                ["limit": "requestRate", "maximum": JSONValue(desk.settings.requestsPerSecond)])
-        }
         switch request.method {
         case "web.subscribe": return try subscribe(request)
         case "web.unsubscribe":
@@ -196,11 +201,11 @@ final class WebSession: @unchecked Sendable {
         }
         if isHello { return send(.text, HelloReply.withoutPlaces(Array(first.bytes))) }
         guard let text = try? first.shared() else { return }
-        put(Outgoing(head: WebSocketFrame.head(.text, payloadBytes: text.count), frames: [text]))
+        guard put(Outgoing(head: WebSocketFrame.head(.text, payloadBytes: text.count), frames: [text])) else { return }
         let topic = Array((id.string ?? String(decoding: id.serialized, as: UTF8.self)).utf8.prefix(1024))
         for frame in frames.dropFirst() {
             guard let payload = try? frame.shared() else { return }
-            put(Self.binary(Self.part, topic, headerBytes: 0, [payload]))
+            _ = outbox.put(Self.binary(Self.part, topic, headerBytes: 0, [payload]), isPart: true)
         }
     }
 

@@ -7,6 +7,7 @@ import Synchronization
 struct WebSite: Sendable {
     let desk: WebDesk
     let access: WebAccess
+    let admissions: Admissions
     let pages = PageFiles()
     private let guesses = Guesses()
 
@@ -14,13 +15,15 @@ struct WebSite: Sendable {
     private static let patience = 15
     private static let maximumFormBytes = 4096
 
-    init(_ desk: WebDesk, _ access: WebAccess) {
+    init(_ desk: WebDesk, _ access: WebAccess, _ admissions: Admissions) {
         self.desk = desk
         self.access = access
+        self.admissions = admissions
     }
 
     /// Answers a connection's requests until it ends.
-    func serve(_ stream: WebStream, from address: String) async {
+    func serve(_ stream: WebStream, from peer: WebAccess.Peer) async {
+        defer { admissions.leave(stream) }
         var reader = HeadReader()
         do {
             while true {
@@ -30,7 +33,7 @@ struct WebSite: Sendable {
                     return (request, try await reader.take(count, from: stream))
                 }
                 desk.counters.requests.add(1, ordering: .relaxed)
-                guard try await answer(request, form, stream, address, &reader) else { return }
+                guard try await answer(request, form, stream, peer, &reader) else { return }
             }
         } catch let refusal as WebRequest.Refusal {
             // What follows can't be told from what came: it ends here.
@@ -44,7 +47,8 @@ struct WebSite: Sendable {
 
     /// - Returns: whether another request may follow.
     private func answer(
-        _ request: WebRequest, _ form: [UInt8], _ stream: WebStream, _ address: String, _ reader: inout HeadReader
+        _ request: WebRequest, _ form: [UInt8], _ stream: WebStream, _ peer: WebAccess.Peer,
+        _ reader: inout HeadReader
     ) async throws -> Bool {
         do throws(WebRequest.Refusal) {
             try access.check(request)
@@ -60,16 +64,22 @@ struct WebSite: Sendable {
         case "page" where request.path.count == 2:
             return try await send(page(request.path[1], request), to: stream, for: request)
         case "login" where request.path.count == 1:
-            return try await send(await login(request, form), to: stream, for: request)
+            return try await send(login(request, form, peer.address), to: stream, for: request)
         case "healthz" where request.path.count == 1:
             let isHere = (try? await desk.ask("bus.ping").get()) != nil
             let answer = isHere ? WebResponse(200, "ok") : WebResponse(503, "the bus does not answer")
             return try await send(answer, to: stream, for: request)
         default: break
         }
-        guard let visitor = access.visitor(request, from: address) else {
-            return try await send(await stranger(request), to: stream, for: request)
+        if WebAccess.token(of: request) != nil, !guesses.mayTry(peer.address) {
+            return try await send(Self.tooMany, to: stream, for: request)
         }
+        guard let visitor = access.visitor(request, from: peer) else {
+            return try await send(stranger(request, peer.address), to: stream, for: request)
+        }
+        admissions.enter(stream, as: visitor)
+        // The token may have been taken away just now, when this connection was not known yet.
+        guard visitor.name == nil || access.visitor(request, from: peer) == visitor else { return false }
         switch request.path.first {
         case nil: return try await send(page("index.html", request), to: stream, for: request)
         case "metrics" where request.path.count == 1: return try await send(await metrics(), to: stream, for: request)
@@ -87,7 +97,7 @@ struct WebSite: Sendable {
             }
             let text = "HTTP/1.1 101 Switching Protocols\r\n\(lines.joined(separator: "\r\n"))\r\n\r\n"
             try await stream.send(Array(text.utf8))
-            let session = WebSession(desk, visitor.principal) { stream.shutDown() }
+            let session = WebSession(desk, visitor) { stream.shutDown() }
             await WebSocketLine(desk: desk, stream: stream, session: session).serve(reader.rest)
             return false
         default: return try await send(WebResponse(404, "There is nothing of that name."), to: stream, for: request)
@@ -105,22 +115,22 @@ struct WebSite: Sendable {
 
     // MARK: Who comes from elsewhere
 
-    private func stranger(_ request: WebRequest) async -> WebResponse {
-        // Who brings a token that is none is slowed down, and so is everybody who guesses.
-        if request["authorization"] != nil || request.cookie(WebAccess.cookie) != nil, !guesses.take() {
-            return WebResponse(429, "Too many tokens that are none; wait a little.")
-        }
+    private static let tooMany = WebResponse(429, "Too many tokens that are none; wait a little.")
+
+    private func stranger(_ request: WebRequest, _ address: String) -> WebResponse {
+        if WebAccess.token(of: request) != nil { guesses.wasWrong(address) }
         if request.path.isEmpty { return WebResponse(303, "Log in.", headers: ["Location: /login"]) }
         return WebResponse(401, "A token is needed.", headers: ["WWW-Authenticate: Bearer realm=\"CameraBus\""])
     }
 
-    private func login(_ request: WebRequest, _ form: [UInt8]) async -> WebResponse {
+    private func login(_ request: WebRequest, _ form: [UInt8], _ address: String) -> WebResponse {
         guard request.method == "POST" else {
             return WebResponse(200, type: Self.html, body: Array(Self.form("").utf8))
         }
         let fields = String(validating: form, as: UTF8.self).map { WebRequest.form(Substring($0)) } ?? [:]
-        guard guesses.take() else { return WebResponse(429, "Too many attempts; wait a little.") }
-        guard let token = fields["token"], access.tokens.principal(of: token) != nil else {
+        guard guesses.mayTry(address) else { return Self.tooMany }
+        guard let token = fields["token"], access.tokens.visitor(of: token) != nil else {
+            guesses.wasWrong(address)
             return WebResponse(401, type: Self.html, body: Array(Self.form("<p>That is no token of this server.").utf8))
         }
         let isSecure = request["x-forwarded-proto"] == "https"
@@ -170,11 +180,28 @@ struct WebSite: Sendable {
     }
 }
 
-/// How often somebody may bring a token that is none: for all together, as addresses are easily had.
+/// How often each address may bring a token that is none: who has just brought too many is not listened to.
 private final class Guesses: Sendable {
-    private let bucket: Mutex<TokenBucket>
+    private struct Guesser {
+        var bucket: TokenBucket
+        var pausesUntil: Int64 = 0
+    }
 
-    init() { bucket = Mutex(TokenBucket(perSecond: 5, burst: 20, at: MonotonicClock.now())) }
+    private let guessers = Mutex<[String: Guesser]>([:])
+    private static let maximum = 4096
 
-    func take() -> Bool { bucket.withLock { $0.take(at: MonotonicClock.now()) } }
+    func mayTry(_ address: String) -> Bool {
+        let now = MonotonicClock.now()
+        return guessers.withLock { $0[address].map { $0.pausesUntil <= now } ?? true }
+    }
+
+    func wasWrong(_ address: String) {
+        let now = MonotonicClock.now()
+        guessers.withLock { guessers in
+            if guessers[address] == nil, guessers.count >= Self.maximum { guessers = [:] }
+            var guesser = guessers[address] ?? Guesser(bucket: TokenBucket(perSecond: 5, burst: 20, at: now))
+            if !guesser.bucket.take(at: now) { guesser.pausesUntil = now + 1_000_000_000 }
+            guessers[address] = guesser
+        }
+    }
 }

@@ -16,7 +16,7 @@ final class WebStream: Sendable {
     private static let chunk = 4096
     /// Bytes that are read from who has been told already that nothing more is wanted.
     private static let drainedBytes = 1 << 20
-    private static let filePart = 256 << 10
+    private static let filePart = 64 << 10
 
     init(_ socket: AsyncSocket, _ pool: any AsyncSocketPool, _ counters: WebCounters) {
         self.socket = socket

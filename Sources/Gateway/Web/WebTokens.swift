@@ -1,20 +1,29 @@
-public import BusProtocol
+import BusProtocol
 
 /// Who may use the web side from other machines: a file with a line for each, `ROLE TOKEN NAME`.
-public struct WebTokens: Hashable, Sendable {
+struct WebTokens: Sendable {
     /// Why a file is none.
-    public struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-        public var description: String
+    struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
+        var description: String
     }
 
-    private var principals: [(token: [UInt8], principal: Request.Principal)] = []
+    private var known: [(token: [UInt8], visitor: Visitor)] = []
+
+    /// Whose a token is, as the file says.
+    struct Visitor: Hashable, Sendable {
+        var name: String
+        var role: Request.Principal.Role
+
+        /// As whom the bus is asked.
+        var principal: Request.Principal { WebAccess.Visitor(name: name, role: role, address: "").principal }
+    }
 
     /// Nobody.
-    public init() {}
+    init() {}
 
     /// Reads a file's text. A line that is wrong makes all of it wrong, as of the keys.
-    public init(parsing text: String) throws(Problem) {
-        for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+    init(parsing text: String) throws(Problem) {
+        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let words = line.split(maxSplits: 2, whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
             guard let first = words.first, !first.hasPrefix("#") else { continue }
             guard words.count == 3, let role = AllowedKeys.roles.first(where: { $0.rawValue == first }) else {
@@ -28,31 +37,27 @@ public struct WebTokens: Hashable, Sendable {
                 )
             }
             let name = words[2].split(whereSeparator: \.isWhitespace).joined(separator: " ")
-            guard (1...AllowedKeys.maximumNameCharacters).contains(name.unicodeScalars.count) else {
-                throw Problem(
-                    description: "line \(index + 1): a name has 1 to \(AllowedKeys.maximumNameCharacters) characters")
+            guard AllowedKeys.isName(name) else { throw Problem(description: "line \(index + 1): the name is none") }
+            guard !known.contains(where: { $0.visitor.name == name || $0.token == Array(words[1].utf8) }) else {
+                throw Problem(description: "line \(index + 1): the name, or the token, is there already")
             }
-            principals.append((Array(words[1].utf8), Request.Principal(name: name, role: role)))
+            known.append((Array(words[1].utf8), Visitor(name: name, role: role)))
         }
     }
 
-    public var isEmpty: Bool { principals.isEmpty }
+    /// All who have one.
+    var visitors: [Visitor] { known.map(\.visitor) }
 
     /// Whose token that is; nil: nobody's. It takes as long whichever it is.
-    public func principal(of token: String) -> Request.Principal? {
+    func visitor(of token: String) -> Visitor? {
         let asked = Array(token.utf8)
-        var found: Request.Principal?
-        for (known, principal) in principals where known.count == asked.count {
+        var found: Visitor?
+        for (token, visitor) in known where token.count == asked.count {
             var difference: UInt8 = 0
-            for index in known.indices { difference |= known[index] ^ asked[index] }
-            if difference == 0 { found = principal }
+            for index in token.indices { difference |= token[index] ^ asked[index] }
+            if difference == 0 { found = visitor }
         }
         return found
-    }
-
-    /// Whether somebody with a token is called so and has that role.
-    public func names(_ principal: Request.Principal) -> Bool {
-        principals.contains { $0.principal == principal }
     }
 
     private static func isToken(_ text: String) -> Bool {
@@ -63,16 +68,5 @@ public struct WebTokens: Hashable, Sendable {
                 default: false
                 }
             }
-    }
-
-    public static func == (one: Self, other: Self) -> Bool {
-        one.principals.elementsEqual(other.principals) { $0.token == $1.token && $0.principal == $1.principal }
-    }
-
-    public func hash(into hasher: inout Hasher) {
-        for (token, principal) in principals {
-            hasher.combine(token)
-            hasher.combine(principal)
-        }
     }
 }

@@ -1,0 +1,27 @@
+import BusProtocol
+import Synchronization
+
+/// The connections that tokens have let in, to be ended when those are taken away.
+final class Admissions: Sendable {
+    private struct Admitted {
+        let principal: Request.Principal
+        let stream: WebStream
+    }
+
+    private let admitted = Mutex<[ObjectIdentifier: Admitted]>([:])
+
+    /// A request of that connection has been let in; what it was before counts no more.
+    func enter(_ stream: WebStream, as visitor: WebAccess.Visitor) {
+        let entry = visitor.name == nil ? nil : Admitted(principal: visitor.principal, stream: stream)
+        admitted.withLock { $0[ObjectIdentifier(stream)] = entry }
+    }
+
+    /// That connection has ended.
+    func leave(_ stream: WebStream) { admitted.withLock { $0[ObjectIdentifier(stream)] = nil } }
+
+    /// Ends all connections of those.
+    func shutDown(where isMeant: (Request.Principal) -> Bool) {
+        let all = admitted.withLock { Array($0.values) }
+        for each in all where isMeant(each.principal) { each.stream.shutDown() }
+    }
+}
