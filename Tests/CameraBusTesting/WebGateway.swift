@@ -35,7 +35,11 @@ public final class WebGateway {
     }
 
     /// A connection that says what a test tells it to, and reads when that says so.
-    public func connect() throws -> RawConnection { try RawConnection(port: port) }
+    ///
+    /// - Parameter receiveBuffer: bytes that the kernel takes for it; nil: as many as it likes.
+    public func connect(receiveBuffer: Int32? = nil) throws -> RawConnection {
+        try RawConnection(port: port, receiveBuffer: receiveBuffer)
+    }
 
     /// Bytes of memory that it has in use now (`VmRSS`).
     public var residentBytes: Int {
@@ -50,10 +54,13 @@ public final class WebGateway {
 public final class RawConnection {
     private let descriptor: FileDescriptor
 
-    public init(port: Int) throws {
+    public init(port: Int, receiveBuffer: Int32? = nil) throws {
         let raw = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard raw >= 0 else { throw TestingError("there is no socket") }
         descriptor = FileDescriptor(owning: raw)
+        if var receiveBuffer {
+            setsockopt(raw, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, socklen_t(MemoryLayout<Int32>.size))
+        }
         var patience = timeval(tv_sec: 20, tv_usec: 0)
         setsockopt(raw, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
         var address = sockaddr_in()
