@@ -18,7 +18,7 @@ public final class FolderBeneath: Sendable {
         let rest = path.utf8.dropFirst(root.utf8.count).drop { $0 == UInt8(ascii: "/") }
         let inner = rest.isEmpty ? "." : String(decoding: rest, as: UTF8.self)
         descriptor = FileDescriptor(
-            owning: try check("openat2", path) { clinux_open_folder_beneath(top.rawValue, inner) })
+            owning: try check("open", path) { clinux_open_folder_beneath(top.rawValue, inner) })
     }
 
     /// Where it really lies, without links.

@@ -42,7 +42,7 @@ int clinux_set_thread_nice(int nice);
 // sem_clockwait(sem_t *): absolute time in nanoseconds of CLOCK_MONOTONIC.
 int clinux_semaphore_wait_until(void *semaphore, int64_t at);
 
-// A folder below another one, which is open; ELOOP or EXDEV when a link, or "..", is on the way there (openat2).
+// A folder below another one, which is open; ELOOP or EXDEV when a link, or "..", is on the way there.
 int clinux_open_folder_beneath(int root, const char *path);
 
 int clinux_flock_exclusive_now(int fd);
