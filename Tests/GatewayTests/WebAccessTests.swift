@@ -11,10 +11,9 @@ import Testing
     private let there = WebAccess.Peer(address: "192.168.1.9", user: nil)
 
     private func access(
-        _ listen: String = "127.0.0.1:7380", local: Request.Principal.Role? = .control
-    ) throws
-        -> WebAccess
-    {
+        _ listen: String = "127.0.0.1:7380", local: Request.Principal.Role? = .control,
+        users: Set<UInt32>? = nil
+    ) throws -> WebAccess {
         let hosts = HostCheck(
             listen: try #require(WebAddress(listen)), hosts: ["rig.example.org"], origins: ["https://desk.example.org"])
         let access = WebAccess(hosts, localRole: local, localUsers: users)

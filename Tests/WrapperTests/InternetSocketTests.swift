@@ -8,7 +8,8 @@ import Testing
         func made() throws -> FileDescriptor {
             FileDescriptor(owning: try #require([socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)].first { $0 >= 0 }))
         }
-        let (listener, client) = (try made(), try made())
+        let listener = try made()
+        let client = try made()
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
