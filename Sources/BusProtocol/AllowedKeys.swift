@@ -30,6 +30,8 @@ public struct AllowedKeys: Hashable, Sendable {
 
     /// Of a name.
     public static let maximumNameCharacters = 64
+    /// Browsers on the gateway's own machine, which would be one user with a key of that name.
+    public static let pageName = "web"
     /// The words for roles.
     public static let roles: [Request.Principal.Role] = [.view, .control, .admin]
 
@@ -94,6 +96,9 @@ public struct AllowedKeys: Hashable, Sendable {
                 description:
                     "a name has 1 to \(Self.maximumNameCharacters) characters, none of them a control character, and is not 'web'"
             )
+        }
+        guard entry.name != Self.pageName else {
+            throw Problem(description: "'\(Self.pageName)' is what the gateway's page is called; take another name")
         }
         guard Self.roles.contains(entry.role) else { throw Problem(description: "a role is view, control or admin") }
         if let other = entries.first(where: { $0.name == entry.name }) {

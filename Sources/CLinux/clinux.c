@@ -115,6 +115,8 @@ int clinux_open_folder_beneath(int root, const char *path) {
     return opened;
 }
 
+int clinux_flock_exclusive(int fd) { return flock(fd, LOCK_EX); }
+
 int clinux_flock_exclusive_now(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
 
 int clinux_flock_shared_now(int fd) { return flock(fd, LOCK_SH | LOCK_NB); }

@@ -11,7 +11,7 @@ public struct GatewayConfiguration: Hashable, Sendable {
         public var keysPath = "/etc/camerabus/keys"
         /// `tcp.server_key`: the gateway's own keys; nil: `server.key` in `$STATE_DIRECTORY`.
         public var serverKeyPath: String?
-        /// `tcp.connections` and `tcp.connections_per_address`: what exceeds is shut down. A client has three, and more while requests wait.
+        /// `tcp.connections` and `tcp.connections_per_address`: what exceeds is shut down, also of one key. A client has three, and more while requests wait.
         public var connections = 256
         public var connectionsPerAddress = 64
         /// `tcp.requests_per_second`, of one key.

@@ -74,6 +74,10 @@ public enum File {
     public static func rewrite(_ path: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return try replace(path, with: bytes, mode: mode, owner: nil) }
+        // A link would be replaced, with the mode that links have.
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            throw SystemError(code: ELOOP, operation: "replace", subject: path)
+        }
         try replace(
             path, with: bytes, mode: UInt32(status.st_mode & 0o7777), owner: (status.st_uid, status.st_gid))
     }
@@ -141,6 +145,13 @@ public final class LockFile: Sendable {
             try check("ftruncate", path) { ftruncate(owner.rawValue, 0) }
             try check("write", path) { pwrite(owner.rawValue, text, text.count, 0) }
         }
+    }
+
+    /// Waits while another process holds it.
+    public init(waitingFor path: String) throws(SystemError) {
+        let file = try FileDescriptor(opening: path, O_RDWR | O_CREAT | O_NOFOLLOW, mode: 0o600)
+        try check("flock", path) { clinux_flock_exclusive(file.rawValue) }
+        owner = file
     }
 
     /// Who holds a lock file.

@@ -65,13 +65,16 @@ public final class RemoteGateway {
     private func write() throws { try File.replace(keysPath, with: Array(keys.text.utf8), mode: 0o600) }
 
     /// A client's socket at one of the ports.
+    ///
+    /// - Parameter source: the address that it comes from.
     public func socket(
-        _ kind: Socket.Kind, _ door: TCPAddress.Door, _ pair: CurveKeyPair, in context: Context, topics: [String] = []
+        _ kind: Socket.Kind, _ door: TCPAddress.Door, _ pair: CurveKeyPair, in context: Context, topics: [String] = [],
+        from source: String = "127.0.0.1"
     ) throws -> Socket {
         let socket = try Socket(context, kind)
         try socket.setCurveClient(server: serverKey, own: pair)
         for topic in topics { try socket.subscribe(topic) }
-        try socket.connect("tcp://127.0.0.1:\(port + door.rawValue)")
+        try socket.connect("tcp://\(source):0;127.0.0.1:\(port + door.rawValue)")
         return socket
     }
 }

@@ -46,6 +46,19 @@ import Testing
         #expect(try await run("list").standardOutput == "")
     }
 
+    @Test func `of those who change it at the same time nobody undoes what another did`() async throws {
+        let names = (0..<8).map { "machine \($0)" }
+        let environment = ["PATH": "/usr/bin:/bin", "CAMERABUS_KEYS": "\(scratch.path)/keys"]
+        let programs = try names.enumerated().map { number, name in
+            try RunningProgram(
+                "camerabus", ["keys", "add", name, String(repeating: "\(number)", count: 40)], environment: environment,
+                scratch: scratch)
+        }
+        for program in programs { #expect(try await program.end().status == 0) }
+        let listed = try JSONValue(parsing: try await run("list", "--json").standardOutput)["keys"]?.array
+        #expect(listed?.compactMap { $0["name"]?.string }.sorted() == names)
+    }
+
     @Test func `a file that is wrong stays as it is`() async throws {
         try File.replace("\(scratch.path)/keys", with: Array("owner x y\n".utf8), mode: 0o640)
         let result = try await run("add", "laptop", String(repeating: "0", count: 40))

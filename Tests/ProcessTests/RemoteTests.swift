@@ -170,6 +170,24 @@ extension ProcessTests {
             _ = try other.call("bus.ping")
             try await bus.stop()
         }
+
+        @Test func `a key has so many connections, wherever it comes from, and others have theirs`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let gateway = try await RemoteGateway(bus, settings: "connections_per_address = 3")
+            let (pair, other) = (try gateway.add("desk", .view), try gateway.add("other", .view))
+            let probe = try RemoteProbe(gateway, other)
+            let context = try Context()
+            var (sockets, isAnswered): ([Socket], [Bool]) = ([], [])
+            for source in ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"] {
+                let socket = try gateway.socket(.dealer, .command, pair, in: context, from: source)
+                try socket.send(frames: [[], Request(id: 1, method: "bus.ping").serialized])
+                sockets.append(socket)
+                isAnswered.append(try probe.receive(socket, within: sockets.count < 4 ? 15 : 1) != nil)
+            }
+            #expect(isAnswered == [true, true, true, false])
+            _ = try probe.call("bus.ping")
+            try await bus.stop()
+        }
     }
 
     /// As a second user of the machine meets it.

@@ -45,6 +45,7 @@ int clinux_semaphore_wait_until(void *semaphore, int64_t at);
 // A folder below another one, which is open; ELOOP or EXDEV when a link, or "..", is on the way there.
 int clinux_open_folder_beneath(int root, const char *path);
 
+int clinux_flock_exclusive(int fd);
 int clinux_flock_exclusive_now(int fd);
 int clinux_flock_shared_now(int fd);
 

@@ -76,7 +76,7 @@ final class CommandRelay {
             if let connection { visitors.shutDown(connection) }
             return
         }
-        if let connection { visitors.seen(connection, key: key) }
+        if let connection { visitors.seen(connection, key: key, on: server) }
         let (envelope, body) = RequestEnvelope.split(message.dropFirst(), size: \.count)
         guard RequestEnvelope.isAcceptable(envelope, size: \.count) else { return }
         let mirrored = envelope.map { Array($0.bytes) }

@@ -17,11 +17,16 @@ final class EventRelay {
     private var resent: [String: Int64] = [:]
     private var overdue: Set<String> = []
     private var overdueTimer: Loop.Token?
+    /// By connection: each subscription has all that is kept looked through.
+    private var buckets: [Int32: TokenBucket] = [:]
 
     /// Messages that wait for a client that is slow.
     static let waitingMessages = 1000
     private static let resendInterval: Int64 = 100_000_000
     private static let messagesPerTurn = 64
+    /// Subscriptions of one connection in a second; at once as many as it may have, and a second's more.
+    private static let subscriptionsPerSecond = 200
+    private static let subscriptionsAtOnce = SubscriptionCounter.maximum + subscriptionsPerSecond
 
     init(
         _ loop: Loop, _ bus: BusEvents, _ server: RemoteSocket, _ visitors: Visitors, _ keys: KeyBook
@@ -33,7 +38,10 @@ final class EventRelay {
         self.keys = keys
         bus.listen { [weak self] topic, body in self?.send(topic, body) }
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
-        visitors.whenClosed { [weak self] in self?.counter.closed($0) }
+        visitors.whenClosed { [weak self] in
+            self?.counter.closed($0)
+            self?.buckets[$0] = nil
+        }
     }
 
     private func send(_ topic: String, _ body: [UInt8]) {
@@ -53,11 +61,11 @@ final class EventRelay {
                 continue
             }
             guard kind == 1, let connection, let key = frame.property("User-Id") else { continue }
-            guard keys[key] != nil, counter.subscribed(connection) else {
+            guard keys[key] != nil, counter.subscribed(connection), isInTime(connection) else {
                 visitors.shutDown(connection)
                 continue
             }
-            visitors.seen(connection, key: key)
+            visitors.seen(connection, key: key, on: server)
             guard let prefix = String(validating: frame.bytes.dropFirst(), as: UTF8.self) else { continue }
             if case .ack = Topic.parse(prefix.utf8) {
                 send(prefix, Array("{}".utf8))
@@ -68,6 +76,12 @@ final class EventRelay {
         }
     }
 
+    private func isInTime(_ connection: Int32) -> Bool {
+        let now = MonotonicClock.now()
+        let fresh = TokenBucket(perSecond: Self.subscriptionsPerSecond, burst: Self.subscriptionsAtOnce, at: now)
+        return buckets[connection, default: fresh].take(at: now)
+    }
+
     private func resend(_ topic: String, _ body: [UInt8], at now: Int64) {
         if let last = resent[topic], now - last < Self.resendInterval {
             overdue.insert(topic)
@@ -75,6 +89,9 @@ final class EventRelay {
                 overdueTimer = loop.schedule(at: last + Self.resendInterval) { [weak self] in self?.sendOverdue() }
             }
         } else {
+            if resent.count >= StateCache.maximum {
+                resent = resent.filter { now - $0.value < Self.resendInterval }
+            }
             resent[topic] = now
             send(topic, body)
         }

@@ -67,7 +67,7 @@ final class MediaRelay {
             if let connection { visitors.shutDown(connection) }
             return
         }
-        if let connection { visitors.seen(connection, key: key) }
+        if let connection { visitors.seen(connection, key: key, on: server) }
         let now = MonotonicClock.now()
         if let known = askers[routing], known.key != key || known.connection != connection { forget(routing) }
         if askers[routing] == nil {

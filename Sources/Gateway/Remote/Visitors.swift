@@ -27,6 +27,7 @@ final class Visitors {
 
     /// Events of one socket that are taken in one turn.
     private static let eventsPerTurn = 256
+    private static let turnsAtOnce = 8
 
     init(_ loop: Loop, total: Int, perAddress: Int, logger: Logger) {
         self.loop = loop
@@ -45,16 +46,30 @@ final class Visitors {
         servers.append(server)
         loop.watch(.socket(server.monitor)) { [weak self, weak server] in
             guard let self, let server else { return }
-            read(server)
+            _ = read(server)
         }
     }
 
-    /// Takes in what the monitors have told so far: a connection's end comes before what its descriptor's number stands for next.
-    func update() { for server in servers { read(server) } }
+    /// Takes in all that the monitors have told so far: a connection's end comes before what its descriptor's number stands for next.
+    func update() {
+        for server in servers {
+            for _ in 0..<Self.turnsAtOnce { guard read(server) else { break } }
+        }
+    }
 
-    /// A message came from that connection, of who has that key.
-    func seen(_ connection: Int32, key: String) {
-        guard visitors[connection]?.key != key else { return }
+    /// A message came from that connection of that socket, of who has that key.
+    func seen(_ connection: Int32, key: String, on server: RemoteSocket) {
+        guard let known = visitors[connection], known.port == server.port else {
+            // Nobody would end it with its key.
+            return shutDown(connection, port: server.port)
+        }
+        guard known.key != key else { return }
+        // A message of who had the descriptor's number before may come late. Whose the connection is has to be sure, or it could
+        // outlast its key: its client comes again.
+        guard known.key == nil, visitors.values.count(where: { $0.key == key }) < perAddress else {
+            refused += 1
+            return shutDown(connection)
+        }
         visitors[connection]?.key = key
     }
 
@@ -63,9 +78,12 @@ final class Visitors {
 
     /// Ends a connection.
     func shutDown(_ connection: Int32) {
+        if let visitor = visitors[connection] { shutDown(connection, port: visitor.port) }
+    }
+
+    private func shutDown(_ connection: Int32, port: Int) {
         // Another descriptor of our own stays that connection's, whatever libzmq closes meanwhile.
-        guard let visitor = visitors[connection], let pinned = UnixSocket.duplicate(connection),
-            InternetSocket.localPort(of: pinned.rawValue) == visitor.port
+        guard let pinned = UnixSocket.duplicate(connection), InternetSocket.localPort(of: pinned.rawValue) == port
         else { return }
         UnixSocket.shutDown(pinned.rawValue)
     }
@@ -76,16 +94,19 @@ final class Visitors {
         for (connection, visitor) in visitors { if let key = visitor.key, isMeant(key) { shutDown(connection) } }
     }
 
-    private func read(_ server: RemoteSocket) {
+    /// - Returns: whether there may be more.
+    private func read(_ server: RemoteSocket) -> Bool {
         for _ in 0..<Self.eventsPerTurn {
-            guard let frames = try? server.monitor.receive() else { return }
+            guard let frames = try? server.monitor.receive() else { return false }
             guard let event = MonitorEvent(frames) else { continue }
             switch event.kind {
             case .accepted: accepted(event.value, on: server)
-            case .disconnected, .closed: closed(event.value)
+            // The number may be a connection's of another socket by now, of which was told before.
+            case .disconnected, .closed: if visitors[event.value]?.port == server.port { closed(event.value) }
             default: break
             }
         }
+        return true
     }
 
     private func accepted(_ connection: Int32, on server: RemoteSocket) {

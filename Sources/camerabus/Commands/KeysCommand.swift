@@ -61,10 +61,16 @@ struct KeysFile: ParsableArguments {
         }
     }
 
-    func write(_ keys: AllowedKeys) throws {
-        do throws(SystemError) {
-            try File.rewrite(path, with: Array(keys.text.utf8), mode: 0o644)
-        } catch {
+    /// Changes it, one process at a time: else who adds a key could bring back another that has just been revoked.
+    func change(_ body: (inout AllowedKeys) throws -> Void) throws {
+        do {
+            // One of its own, that only those can hold who may change the keys; the file itself is replaced.
+            try withExtendedLifetime(try LockFile(waitingFor: "\(path).lock")) {
+                var keys = try read()
+                try body(&keys)
+                try File.rewrite(path, with: Array(keys.text.utf8), mode: 0o644)
+            }
+        } catch let error as SystemError {
             throw Failure(status: ExitStatus.refused, description: "\(error)")
         }
     }
@@ -187,7 +193,6 @@ extension KeysCommand {
         var role = KeyRole(.view)
 
         func run() async throws {
-            var all = try keys.read()
             var text = key
             if !AllowedKeys.isKey(key), let bytes = try? File.readAtOnce(key, limit: 1 << 16) {
                 let found = KeyFile.keys(in: String(decoding: bytes, as: UTF8.self)).publicKey
@@ -196,12 +201,13 @@ extension KeysCommand {
                 }
                 text = found
             }
-            do throws(AllowedKeys.Problem) {
-                try all.add(AllowedKeys.Entry(role: role.role, key: text, name: name))
-            } catch {
-                throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
+            try keys.change { all in
+                do throws(AllowedKeys.Problem) {
+                    try all.add(AllowedKeys.Entry(role: role.role, key: text, name: name))
+                } catch {
+                    throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
+                }
             }
-            try keys.write(all)
             if keys.json {
                 try Output.json([
                     "name": .string(name), "role": .string(role.role.rawValue), "key": .string(text),
@@ -224,9 +230,9 @@ extension KeysCommand {
         var role: KeyRole
 
         func run() async throws {
-            var all = try keys.read()
-            guard all.setRole(role.role, of: name) else { throw KeysFile.unknown(name, in: all) }
-            try keys.write(all)
+            try keys.change { all in
+                guard all.setRole(role.role, of: name) else { throw KeysFile.unknown(name, in: all) }
+            }
         }
     }
 
@@ -240,9 +246,9 @@ extension KeysCommand {
         var name: String
 
         func run() async throws {
-            var all = try keys.read()
-            guard all.remove(name) != nil else { throw KeysFile.unknown(name, in: all) }
-            try keys.write(all)
+            try keys.change { all in
+                guard all.remove(name) != nil else { throw KeysFile.unknown(name, in: all) }
+            }
         }
     }
 
