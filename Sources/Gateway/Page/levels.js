@@ -2,11 +2,14 @@
 import { element } from "./elements.js"
 
 const QUIETEST = -60
+const REFUSED_AGAIN = 1000
 
 /** How loud a microphone is, ten times a second, while it is looked at. */
 export function makeLevels(app) {
   const place = element("div", { class: "levels", role: "meter", "aria-label": "Sound level", "aria-valuemin": QUIETEST, "aria-valuemax": 0, hidden: true })
   let topic = null
+  // A refusal is looked at again after a while, as it may be there at once each time.
+  let again = null
 
   const listen = (microphone) => {
     const next = microphone ? `level/${microphone}/` : null
@@ -22,9 +25,10 @@ export function makeLevels(app) {
   }
   const take = ({ detail }) => {
     if (detail.topic !== topic) return
-    if (!document.hidden) app.connection.ask(topic)
     const { average = [], peak = [], error } = detail.header
     place.title = error?.message ?? ""
+    if (error) return void (again ??= setTimeout(() => ((again = null), askOne()), REFUSED_AGAIN))
+    askOne()
     while (place.children.length < average.length) place.append(element("span", { class: "level" }, element("i"), element("b")))
     average.forEach((value, channel) => {
       const [bar, mark] = place.children[channel].children
@@ -33,9 +37,10 @@ export function makeLevels(app) {
     })
     if (average.length > 0) place.setAttribute("aria-valuenow", String(Math.round(Math.max(...average))))
   }
-  const again = () => app.connection.busIsHere && ask()
+  const askOne = () => topic && !document.hidden && app.connection.ask(topic)
+  const begin = () => app.connection.busIsHere && ask()
   app.connection.addEventListener("media", take)
-  app.connection.addEventListener("change", again)
+  app.connection.addEventListener("change", begin)
   document.addEventListener("visibilitychange", ask)
   return {
     element: place,
@@ -43,7 +48,7 @@ export function makeLevels(app) {
     end: () => {
       listen(null)
       app.connection.removeEventListener("media", take)
-      app.connection.removeEventListener("change", again)
+      app.connection.removeEventListener("change", begin)
       document.removeEventListener("visibilitychange", ask)
     },
   }

@@ -74,7 +74,7 @@ const STATES = {
 }
 
 function makeItem(app, entry, load) {
-  const file = (path) => path && { name: path.split("/").pop(), url: `/library/${entry.id}/${encodeURIComponent(path.split("/").pop())}` }
+  const file = (path) => path && { name: path.split("/").pop(), url: `/library/${encodeURIComponent(entry.id)}/${encodeURIComponent(path.split("/").pop())}` }
   const main = file(entry.path)
   const devices = (entry.devices ?? []).map(({ name, device }) => name ?? device).join(", ")
   const when = new Date(entry.started / 1e6)

@@ -84,5 +84,6 @@ app.locks.addEventListener("lost", ({ detail }) => app.notices.say(`The lock of 
 // A token that is good no more: the gateway sends the page to its door, which asks for another one.
 connection.addEventListener("refused", () => fetch("/", { redirect: "manual" }).then(({ type }) => type === "opaqueredirect" && location.reload(), () => {}))
 addEventListener("hashchange", go)
+sessionStorage.removeItem("camerabus.begun")
 connection.open()
 go()

@@ -46,7 +46,7 @@ export function makePhotos(app, id, turn) {
   }
 
   const tellStored = (photo, movie) => {
-    const at = (path) => [`/library/${photo.id}/${encodeURIComponent(path.split("/").pop())}`, path.split("/").pop()]
+    const at = (path) => [`/library/${encodeURIComponent(photo.id)}/${encodeURIComponent(path.split("/").pop())}`, path.split("/").pop()]
     const files = [at(photo.path), ...(movie?.path ? [at(movie.path)] : [])]
     say(photo, files[0][0], files)
   }

@@ -3,6 +3,8 @@
 /** Widths that are asked for, so that many pages share what is made; the browser does the rest. */
 const WIDTHS = [160, 320, 480, 640, 960, 1280, 1920, 2560, 3840]
 const AHEAD = 2
+/** Milliseconds until what was refused is asked for again. */
+const REFUSED_AGAIN = 1000
 
 /**
  * Live pictures on canvases. Each is asked for by the message, as fast as it is drawn: a slow link, or a slow phone, sees the
@@ -79,7 +81,7 @@ export class Pictures {
     if (topic === null) return
     const feed = this.#feeds.get(topic)
     if (feed) return void feed.views.add(view)
-    this.#feeds.set(topic, { views: new Set([view]), isDecoding: false, next: null })
+    this.#feeds.set(topic, { views: new Set([view]), isDecoding: false, next: null, again: null })
     for (let count = 0; count < AHEAD; count++) this.#connection.ask(topic)
   }
 
@@ -97,13 +99,22 @@ export class Pictures {
     if (!feed) return
     if (header.error) {
       feed.views.forEach((view) => view.failed(header.error))
-      return this.#connection.ask(topic)
+      return this.#askLater(topic, feed)
     }
     if (feed.isDecoding) {
       // The newer one is the one to see; the other is made good for by the next.
       if (feed.next) this.#connection.ask(topic)
       feed.next = { header, payload }
     } else this.#decode(topic, feed, header, payload)
+  }
+
+  // A refusal may be there at once each time: it is looked at again as often as a bus tells it. All that was asked for counts as
+  // refused by the first one.
+  #askLater(topic, feed) {
+    feed.again ??= setTimeout(() => {
+      feed.again = null
+      if (this.#feeds.get(topic) === feed) this.#connection.ask(topic)
+    }, REFUSED_AGAIN)
   }
 
   async #decode(topic, feed, header, payload) {

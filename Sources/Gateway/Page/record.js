@@ -34,7 +34,7 @@ export function makeRecord(app, id, turn) {
   }
   const tell = ({ movie, path, duration, size, success, error }) => {
     const name = path?.split("/").pop()
-    const link = name && element("a", { class: "plain", href: `/library/${movie}/${encodeURIComponent(name)}`, download: name }, icon("download"), "Download")
+    const link = name && element("a", { class: "plain", href: `/library/${encodeURIComponent(movie)}/${encodeURIComponent(name)}`, download: name }, icon("download"), "Download")
     const text = success ? `Recorded ${time(duration)}, ${bytes(size)}.` : `The recording ended: ${error?.message ?? "it is not whole"}`
     app.notices.say(text, { kind: success ? "good" : "failure", more: link ? [link] : [] })
   }
