@@ -1,6 +1,6 @@
 """What is in the guides to be run.
 
-A fenced block with a language is of the guide: `sh` and `python` are run one after the other in one folder, `toml` is read, `console` is there to be
+A fenced block with a language is of the guide: `sh` and `python` are run one after the other in one folder, `toml` is read, others are there to be
 looked at. A comment right above it says why it is not run (`<!-- not run: why -->`), or which programs or Python modules it needs
 (`<!-- needs: ffmpeg numpy -->`).
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2] / "deploy" / "guides"
-LANGUAGES = {"sh", "python", "toml", "console"}
+LANGUAGES = {"sh", "python", "toml", "console", "text", "nginx", "yaml"}
 
 _FENCE = re.compile(r"^```(\w*)$")
 _COMMENT = re.compile(r"^<!-- (not run|needs): (.*) -->$")

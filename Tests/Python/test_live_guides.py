@@ -73,9 +73,11 @@ class LiveGuides(unittest.TestCase):
 
     def open_door(self, directory: Path, scratch: Path) -> dict[str, str]:
         """A gateway that the guide calls rig; answers what stands in the guide, and what it is here."""
-        port, keys = free_port(), directory / "keys"
+        port, web, keys = free_port(), free_port(), directory / "keys"
         configuration = directory / "gateway.toml"
-        configuration.write_text(f'[tcp]\nlisten = "tcp://127.0.0.1:{port}"\nkeys = "{keys}"\n')
+        configuration.write_text(
+            f'[tcp]\nlisten = "tcp://127.0.0.1:{port}"\nkeys = "{keys}"\n[web]\nlisten = "127.0.0.1:{web}"\n'
+        )
         with open(directory / "gateway.log", "w") as log:
             gateway = with_bus.start_service(
                 ["camerabus-gateway", "--config", configuration, "--runtime-dir", directory / "bus"],
@@ -86,12 +88,14 @@ class LiveGuides(unittest.TestCase):
         self.addCleanup(self.end, gateway)
         # What the guide brings from the one machine to the other.
         (scratch / "rig.pub").write_bytes((directory / "server.pub").read_bytes())
-        return {"tcp://rig:7350": f"tcp://127.0.0.1:{port}", "sudo camerabus": f"CAMERABUS_KEYS='{keys}' camerabus"}
+        return {
+            "http://127.0.0.1:7380": f"http://127.0.0.1:{web}", "tcp://rig:7350": f"tcp://127.0.0.1:{port}", "sudo camerabus": f"CAMERABUS_KEYS='{keys}' camerabus",
+        }  # fmt: skip
 
     def check(self, block: guides.Block, scratch: Path, output: str) -> None:
         """What a block is to bring about."""
         # Files that it names as its results are there, and are not empty.
-        for name in ("which.jpg", "belt.mkv", "small.mp4", "voice.flac", "latest.jpg", "photo.jpg", "f-005.jpg", "distant.jpg"):
+        for name in ("which.jpg", "belt.mkv", "small.mp4", "voice.flac", "latest.jpg", "photo.jpg", "f-005.jpg", "distant.jpg", "now.jpg"):
             if name in block.text or (name == "f-005.jpg" and "f-%03d.jpg" in block.text):
                 self.assertGreater((scratch / name).stat().st_size, 100, f"{block}: {name}")
         if "run-" in block.text:
@@ -122,6 +126,10 @@ class LiveGuides(unittest.TestCase):
 
     def test_troubleshooting(self) -> None:
         self.follow("troubleshooting.md")
+
+    @unittest.skipUnless(shutil.which("camerabus-gateway"), "there is no camerabus-gateway in the PATH")
+    def test_web(self) -> None:
+        self.follow("web.md", gateway=True)
 
     def test_every_guide_is_followed(self) -> None:
         tested = {name.removeprefix("test_") + ".md" for name in dir(self) if name.startswith("test_")}
