@@ -114,5 +114,8 @@ public final class ServerSocket {
         _ = descriptor.release()
     }
 
-    deinit { if !isInherited { File.remove(path) } }
+    deinit {
+        socket.stopMonitor()
+        if !isInherited { File.remove(path) }
+    }
 }

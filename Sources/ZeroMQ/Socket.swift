@@ -42,6 +42,7 @@ public final class Socket {
 
     private let handle: UnsafeMutableRawPointer
     private let context: Context
+    private var isMonitored = false
     /// Whether it may have become readable in a way that its descriptor doesn't tell: it has been used since it was last asked.
     @exclusivity(unchecked) var isUnsettled = true
 
@@ -58,7 +59,10 @@ public final class Socket {
         try set(.linger, 0)
     }
 
-    deinit { zmq_close(handle) }
+    deinit {
+        stopMonitor()
+        zmq_close(handle)
+    }
 
     public func set(_ option: Option, _ value: Int) throws(ZeroMQError) {
         var number = Int32(clamping: value)
@@ -250,6 +254,15 @@ public final class Socket {
         guard zmq_socket_monitor(pointer, endpoint, mask) == 0 else {
             throw ZeroMQError("zmq_socket_monitor", endpoint)
         }
+        isMonitored = true
+    }
+
+    /// Tells nothing any more. To be called before who reads it goes, unless this socket goes first: libzmq's own thread would wait for him
+    /// for ever, and with it all sockets of the context.
+    public func stopMonitor() {
+        guard isMonitored else { return }
+        isMonitored = false
+        zmq_socket_monitor(handle, nil, 0)
     }
 }
 

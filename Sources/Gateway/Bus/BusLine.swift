@@ -35,7 +35,11 @@ final class BusLine {
         try socket.connect(RuntimeDirectory.endpoint(place.directory.commandSocket))
     }
 
-    deinit { for token in tokens { loop.cancel(token) } }
+    deinit {
+        // What the loop still has of both it may let go of in any order.
+        socket.stopMonitor()
+        for token in tokens { loop.cancel(token) }
+    }
 
     /// - Returns: false when there is no bus, or it doesn't read; nothing was sent.
     func send(_ frames: [[UInt8]]) -> Bool {
