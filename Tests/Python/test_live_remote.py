@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 from pathlib import Path
 
 import zmq
 
 import live
+import with_bus
 from camerabus import AsyncClient, Buses, BusTimeout, Client, FormatUnsupported, Unauthorized
 from camerabus.credit import NEXT
-from camerabus.steps import deadline, is_over
 
 TIMEOUT = live.TIMEOUT
 
@@ -51,17 +49,16 @@ class Remote(live.LiveTestCase):
         self.keys.write_text("")
         (self.folder / "gateway.toml").write_text(f'[tcp]\nlisten = "tcp://127.0.0.1:{self.port}"\nkeys = "{self.keys}"\n')
         with open(self.folder / "log", "w") as log:
-            gateway = subprocess.Popen(
+            gateway = with_bus.start_service(
                 ["camerabus-gateway", "--config", self.folder / "gateway.toml"],
-                env={**os.environ, "STATE_DIRECTORY": str(self.folder)},
-                stderr=log,
+                self.folder,
+                log.fileno(),
+                {"STATE_DIRECTORY": str(self.folder)},
             )
+        assert gateway is not None, (self.folder / "log").read_text()
         self.addCleanup(gateway.wait, TIMEOUT)
         self.addCleanup(gateway.terminate)
         self.address = f"tcp://127.0.0.1:{self.port}"
-        until = deadline(TIMEOUT)
-        while not (self.folder / "server.pub").exists() and not is_over(until):
-            time.sleep(0.01)
 
     def key(self, name: str, role: str) -> tuple[str, str]:
         public, secret = (each.decode() for each in zmq.curve_keypair())
