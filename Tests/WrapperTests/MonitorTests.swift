@@ -4,19 +4,20 @@ import ZeroMQ
 
 /// What libzmq tells of connections.
 @Suite struct MonitorTests {
-    @Test func `a socket that ends together with its monitor's reader holds up no other`() throws {
+    @Test func `a socket whose monitor was stopped before its reader went holds up no other`() throws {
         let context = try Context()
         let endpoint = "ipc://@camerabus-monitor-\(getpid())"
         let server = try Socket(context, .router)
         try server.bind(endpoint)
-        for round in 0..<50 {
-            do {
-                let client = try Socket(context, .dealer)
-                try client.startMonitor(at: "inproc://monitor/\(round)", events: [.handshakeSucceeded, .disconnected])
+        for round in 0..<500 {
+            let client = try Socket(context, .dealer)
+            try client.startMonitor(at: "inproc://monitor/\(round)", events: [.handshakeSucceeded, .disconnected])
+            try withExtendedLifetime(client) {
                 let monitor = try Socket(context, .pair)
                 try monitor.connect("inproc://monitor/\(round)")
+                // What comes of it would be told while its reader goes.
                 try client.connect(endpoint)
-                #expect(try hasMessage(monitor))
+                client.stopMonitor()
             }
             let other = try Socket(context, .dealer)
             try other.connect(endpoint)
