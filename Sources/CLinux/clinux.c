@@ -36,8 +36,8 @@ int clinux_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 int clinux_inotify(void) { return inotify_init1(IN_CLOEXEC | IN_NONBLOCK); }
 
 int clinux_inotify_add(int fd, const char *folder) {
-    return inotify_add_watch(fd, folder, IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF |
-                                             IN_MOVE_SELF | IN_ONLYDIR);
+    return inotify_add_watch(fd, folder, IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE |
+                                             IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
 }
 
 int clinux_is_procfs(const char *path) {
@@ -174,6 +174,8 @@ int clinux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC | MFD
 int clinux_seal_for_readers(int fd) {
     return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 }
+
+int clinux_seal_size(int fd) { return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL); }
 
 int clinux_cannot_shrink(int fd) {
     int seals = fcntl(fd, F_GET_SEALS);

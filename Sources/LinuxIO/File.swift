@@ -23,27 +23,77 @@ public enum File {
 
     /// The same of a file that may not hold us up, as a pipe without a writer would: what is no plain file is an error (`EINVAL`).
     public static func readAtOnce(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
-        let file = try FileDescriptor(opening: path, O_RDONLY | O_NONBLOCK)
-        var status = stat()
-        try check("fstat", path) { fstat(file.rawValue, &status) }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw SystemError(code: EINVAL, operation: "read", subject: path)
+        try readPlain(path, 0, limit: limit) { _ in true }
+    }
+
+    /// The bytes of a plain file that nobody but its owner may write, who is root or this user; errors: `ELOOP` for a link, `EINVAL` for what
+    /// is no file, `EPERM` where somebody else may write it, `EFBIG` beyond the limit.
+    public static func readTrusted(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        try readPlain(path, O_NOFOLLOW, limit: limit) {
+            [0, geteuid()].contains($0.st_uid) && $0.st_mode & 0o022 == 0
         }
-        return try read(file, path, limit: limit)
     }
 
     /// The bytes of a plain file that is this user's own; errors: `ELOOP` for a link, `EINVAL` for what is no file, `EPERM` for
     /// another user's, `EFBIG` beyond the limit.
     public static func readOwn(_ path: String, limit: Int) throws(SystemError) -> [UInt8] {
+        try readPlain(path, O_NOFOLLOW, limit: limit) { $0.st_uid == geteuid() }
+    }
+
+    private static func readPlain(
+        _ path: String, _ flags: Int32, limit: Int, isTrusted: (stat) -> Bool
+    ) throws(SystemError) -> [UInt8] {
         // Nothing at the path may hold us up, as a pipe without a writer would.
-        let file = try FileDescriptor(opening: path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        let file = try FileDescriptor(opening: path, O_RDONLY | O_NONBLOCK | flags)
         var status = stat()
         try check("fstat", path) { fstat(file.rawValue, &status) }
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw SystemError(code: EINVAL, operation: "read", subject: path)
         }
-        guard status.st_uid == geteuid() else { throw SystemError(code: EPERM, operation: "read", subject: path) }
+        guard isTrusted(status) else { throw SystemError(code: EPERM, operation: "read", subject: path) }
         return try read(file, path, limit: limit)
+    }
+
+    /// Gives a file its name; nothing is overwritten (`EEXIST`).
+    static func giveName(_ path: String, to temporary: String) throws(SystemError) {
+        do throws(SystemError) {
+            try check("rename", path) { clinux_rename_new(temporary, path) }
+            return
+        } catch {
+            // A file system that has no such call.
+            guard error.code == EINVAL || error.code == ENOSYS else { throw error }
+        }
+        do throws(SystemError) {
+            try check("link", path) { link(temporary, path) }
+            unlink(temporary)
+        } catch {
+            // Nor links: SMB, much of FUSE.
+            guard [EPERM, EOPNOTSUPP, ENOSYS, EINVAL].contains(error.code) else { throw error }
+            try takeName(path, for: temporary)
+        }
+    }
+
+    /// The same in two steps: the name is taken first, which only one can do.
+    static func takeName(_ path: String, for temporary: String) throws(SystemError) {
+        _ = try FileDescriptor(opening: path, O_WRONLY | O_CREAT | O_EXCL, mode: 0o666)
+        do throws(SystemError) {
+            try check("rename", path) { rename(temporary, path) }
+        } catch {
+            unlink(path)
+            throw error
+        }
+    }
+
+    /// What was named in the path's folder is on the disk then.
+    public static func syncFolder(of path: String) throws(SystemError) {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let directory = try FileDescriptor(opening: folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY)
+        do throws(SystemError) {
+            try check("fsync", folder) { fsync(directory.rawValue) }
+        } catch {
+            // SMB does so for every folder.
+            guard error.code == EINVAL else { throw error }
+        }
     }
 
     private static func read(
@@ -104,9 +154,7 @@ public enum File {
             throw error
         }
         try check("rename", path) { rename(temporary, path) }
-        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-        let directory = try FileDescriptor(opening: folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY)
-        try check("fsync", folder) { fsync(directory.rawValue) }
+        try syncFolder(of: path)
     }
 
     /// Where that path, or the nearest folder above it that there is, really lies, all symbolic links followed; nil: nobody may know.

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// An open descriptor and its one owner: closed when the value ends.
@@ -10,6 +11,14 @@ public struct FileDescriptor: ~Copyable, Sendable {
     /// Opens a file, close-on-exec always (`open(2)`).
     public init(opening path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(SystemError) {
         rawValue = try check("open", path) { open(path, flags | O_CLOEXEC, mode) }
+    }
+
+    /// Opens a file to read, by a path of which others may have made parts, and without waiting for anybody.
+    ///
+    /// - Parameter path: absolute. Links on the way are followed where root or this process's user made them.
+    /// - Throws: `ELOOP` for another user's link, and where the file itself is one; else as `open(2)`.
+    public init(openingByOwnLinks path: String) throws(SystemError) {
+        rawValue = try check("open", path) { clinux_open_by_own_links(path) }
     }
 
     deinit { _ = close(rawValue) }

@@ -1,7 +1,7 @@
 import CLinux
 import Glibc
 
-/// Tells when a file, or any file in some folders, has been written, replaced or removed (`inotify(7)` on its folder).
+/// Tells when a file, or any file in some folders, has been written, replaced or removed, or is readable by others than before (`inotify(7)` on its folder).
 public final class FileWatch: Sendable {
     private let owner: FileDescriptor
     /// nil: any.

@@ -35,7 +35,11 @@ public final class NewFile: @unchecked Sendable {
             guard [EOPNOTSUPP, EISDIR, EINVAL, ENOENT].contains(error.code) else { throw error }
             let temporary = name.map { "\(folder)/\($0)" } ?? "\(path).\(getpid()).part"
             if name != nil { unlink(temporary) }
-            file = try FileDescriptor(opening: temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
+            do throws(SystemError) {
+                file = try FileDescriptor(opening: temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
+            } catch {
+                throw error.ofMaking(path)
+            }
             self.temporary = temporary
         }
         try? WholeFileLock.take(file.rawValue)
@@ -78,21 +82,13 @@ public final class NewFile: @unchecked Sendable {
         try sync()
         let (descriptor, path) = (file.rawValue, path)
         if let temporary {
-            do throws(SystemError) {
-                try check("rename", path) { clinux_rename_new(temporary, path) }
-            } catch {
-                guard error.code == EINVAL else { throw error }
-                try check("link", path) { link(temporary, path) }
-                unlink(temporary)
-            }
+            try File.giveName(path, to: temporary)
             self.temporary = nil
         } else {
             try check("link", path) { clinux_name_file(descriptor, path) }
         }
         do throws(SystemError) {
-            let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
-            let directory = try FileDescriptor(opening: folder.isEmpty ? "/" : folder, O_RDONLY | O_DIRECTORY)
-            try check("fsync", folder) { fsync(directory.rawValue) }
+            try File.syncFolder(of: path)
         } catch {
             unlink(path)
             throw error

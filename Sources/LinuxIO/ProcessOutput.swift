@@ -14,14 +14,20 @@ public final class ProcessOutput {
     /// Readable when there is output or it has ended.
     public var rawValue: Int32 { pipe.rawValue }
 
-    public init(program: String, arguments: [String], limit: Int = 1 << 20) throws(SystemError) {
+    /// - Parameters:
+    ///   - standardInput: a descriptor that becomes its standard input; nil: /dev/null.
+    ///   - limit: bytes of its output.
+    public init(
+        program: String, arguments: [String], standardInput: Int32? = nil, limit: Int = 1 << 20
+    ) throws(SystemError) {
         self.limit = limit
         var ends: [Int32] = [-1, -1]
         try check("pipe2") { clinux_pipe(&ends) }
         let writing = FileDescriptor(owning: ends[1])
         pipe = FileDescriptor(owning: ends[0])
         child = try ChildProcess(
-            program: program, arguments: arguments, standardOutput: writing.rawValue, keepsDescriptors: false)
+            program: program, arguments: arguments, standardInput: standardInput, standardOutput: writing.rawValue,
+            keepsDescriptors: false)
     }
 
     deinit {

@@ -22,6 +22,17 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// There is no such file: `ENOENT`.
     public var isAbsent: Bool { code == ENOENT }
 
+    /// There is such a file: `EEXIST`.
+    public var isThereAlready: Bool { code == EEXIST }
+
+    /// The same of a file that was to be made under another name for a while: that name tells nobody anything, and where there is no folder for
+    /// it, the folder is what is missing.
+    public func ofMaking(_ path: String) -> SystemError {
+        let folder = path.lastIndex(of: "/").map { String(path[..<$0]) } ?? "."
+        let isOfFolder = [ENOENT, ENOTDIR].contains(code) && !folder.isEmpty
+        return SystemError(code: code, operation: operation, subject: isOfFolder ? folder : path)
+    }
+
     public var description: String {
         let reason = String(cString: strerror(code))
         return subject.isEmpty ? "\(operation): \(reason)" : "\(operation) \(subject): \(reason)"

@@ -24,6 +24,13 @@ public struct CurveKey: Hashable, Sendable {
         self.text = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
+    /// The key itself.
+    public var bytes: [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: Self.byteCount)
+        zmq_z85_decode(&bytes, text)
+        return bytes
+    }
+
     fileprivate init(trusted text: [CChar]) {
         self.text = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }

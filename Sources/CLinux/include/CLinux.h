@@ -44,6 +44,8 @@ int clinux_semaphore_wait_until(void *semaphore, int64_t at);
 
 // A folder below another one, which is open; ELOOP or EXDEV when a link, or "..", is on the way there.
 int clinux_open_folder_beneath(int root, const char *path);
+// A file, to read, to which no link leads that another user than root or this one made, and which is none itself: ELOOP.
+int clinux_open_by_own_links(const char *path);
 
 int clinux_flock_exclusive(int fd);
 int clinux_flock_exclusive_now(int fd);
@@ -87,6 +89,9 @@ int clinux_memfd(const char *name);
 // The seals of shared memory that others read: it can neither shrink nor grow, nobody can map it writable or write to it
 // from now on (mappings that exist stay writable), and nobody can add another seal.
 int clinux_seal_for_readers(int fd);
+
+// The seals of shared memory that one other process fills: it can neither shrink nor grow, and nobody can add another seal.
+int clinux_seal_size(int fd);
 
 // 1 if the file can never become shorter (F_SEAL_SHRINK), 0 if it can, or is none that can be sealed.
 int clinux_cannot_shrink(int fd);
