@@ -32,7 +32,7 @@ struct MovieEntry {
             started: MonotonicClock.realtime() - (MonotonicClock.now() - time),
             fileType: request.fileType.rawValue, video: video, audio: audio, session: request.session, rig: request.rig,
             take: request.take, part: request.part,
-            owner: LibraryOwner(uid: request.owner.uid, pid: request.owner.pid, name: request.owner.name))
+            owner: LibraryOwner(uid: request.owner.uid, pid: request.owner.shownPID, name: request.owner.name))
         do throws(LibraryError) {
             library = try CaptureLibrary(folder)
             try library.makeFolder(for: path)

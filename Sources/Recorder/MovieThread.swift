@@ -40,16 +40,13 @@ final class MovieThread: @unchecked Sendable {
     /// How they come; nil: as ``Exchange/picture`` says.
     private var plan: PicturePlan?
     private let fill: BlankFill
+    private let turn: SampleTurn
 
     /// What the side-car is called behind the movie's own name.
     static let sideCarEnding = ".frames.jsonl"
     private static let mostFailures = 100
     /// What comes at the interval's end ends the fragment; this much later nothing has come.
     private static let syncSlack: Int64 = 200_000_000
-    /// Sound that is kept for a picture to begin with, nanoseconds.
-    private static let soundKept: Int64 = 2_000_000_000
-    /// Sound comes no later than that after the picture that goes with it, nanoseconds.
-    private static let soundDelay: Int64 = 500_000_000
     /// Lets the cameras' processes and everybody's programs go first: what comes late here has its place to wait.
     private static let nice: Int32 = 5
 
@@ -63,6 +60,7 @@ final class MovieThread: @unchecked Sendable {
         self.sounds = sounds
         self.logger = logger
         fill = BlankFill(frameRate: Self.frameRate(request))
+        turn = SampleTurn(request, hasPictures: pictures != nil, hasSounds: sounds != nil)
     }
 
     /// Returns when the movie is whole, and has told what became of it.
@@ -85,15 +83,12 @@ final class MovieThread: @unchecked Sendable {
 
     // MARK: What comes next
 
-    private enum Next {
-        case picture, sound
-        /// It is none of the movie's.
-        case leaveOutPicture, leaveOutSound
-    }
-
     // True: something was done, and there may be more.
     private func step() -> Bool {
-        guard let next = next() else { return false }
+        let next = turn.next(
+            picture: pictures?.first, sound: sounds?.first, hasBegun: writer != nil, isPaused: pausedFrom != nil,
+            builds: buildsOnOthers)
+        guard let next else { return false }
         let began = MonotonicClock.now()
         switch next {
         case .picture: pictures?.pop { sample, bytes in take(sample, picture: bytes) }
@@ -111,53 +106,8 @@ final class MovieThread: @unchecked Sendable {
         exchange.tell(figures)
     }
 
-    private func next() -> Next? {
-        let (picture, sound) = (pictures?.first, sounds?.first)
-        guard writer == nil else {
-            // By time, so that the two lie beside each other in the file.
-            switch (picture, sound) {
-            case (let picture?, let sound?): return picture.time <= sound.time ? .picture : .sound
-            case (_?, nil): return .picture
-            case (nil, _?): return .sound
-            case (nil, nil): return nil
-            }
-        }
-        let notBefore = request.notBefore ?? .min
-        if let picture, startsWithSound { return next(picture, sound, notBefore) }
-        if let picture {
-            // The movie begins with the first picture that has its sound.
-            let isEarly = picture.time < notBefore || sounds != nil && (sound.map { picture.time < $0.time } ?? true)
-            return isEarly || !picture.isKeyFrame || pausedFrom != nil ? .leaveOutPicture : .picture
-        }
-        guard let sound else { return nil }
-        if pictures == nil {
-            return sound.time + sound.duration > notBefore && pausedFrom == nil ? .sound : .leaveOutSound
-        }
-        return sound.time < MonotonicClock.now() - Self.soundKept ? .leaveOutSound : nil
-    }
-
     // One that builds on others begins with a picture, which has their parameters.
-    private var startsWithSound: Bool {
-        request.startsWithSound && sounds != nil && (plan ?? exchange.picture)?.kind != .h264
-    }
-
-    private func next(_ picture: Sample, _ sound: Sample?, _ notBefore: Int64) -> Next? {
-        guard pausedFrom == nil else { return .leaveOutPicture }
-        guard let sound else {
-            // What goes with it may be on its way.
-            return picture.time < MonotonicClock.now() - Self.soundDelay ? .leaveOutPicture : nil
-        }
-        return picture.time < max(sound.time, notBefore) ? .leaveOutPicture : .sound
-    }
-
-    /// The movie's zero, where it begins with that sound.
-    private func beginning(_ sound: Sample) -> Int64 {
-        let notBefore = request.notBefore ?? .min
-        guard startsWithSound, let picture = pictures?.first else { return max(sound.time, notBefore) }
-        // Sound from before a camera has begun is no more wanted than a picture without sound.
-        let isFirst = sound.time > picture.time - Int64(1_000_000_000 / frameRate)
-        return isFirst ? max(sound.time, notBefore) : picture.time
-    }
+    private var buildsOnOthers: Bool { (plan ?? exchange.picture)?.kind == .h264 }
 
     private func obey(_ command: Exchange.Command) {
         switch command {
@@ -212,6 +162,10 @@ final class MovieThread: @unchecked Sendable {
         } catch {
             giveUpLog(error)
         }
+    }
+
+    private func beginning(_ sound: Sample) -> Int64 {
+        turn.beginning(sound, picture: pictures?.first, frameRate: frameRate, builds: buildsOnOthers)
     }
 
     private func take(_ sample: Sample, sound bytes: UnsafeRawBufferPointer) {

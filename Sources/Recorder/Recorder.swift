@@ -1,67 +1,12 @@
 import BusProtocol
 import BusServer
-public import CaptureCore
+import CaptureCore
 import Glibc
 import JSON
 public import LinuxIO
 public import Logging
 import MovieFile
 import ZeroMQ
-
-/// How a recorder is started.
-public struct RecorderOptions: Sendable {
-    public var request: MovieRequest
-    public var runtimeDirectory: String
-    /// How long the recorder goes on without a coordinator.
-    public var coordinatorGraceMilliseconds: Int64 = 30_000
-    /// How long a device that has gone is waited for.
-    public var deviceWaitMilliseconds: Int64 = 10_000
-    /// How long the first sound of what begins with it is waited for, and another camera that a movie is to go on with. Both are less than a
-    /// coordinator waits.
-    public var soundWaitMilliseconds: Int64 = 5000
-    public var inputWaitMilliseconds: Int64 = 6000
-    /// How much may wait for the disk or the encoder; what comes beyond it is left out.
-    public var queueMilliseconds: Int64 = 8000
-
-    public init(_ request: MovieRequest, runtimeDirectory: String) {
-        self.request = request
-        self.runtimeDirectory = runtimeDirectory
-    }
-}
-
-/// How a recorder ended: its exit status.
-public enum RecorderEnding: Int32, Sendable {
-    /// The movie has ended, for whatever reason; what became of it has been told.
-    case inOrder = 0
-    /// Something failed that can't be mended here; the log says what.
-    case failed = 1
-    /// The options make no sense (`EX_USAGE`).
-    case usage = 64
-    /// Another recorder has the movie (`EX_TEMPFAIL`).
-    case movieTaken = 75
-}
-
-/// Why a recorder can't be.
-public enum RecorderError: Error, CustomStringConvertible, Sendable {
-    case usage(String)
-    case movieTaken(String)
-    case failed(String)
-
-    public var ending: RecorderEnding {
-        switch self {
-        case .usage: .usage
-        case .movieTaken: .movieTaken
-        case .failed: .failed
-        }
-    }
-
-    public var description: String {
-        switch self {
-        case .usage(let text), .failed(let text): text
-        case .movieTaken(let path): "another recorder has \(path)"
-        }
-    }
-}
 
 /// The process that records one movie: everything that it is made of, put together.
 ///
@@ -421,31 +366,5 @@ public final class Recorder {
                 "reason": "\(result.reason.rawValue)", "frames": "\(result.frames)", "dropped": "\(result.dropped)",
             ])
         link.end { [loop] in loop.stop() }
-    }
-}
-
-/// Which part of the last second or so was spent at work.
-struct LoadMeter: Hashable, Sendable {
-    /// From 0 to 1.
-    private(set) var load: Double = 0
-    private var lastBusy: Int64 = 0
-    private var lastTime: Int64?
-
-    /// - Parameters:
-    ///   - busy: nanoseconds at work so far.
-    ///   - time: monotonic nanoseconds.
-    mutating func note(_ busy: Int64, at time: Int64) {
-        guard let last = lastTime else {
-            (lastTime, lastBusy) = (time, busy)
-            return
-        }
-        let elapsed = time - last
-        guard elapsed >= 50_000_000 else { return }
-        let part = min(1, max(0, Double(busy - lastBusy) / Double(elapsed)))
-        let weight = min(1, Double(elapsed) / 1_000_000_000)
-        load += (part - load) * weight
-        // Three digits: it is to be read, and changes less often.
-        load = (load * 1000).rounded() / 1000
-        (lastTime, lastBusy) = (time, busy)
     }
 }
