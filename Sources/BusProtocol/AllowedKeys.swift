@@ -42,7 +42,7 @@ public struct AllowedKeys: Hashable, Sendable {
 
     /// Reads a file's text. A line that is wrong makes all of it wrong: half a list might leave a key out, or let one in.
     public init(parsing text: String) throws(Problem) {
-        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+        var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         // The last line ends, too.
         if lines.last == "" { lines.removeLast() }
         for (index, line) in lines.enumerated() {

@@ -30,6 +30,8 @@ public enum BusLimits {
     public static let maxPhotos = 100
     /// Bytes of all photos of one reply.
     public static let maxPhotoReplyBytes = 256 << 20
+    /// Bytes of one part of a file of the capture library.
+    public static let maxLibraryPartBytes = 4 << 20
     /// Bytes of the path of a Unix socket (`sun_path` without its NUL).
     public static let maxSocketPathBytes = 107
 

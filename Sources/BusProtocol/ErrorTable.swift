@@ -141,7 +141,8 @@ extension BusError {
                 .required("needed", Schema.integer(min: 0).orNull.described("Bytes that have to be free.")),
             ]),
         Meaning(
-            .pathNotAllowed, "The movie would be where this user may have none written, or sent.",
+            .pathNotAllowed,
+            "The movie would be where this user may have none written, or sent; or the file is not where files are given out.",
             [.required("roots", .array(of: .string()).described("Folders in which it may be, or URLs."))]),
     ]
 
@@ -179,8 +180,12 @@ extension BusError {
         Meaning(.profileNotFound, "No profile has this name.", [.required("profile", .string())]),
         Meaning(.rigNotFound, "No rig has this name.", [.required("rig", .string())]),
         Meaning(
-            .entryNotFound, "The capture library has no such entry, or none that is the caller's.",
-            [.required("id", .string())]),
+            .entryNotFound,
+            "The capture library has no such entry, or none that is the caller's; or not that file of it.",
+            [
+                .required("id", .string()),
+                .optional("file", .string().described("The entry is there, and this file of it isn't.")),
+            ]),
     ]
 
     private static let common = [

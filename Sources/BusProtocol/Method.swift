@@ -16,6 +16,8 @@ public struct Method: Hashable, Sendable {
     public var feature: Feature?
     /// The reasons that are its own. `invalidParams`, `unauthorized`, `limitExceeded`, `internalError` and `shuttingDown` can come from all.
     public var errors: [BusError.Reason]
+    /// It changes nothing, and answers at once what is so. Nothing of its answers is kept: asked again under the same key, it is carried out anew.
+    public var isRepeatable: Bool
     /// The protocol version that brought it.
     public var since = 1
 
@@ -29,7 +31,8 @@ public struct Method: Hashable, Sendable {
 
     public init(
         _ name: String, _ summary: String, params: Schema = .object([]), result: Schema = .object([], additional: true),
-        admin: Bool = false, needs: Needs = .permission, feature: Feature? = nil, errors: [BusError.Reason] = []
+        admin: Bool = false, needs: Needs = .permission, feature: Feature? = nil, errors: [BusError.Reason] = [],
+        isRepeatable: Bool = false
     ) {
         self.name = name
         self.summary = summary
@@ -39,6 +42,7 @@ public struct Method: Hashable, Sendable {
         self.needs = needs
         self.feature = feature
         self.errors = errors
+        self.isRepeatable = isRepeatable
     }
 
     /// The entry in `bus.methods`.
@@ -88,6 +92,8 @@ public enum Feature: String, Hashable, Sendable, CaseIterable {
     case movies
     /// `library.*`: what was recorded.
     case library
+    /// `library.read`: the files of what was recorded.
+    case libraryRead
     /// `take.*`: movies recorded in segments that are joined in the end.
     case takes
     /// `photo.capture`: photos in stages.

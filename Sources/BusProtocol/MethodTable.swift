@@ -78,11 +78,11 @@ extension MethodTable {
                 [
                     .required("epoch", .string(minLength: 1)), .required("sequence", .integer(min: 0)),
                     .required("state", .map(of: .any).described("Values by topic.")),
-                ], additional: true), needs: .nothing),
+                ], additional: true), needs: .nothing, isRepeatable: true),
         Method(
             "bus.methods", "Answers the methods with their JSON Schemas.",
             result: .object([.required("methods", .array(of: .object([], additional: true)))], additional: true),
-            needs: .nothing),
+            needs: .nothing, isRepeatable: true),
         Method(
             "bus.metrics", "Answers counters and histograms.",
             result: .object(
@@ -99,7 +99,7 @@ extension MethodTable {
                                     .required("counts", .array(of: .integer(min: 0))), .required("sum", .number()),
                                     .required("count", .integer(min: 0)),
                                 ], additional: true))),
-                ], additional: true), needs: .nothing),
+                ], additional: true), needs: .nothing, isRepeatable: true),
     ]
 
     private static let machines = [
@@ -118,7 +118,7 @@ extension MethodTable {
                         "error",
                         Schema.integer(min: 0).orNull.described(
                             "The most that realtime is wrong by, nanoseconds; null: nobody knows.")),
-                ], additional: true), needs: .nothing, feature: .remote),
+                ], additional: true), needs: .nothing, feature: .remote, isRepeatable: true),
     ]
 
     private static let devices = [
@@ -136,11 +136,11 @@ extension MethodTable {
                     .optional("count", .integer(min: 0)),
                     .optional(
                         "default", Schema.string().orNull.described("The id of the first that is connected.")),
-                ], additional: true), needs: .nothing),
+                ], additional: true), needs: .nothing, isRepeatable: true),
         Method(
             "device.get", "Answers one device.", params: .object([.required("device", .reference("DeviceID"))]),
             result: .object([.required("device", .reference("Device"))], additional: true), needs: .nothing,
-            errors: [.deviceNotFound]),
+            errors: [.deviceNotFound], isRepeatable: true),
         Method(
             "device.rename", "Gives a device another id, or takes it away, and keeps that.",
             params: .object([
@@ -165,7 +165,8 @@ extension MethodTable {
                         .array(of: .anyOf([.reference("Format"), .reference("SoundFormat")])).described(
                             "The latter of a microphone."))
                 ], additional: true),
-            needs: .nothing, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+            needs: .nothing, errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed],
+            isRepeatable: true),
         Method(
             "device.controls", "Answers a device's controls with ranges and values.",
             params: .object([.required("device", .reference("DeviceID"))]),
@@ -177,12 +178,12 @@ extension MethodTable {
                     .optional("supports", .reference("Supports")),
                 ], additional: true),
             needs: .nothing,
-            errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed]),
+            errors: [.deviceNotFound, .deviceDisconnected, .deviceInUse, .workerCrashed], isRepeatable: true),
         Method(
             "device.who", "Answers who uses a device: clients of the bus, and programs beside it.",
             params: .object([.required("device", .reference("DeviceID"))]), result: .reference("Usage"),
             needs: .nothing,
-            feature: .who, errors: [.deviceNotFound]),
+            feature: .who, errors: [.deviceNotFound], isRepeatable: true),
     ]
 
     private static let locks = [
@@ -235,7 +236,7 @@ extension MethodTable {
                     .required("locks", .array(of: .reference("Lock")).described("In the order they were given.")),
                     .required("waiting", .array(of: .reference("LockWait")).described("The first to be served first.")),
                 ], additional: true),
-            needs: .nothing, feature: .locks),
+            needs: .nothing, feature: .locks, isRepeatable: true),
     ]
 
     // device.configure needs a lock, so that nobody else can have one: it is never answered deviceBusy.

@@ -23,7 +23,7 @@ extension MethodTable {
                     .required(
                         "asked",
                         .array(of: .reference("AuthorizationMedia")).described("Media that wait for an answer.")),
-                ], additional: true), needs: .nothing, feature: .permission),
+                ], additional: true), needs: .nothing, feature: .permission, isRepeatable: true),
         Method(
             "authorization.request", "Asks an administrator for permission.",
             params: .object([
@@ -48,7 +48,7 @@ extension MethodTable {
                     .required(
                         "requests", .array(of: .reference("AuthorizationRequest")).described("The oldest first.")),
                     .required("decisions", .array(of: .reference("AuthorizationDecision")).described("By uid.")),
-                ], additional: true), admin: true, feature: .permission),
+                ], additional: true), admin: true, feature: .permission, isRepeatable: true),
         Method(
             "authorization.grant", "Allows a user something.",
             params: decision("once", "Only until the user has left the bus."), result: decided, admin: true,

@@ -34,11 +34,44 @@ extension MethodTable {
                         ).described(
                             "For administrators: entries that this bus can't read, and leaves as they are; absent: none."
                         )),
-                ], additional: true), needs: .nothing, feature: .library),
+                ], additional: true), needs: .nothing, feature: .library, isRepeatable: true),
         Method(
             "library.get", "Answers one entry of the capture library.", params: .object([id]),
             result: .object([.required("entry", .reference("LibraryEntry"))], additional: true), needs: .nothing,
-            feature: .library, errors: [.entryNotFound]),
+            feature: .library, errors: [.entryNotFound], isRepeatable: true),
+        Method(
+            "library.read", "Answers a part of a file of an entry, which the reply has with it.",
+            params: .object([
+                id, .optional("file", .choice(LibraryFileMember.all).described("Which of the entry's files; path.")),
+                .optional("offset", .integer(min: 0).described("Bytes in front of the part; 0.")),
+                .optional(
+                    "length",
+                    .integer(min: 0, max: Int64(BusLimits.maxLibraryPartBytes)).described(
+                        "Bytes of the part, as far as there are any; 1 MiB. 0: only what is known of the file.")),
+            ]),
+            result: .object(
+                [
+                    .required("id", .string(minLength: 1)), .required("file", .string(minLength: 1)),
+                    .required("name", .string(minLength: 1).described("Of the file, without its folder.")),
+                    .required("size", .integer(min: 0).described("Bytes of the file.")),
+                    .required("offset", .integer(min: 0).described("Bytes in front of the part.")),
+                    .required(
+                        "revision",
+                        .string(minLength: 1, maxLength: 64).described(
+                            "Of a-z, 0-9 and '-'. Another one: it is another file, or was written to; parts of both don't belong together."
+                        )),
+                    .required("state", .string(minLength: 1).described("Of the entry, as library.get answers it.")),
+                    .required(
+                        "attachments",
+                        .array(
+                            of: .object(
+                                [
+                                    .required("name", .string(minLength: 1)), .required("contentType", .string()),
+                                    .required("bytes", .integer(min: 0)),
+                                ], additional: true), max: 1
+                        ).described("The part: less than was asked for at the end of the file alone.")),
+                ], additional: true), needs: .nothing, feature: .libraryRead,
+            errors: [.entryNotFound, .recordingInProgress, .pathNotAllowed], isRepeatable: true),
         Method(
             "library.delete", "Removes the files of an entry, and then the entry.", params: .object([id]),
             result: .object(
@@ -48,6 +81,11 @@ extension MethodTable {
                 ], additional: true), needs: .nothing, feature: .library,
             errors: [.entryNotFound, .recordingInProgress]),
     ]
+}
+
+/// The members of an entry that name files.
+enum LibraryFileMember {
+    static let all = ["path", "sideCar", "cover", "movie"]
 }
 
 /// What an entry of the capture library can be.

@@ -114,11 +114,11 @@ extension MethodTable {
             needs: .nothing, feature: .movies, errors: [.notRecording, .workerCrashed]),
         Method(
             "movie.status", "Answers a movie, also one of the 64 that ended last.", params: .object([movie]),
-            result: one, needs: .nothing, feature: .movies, errors: [.notRecording]),
+            result: one, needs: .nothing, feature: .movies, errors: [.notRecording], isRepeatable: true),
         Method(
             "movie.list", "Answers the movies that are being made, in the order in which they were begun.",
             result: .object([.required("movies", .array(of: .reference("Movie")))], additional: true),
-            needs: .nothing, feature: .movies),
+            needs: .nothing, feature: .movies, isRepeatable: true),
         Method(
             "movie.recommendedSettings",
             "Answers complete settings for a kind of file, of the size and the rate that the camera has now.",

@@ -31,7 +31,7 @@ extension MethodTable {
         Method(
             "profile.list", "Answers the profiles with their settings.",
             result: .object([.required("profiles", .array(of: .reference("Profile")))], additional: true),
-            needs: .nothing, feature: .profiles),
+            needs: .nothing, feature: .profiles, isRepeatable: true),
         Method(
             "profile.delete", "Forgets a profile.", params: .object([.required("name", .reference("GroupName"))]),
             result: .object([.optional("kept", .reference("Kept"))], additional: true), feature: .profiles,
@@ -60,6 +60,6 @@ extension MethodTable {
         Method(
             "rig.list", "Answers the rigs with their devices.",
             result: .object([.required("rigs", .array(of: .reference("Rig")))], additional: true), needs: .nothing,
-            feature: .rigs),
+            feature: .rigs, isRepeatable: true),
     ]
 }

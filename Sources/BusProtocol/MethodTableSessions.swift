@@ -60,11 +60,11 @@ extension MethodTable {
             needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
         Method(
             "session.get", "Answers a session.", params: .object([session]), result: .reference("SessionResult"),
-            needs: .nothing, feature: .sessions, errors: [.sessionNotFound]),
+            needs: .nothing, feature: .sessions, errors: [.sessionNotFound], isRepeatable: true),
         Method(
             "session.list", "Answers the sessions, in the order in which they were made.",
             result: .object([.required("sessions", .array(of: .reference("Session")))], additional: true),
-            needs: .nothing, feature: .sessions),
+            needs: .nothing, feature: .sessions, isRepeatable: true),
         Method(
             "session.switchCamera", "Has a session go on with another camera, or as it was if that one can't be had.",
             params: .object([

@@ -63,11 +63,11 @@ extension MethodTable {
             errors: [.takeNotFound, .notRecording, .workerCrashed]),
         Method(
             "take.get", "Answers a take.", params: .object([take]), result: one, needs: .nothing, feature: .takes,
-            errors: [.takeNotFound]),
+            errors: [.takeNotFound], isRepeatable: true),
         Method(
             "take.list", "Answers the takes that are not over, in the order in which they were made.",
             result: .object([.required("takes", .array(of: .reference("Take")))], additional: true),
-            needs: .nothing, feature: .takes),
+            needs: .nothing, feature: .takes, isRepeatable: true),
         Method(
             "take.delete", "Throws a segment away, with its files.",
             params: .object([take, .required("segment", .reference("MovieID"))]),

@@ -79,6 +79,10 @@ public struct AuthorizationBook: Hashable, Sendable {
         role(uid: uid, groups: groups) != .view && status(uid: uid, groups: groups, media: media) == .authorized
     }
 
+    /// Whether it is somebody on another machine of whom no gateway has spoken since the bus was started. Who that is asks nothing, and what it
+    /// has from before goes on until then: of it nobody can say that it may not.
+    public func isUnheard(uid: UInt32) -> Bool { RemoteUser.uids.contains(uid) && policy.remotes[uid] == nil }
+
     /// What a worker of a device of that medium has to know.
     public func doors(_ media: AuthorizationMedia) -> DoorList {
         DoorList(
@@ -146,7 +150,8 @@ public struct AuthorizationBook: Hashable, Sendable {
         uid: UInt32, media: AuthorizationMedia, _ decision: Decision
     ) throws(Refusal) {
         let role = policy.role(uid: uid, groups: [])
-        guard role == .ask || isOpenByGroup(uid) else { throw .configured(role) }
+        // What those on other machines may, their keys say.
+        guard !RemoteUser.uids.contains(uid), role == .ask || isOpenByGroup(uid) else { throw .configured(role) }
         guard decisions[uid] != nil || decisions.count < Self.maximumUsers else {
             throw .tooMany(maximum: Self.maximumUsers)
         }

@@ -18,13 +18,15 @@ public struct AuthorizationPolicy: Hashable, Sendable {
     public var gateway: UInt32?
     /// Of those for whom is asked, as the gateway says. They never come to the doors of devices: workers aren't told.
     public var remotes: [UInt32: AuthorizationRole] = [:]
+    /// What they may at most, whatever the gateway says.
+    public var remoteLimit = AuthorizationRole.admin
 
     public init(owner: UInt32) { self.owner = owner }
 
     /// - Parameter groups: those that the kernel names.
     public func role(uid: UInt32, groups: Set<UInt32>) -> AuthorizationRole {
         if uid == 0 || uid == owner { return .admin }
-        if RemoteUser.uids.contains(uid) { return remotes[uid] ?? AuthorizationRole.none }
+        if RemoteUser.uids.contains(uid) { return min(remotes[uid] ?? AuthorizationRole.none, remoteLimit) }
         if let role = users[uid] { return role }
         let roles = groups.compactMap { self.groups[$0] } + (members[uid].map { [$0] } ?? [])
         return roles.max() ?? standard

@@ -10,6 +10,8 @@ public struct ConnectionLedger: Sendable {
     public private(set) var perUser: Int
     /// Connections that all may have together.
     public private(set) var total: Int
+    /// A user who has as many as there are: the gateway's, whose connections are those of others.
+    public var unbounded: UInt32?
     private var peers: [Int32: Peer] = [:]
     private var users: [UInt32: Int] = [:]
     private var processes: [Int32: Int] = [:]
@@ -40,7 +42,7 @@ public struct ConnectionLedger: Sendable {
     /// - Returns: false if there are too many: then it isn't counted, and is to be shut down.
     public mutating func open(descriptor: Int32, uid: UInt32, pid: Int32) -> Bool {
         _ = close(descriptor: descriptor)
-        guard peers.count < total, count(uid: uid) < perUser else { return false }
+        guard peers.count < total, count(uid: uid) < perUser || uid == unbounded else { return false }
         peers[descriptor] = Peer(uid: uid, pid: pid)
         users[uid, default: 0] += 1
         processes[pid, default: 0] += 1

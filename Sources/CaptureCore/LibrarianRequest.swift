@@ -7,6 +7,9 @@ public struct LibrarianRequest: Hashable, Sendable {
         case list(Filter)
         /// Answers {entry}.
         case get(String)
+        /// Writes a part of a file of an entry to its standard input, which is open for that. Answers {id, file, name, size, offset, revision, state,
+        /// bytes}: as `library.read` does, and how many bytes were written.
+        case read(Part)
         /// Removes the files of an entry, and then the entry. Answers {id, deleted: [paths]}.
         case delete(String)
         /// Mends what is being made by nobody any more; of one entry, or of all. Answers {entries, failed: [{id, why}], recording}: those that
@@ -20,6 +23,41 @@ public struct LibrarianRequest: Hashable, Sendable {
         /// it was encoded anew, and the entry as clients see it. The segments are not changed. After an error, or when the librarian was
         /// ended and ``recover(_:)`` was asked for, nothing else is there. `entryNotFound` names a segment that isn't there.
         case join(Join)
+    }
+
+    /// A part of a file.
+    public struct Part: Hashable, Sendable {
+        /// Of the entry.
+        public var id: String
+        /// The member of the entry that names the file.
+        public var file: String
+        /// Bytes in front of it.
+        public var offset: Int64
+        /// Bytes, as far as there are any.
+        public var length: Int
+
+        public init(id: String, file: String = "path", offset: Int64 = 0, length: Int) {
+            self.id = id
+            self.file = file
+            self.offset = offset
+            self.length = length
+        }
+
+        var members: [String: JSONValue] {
+            [
+                "id": .string(id), "file": .string(file), "offset": .integer(offset),
+                "length": JSONValue(length),
+            ]
+        }
+
+        // nil when something is missing or wrong.
+        init?(json: JSONValue) {
+            guard let id = json["id"]?.string, let file = json["file"]?.string,
+                let offset = json["offset"]?.integer, offset >= 0,
+                let length = json["length"]?.integer.flatMap({ Int(exactly: $0) }), length >= 0
+            else { return nil }
+            self.init(id: id, file: file, offset: offset, length: length)
+        }
     }
 
     /// What a take is to become.
@@ -137,6 +175,9 @@ public struct LibrarianRequest: Hashable, Sendable {
             members["prefix"] = filter.prefix.map(JSONValue.string)
             members["limit"] = JSONValue(filter.limit)
         case .get(let id): (members["do"], members["id"]) = ("get", .string(id))
+        case .read(let part):
+            members["do"] = "read"
+            members.merge(part.members) { own, _ in own }
         case .delete(let id): (members["do"], members["id"]) = ("delete", .string(id))
         case .recover(let id): (members["do"], members["id"]) = ("recover", id.map(JSONValue.string))
         case .left: members["do"] = "left"
@@ -161,6 +202,9 @@ public struct LibrarianRequest: Hashable, Sendable {
                     state: json["state"]?.string, take: json["take"]?.string, photo: json["photo"]?.string,
                     prefix: json["prefix"]?.string, limit: Int(limit)))
         case ("get", let id?): action = .get(id)
+        case ("read", _):
+            guard let part = Part(json: json) else { return nil }
+            action = .read(part)
         case ("delete", let id?): action = .delete(id)
         case ("recover", _): action = .recover(id)
         case ("left", _): action = .left

@@ -21,8 +21,11 @@ public struct LockHolder: Hashable, Sendable {
 
     /// {uid, gid, pid, name}, as replies and state show it.
     public var json: JSONValue {
-        .object(["uid": JSONValue(uid), "gid": JSONValue(gid), "pid": JSONValue(pid), "name": .string(name)])
+        .object(["uid": JSONValue(uid), "gid": JSONValue(gid), "pid": JSONValue(shownPID), "name": .string(name)])
     }
+
+    /// The process as others are told of it; 0 for who is on another machine: its gateway's is not who holds.
+    public var shownPID: Int32 { RemoteUser.uids.contains(uid) ? 0 : pid }
 
     /// Whether both are the same process, whatever it calls itself. A process that isn't known here is nobody else's.
     public func isSameProcess(as other: LockHolder) -> Bool {

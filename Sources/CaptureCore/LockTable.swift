@@ -156,12 +156,15 @@ public struct LockTable: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - startTime: when that process started, if it is known; another one of the same number keeps what it has.
-    ///   - uid: only what is of that user, where the process asks for several; nil: of whomever.
+    ///   - uid: only what is of that user, where the process asks for several; nil: of whomever. Where nothing else is known of the process, the
+    ///     user alone says whose it is.
     public mutating func endHolder(
         pid: Int32, startTime: UInt64?, uid: UInt32? = nil, cause: EndCause, at now: Instant
     ) -> [Action] {
         func isMeant(_ holder: LockHolder) -> Bool {
-            holder.isProcess(pid, startedAt: startTime) && (uid == nil || holder.uid == uid)
+            guard let uid else { return holder.isProcess(pid, startedAt: startTime) }
+            let isUnseen = startTime == nil && holder.startTime == nil && holder.pid == pid
+            return holder.uid == uid && (isUnseen || holder.isProcess(pid, startedAt: startTime))
         }
         var actions = advance(to: now)
         actions += refuse(.holderEnded) { isMeant($0.holder) }

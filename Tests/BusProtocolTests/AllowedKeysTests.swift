@@ -17,6 +17,13 @@ import Testing
         #expect(try AllowedKeys(parsing: "").entries.isEmpty)
     }
 
+    @Test func `lines end as editors elsewhere end them`() throws {
+        let key = String(repeating: "k", count: 40)
+        let keys = try AllowedKeys(parsing: "# of the rig\r\nview \(key) desk\r\n\r\n")
+        #expect(keys.entries.map(\.name) == ["desk"])
+        #expect(keys.text == "# of the rig\nview \(key) desk\n\n")
+    }
+
     @Test(arguments: [
         "view", "view KEY", "owner KEY a", "none KEY a", "view KEYx a", "view KEY a\nview KEY b",
         "view KEY a\ncontrol OTHER a",
@@ -49,5 +56,15 @@ import Testing
         #expect(whole.publicKey == one && whole.secretKey == other)
         #expect(half.publicKey == one && half.secretKey == nil)
         #expect(KeyFile.keys(in: "public x\nsecret\n").publicKey == nil)
+    }
+
+    @Test func `a public key is read from whatever file it comes in`() {
+        let pair = KeyFile.text(publicKey: one, secretKey: other, name: "laptop")
+        for text in [pair, "public \(one)\n", "\(one)\n", one, "# laptop\n\n\(one)\n"] {
+            #expect(KeyFile.publicKey(in: text) == one, "\(text)")
+        }
+        for text in ["", "secret \(other)\n", "\(one)\n\(other)\n", "\(one) laptop\n", "x\n"] {
+            #expect(KeyFile.publicKey(in: text) == nil, "\(text)")
+        }
     }
 }

@@ -25,6 +25,14 @@ import Testing
         #expect(open(8, uid: 3, pid: 13))
     }
 
+    @Test func `who has the connections of others has no limit but that of all`() {
+        ledger = ConnectionLedger(perUser: 1, total: 3)
+        ledger.unbounded = 7
+        #expect(open(5, uid: 7, pid: 10) && open(6, uid: 7, pid: 10))
+        #expect(open(7, uid: 1, pid: 11) && !open(8, uid: 1, pid: 11))
+        #expect(!open(8, uid: 7, pid: 10))
+    }
+
     @Test func theLastConnectionOfAProcessIsTold() {
         _ = open(5, uid: 1, pid: 10)
         _ = open(6, uid: 1, pid: 10)

@@ -1,4 +1,5 @@
 import CaptureCore
+import JSON
 import Testing
 
 /// Those on other machines, as users.
@@ -57,5 +58,53 @@ import Testing
         #expect(table.lock(on: "cam0") == nil && table.lock(on: "cam1") != nil)
         _ = table.endHolder(pid: 7, startTime: 5, cause: .holderExited, at: 2)
         #expect(table.locks.isEmpty)
+    }
+
+    @Test func `what one has ends, also where its gateway's process can't be seen`() {
+        var table = LockTable()
+        for (index, uid) in [laptop, RemoteUser.uid(named: "desk"), laptop].enumerated() {
+            let holder = LockHolder(uid: uid, gid: 0, pid: 0, name: "\(uid)")
+            let request = LockRequest(
+                ticket: UInt64(index), lockID: "l\(index)", tokenHash: "t\(index)", devices: ["cam\(min(1, index))"],
+                holder: holder, wait: 100)
+            _ = table.request(request, at: 0)
+        }
+        #expect(table.waitingTickets == [2])
+        // Of a local one it isn't known whose it is.
+        _ = table.endHolder(pid: 0, startTime: nil, cause: .connectionLost, at: 1)
+        #expect(table.waitingTickets == [2] && table.locks.count == 2)
+        _ = table.endHolder(pid: 0, startTime: nil, uid: laptop, cause: .connectionLost, at: 1)
+        #expect(table.waitingTickets.isEmpty && table.lock(on: "cam0") == nil && table.lock(on: "cam1") != nil)
+    }
+
+    @Test func `its role is no higher than the configuration lets it be`() {
+        var book = book { $0.remoteLimit = .view }
+        book.policy.remotes[laptop] = .admin
+        #expect(book.role(uid: laptop, groups: []) == .view)
+        #expect(!book.mayChange(uid: laptop, groups: [], media: .video))
+        book.policy.remoteLimit = .admin
+        #expect(book.role(uid: laptop, groups: []) == .admin)
+    }
+
+    @Test func `of whom no gateway has spoken yet nothing is known, and of others all`() {
+        var book = book()
+        #expect(book.isUnheard(uid: laptop) && !book.isUnheard(uid: 1000))
+        book.policy.remotes[laptop] = AuthorizationRole.none
+        #expect(!book.isUnheard(uid: laptop))
+    }
+
+    @Test func `its key says what it may, and no administrator, not even once`() {
+        var book = book { $0.groups[7] = .ask }
+        let decision = AuthorizationBook.Decision(isGranted: true, isOnce: true, since: 1, by: 0)
+        #expect(throws: AuthorizationBook.Refusal.configured(.none)) {
+            try book.decide(uid: laptop, media: .video, decision)
+        }
+        #expect(throws: Never.self) { try book.decide(uid: 1000, media: .video, decision) }
+    }
+
+    @Test func `others are told no process of it, and the next coordinator is`() {
+        let holder = LockHolder(uid: laptop, gid: 0, pid: 7, startTime: 5, name: "laptop")
+        #expect(holder.json["pid"] == 0 && holder.keptJSON["pid"] == 7)
+        #expect(LockHolder(uid: 1000, gid: 0, pid: 7, name: "probe").json["pid"] == 7)
     }
 }
