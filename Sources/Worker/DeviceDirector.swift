@@ -14,11 +14,8 @@ final class DeviceDirector {
     private let logger: Logger
     /// Nanoseconds; 0: none.
     private let silenceLimit: Int64
-    private var life: DeviceLife
+    private let life: LifeDriver<DeviceSnapshot>
     private var run: StreamRun?
-    private var wakeTimer: Loop.Token?
-    private var whenHeld: ((Result<DeviceSnapshot, BusError>) -> Void)?
-    private var whenEnded: (() -> Void)?
     private var hasFrame = false
     private var events: EventWatch?
     private var pacer = EventPacer()
@@ -59,25 +56,21 @@ final class DeviceDirector {
         self.logger = logger
         silenceLimit = Int64(silenceLimitMilliseconds) * 1_000_000
         knowledge = DeviceKnowledge(logger: logger)
-        life = DeviceLife(idleTime: Int64(idleMilliseconds) * 1_000_000)
+        life = LifeDriver(device: device, loop, idleMilliseconds: idleMilliseconds)
+        setDeeds()
     }
 
     var snapshot: DeviceSnapshot? { knowledge.snapshot }
 
-    var isOpen: Bool {
-        switch life.phase {
-        case .closed, .opening: false
-        case .open, .starting, .streaming, .stopping, .closing: true
-        }
-    }
+    var isOpen: Bool { life.isOpen }
 
     /// The stream that runs.
-    var stream: StreamRun? { life.phase == .streaming ? run : nil }
+    var stream: StreamRun? { life.isStreaming ? run : nil }
 
     // MARK: Wishes
 
     /// Opens the device for the first time.
-    func begin() { perform(life.begin(at: MonotonicClock.now())) }
+    func begin() { life.tell { $0.begin(at: $1) } }
 
     func demand(isLocked: Bool, wantsFrames: Bool) {
         if isLocked != self.isLocked {
@@ -85,17 +78,16 @@ final class DeviceDirector {
             tellLock()
         }
         if !wantsFrames, isErrorOfStream { forgetError() }
-        perform(life.demand(isLocked: isLocked, wantsFrames: wantsFrames, at: MonotonicClock.now()))
+        life.tell { $0.demand(isLocked: isLocked, wantsFrames: wantsFrames, at: $1) }
     }
 
-    /// Gets the device ready for an order, and keeps it so until ``release(_:)``. One order at a time.
+    /// Gets the device ready for an order, and keeps it so until ``release(_:configured:)``. One order at a time.
     func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<DeviceSnapshot, BusError>) -> Void) {
-        whenHeld = body
-        perform(life.hold(hold, at: MonotonicClock.now()))
+        life.hold(hold, then: body)
     }
 
     /// Something is under way at the device that ends by itself, or no more: it stays open for that, once it is.
-    func keepOpen(_ isBusy: Bool) { perform(life.busy(isBusy, at: MonotonicClock.now())) }
+    func keepOpen(_ isBusy: Bool) { life.tell { $0.busy(isBusy, at: $1) } }
 
     /// A zoom ramp has come so far.
     func zoomed(_ control: String, _ value: Int64) {
@@ -130,15 +122,14 @@ final class DeviceDirector {
     func release(_ report: DeviceKeeper.Report, configured: Set<String>) {
         let before = snapshot?.configuration
         take(report, configured: configured)
-        let now = MonotonicClock.now()
         // Another format may find the room that the one before did not.
         if error?.reason == .limitExceeded, let before, let after = snapshot?.configuration,
             (before.format, before.frameDuration) != (after.format, after.frameDuration)
         {
             forgetError()
-            perform(life.restart(at: now))
+            life.tell { $0.restart(at: $1) }
         }
-        perform(life.release(at: now))
+        life.tell { $0.release(at: $1) }
     }
 
     /// The camera is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
@@ -147,53 +138,29 @@ final class DeviceDirector {
             keeper.source.plug(facts)
         } then: { [weak self] (result: Result<Bool, Never>) in
             guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
-            perform(life.plugged(at: MonotonicClock.now()))
+            life.tell { $0.plugged(at: $1) }
         }
     }
 
     /// The device may have come or gone, which nobody has told but a look at it.
-    func look() { perform(life.plugged(at: MonotonicClock.now())) }
+    func look() { life.tell { $0.plugged(at: $1) } }
 
     /// Starts the stream anew, if one runs: in memory that nobody has seen.
-    func restart() { perform(life.restart(at: MonotonicClock.now())) }
+    func restart() { life.tell { $0.restart(at: $1) } }
 
     /// Closes the device for good, then calls the body.
     func end(then body: @escaping () -> Void) {
-        whenEnded = body
-        perform(life.end(at: MonotonicClock.now()))
+        life.end(then: body)
     }
 
     // MARK: Deeds
 
-    private func perform(_ actions: [DeviceLife.Action]) {
-        loop.cancel(wakeTimer)
-        wakeTimer = nil
-        for action in actions {
-            switch action {
-            case .open: open()
-            case .start: start()
-            case .stop: stop()
-            case .close: close()
-            case .wake(let time):
-                wakeTimer = loop.schedule(at: time) { [weak self] in
-                    guard let self else { return }
-                    perform(life.wake(at: MonotonicClock.now()))
-                }
-            case .granted: answerHold(snapshot.map(Result.success) ?? .failure(unknownDevice))
-            case .refused: answerHold(.failure(error ?? BusError(.shuttingDown, "The worker of \(device) is ending.")))
-            case .ended:
-                whenEnded?()
-                whenEnded = nil
-            }
-        }
-        onChange?()
-    }
-
-    private func answerHold(_ result: Result<DeviceSnapshot, BusError>) {
-        let body = whenHeld
-        whenHeld = nil
-        // Not from within: the answer may end the hold, and so change the life while it is acted upon.
-        loop.schedule(at: 0) { body?(result) }
+    private func setDeeds() {
+        life.deeds = LifeDriver.Deeds(
+            open: { [weak self] in self?.open() }, start: { [weak self] in self?.start() },
+            stop: { [weak self] in self?.stop() }, close: { [weak self] in self?.close() },
+            snapshot: { [weak self] in self?.snapshot }, error: { [weak self] in self?.error },
+            changed: { [weak self] in self?.onChange?() })
     }
 
     private func open() {
@@ -202,7 +169,6 @@ final class DeviceDirector {
             return (events, keeper.report())
         } then: { [weak self] result in
             guard let self else { return }
-            let now = MonotonicClock.now()
             switch result {
             case .success((let queue, let report)):
                 error = nil
@@ -211,11 +177,11 @@ final class DeviceDirector {
                 // What stood in for something else does so no more.
                 onReported?(report)
                 if let queue { watch(queue) }
-                perform(life.opened(at: now))
+                life.tell { $0.opened(at: $1) }
                 onOpened?()
             case .failure(let failure):
                 failed("device can't be opened", failure)
-                perform(life.openFailed(at: now))
+                life.tell { $0.openFailed(at: $1) }
             }
         }
     }
@@ -234,9 +200,7 @@ final class DeviceDirector {
             case .failure(let failure):
                 failed("stream can't be started", failure, isOfStream: true)
                 let reopen = failure.kind == .disconnected || failure.kind == .failed
-                perform(
-                    life.startFailed(
-                        reopen: reopen, isInUse: failure.kind == .inUse, at: MonotonicClock.now()))
+                life.tell { $0.startFailed(reopen: reopen, isInUse: failure.kind == .inUse, at: $1) }
             }
         }
     }
@@ -252,7 +216,7 @@ final class DeviceDirector {
             guard let self else { return }
             if !hasFrame, frame != nil {
                 hasFrame = true
-                life.firstFrame(at: MonotonicClock.now())
+                life.firstFrame()
             }
             frames.deliver(frame)
         }
@@ -261,7 +225,7 @@ final class DeviceDirector {
         run.onLost = { [weak self] failure in self?.lost("stream was lost", failure, isOfStream: true) }
         frames.begin(run)
         logger.debug("stream started", metadata: ["stream": "\(run.id)", "memory": "\(run.memory.rawValue)"])
-        perform(life.started(at: MonotonicClock.now()))
+        life.tell { $0.started(at: $1) }
     }
 
     // The stream asks once until one comes.
@@ -297,7 +261,7 @@ final class DeviceDirector {
             }
             // Only now: till then the device has written into it, and a closed ring is promised to stay as it is.
             ring?.close()
-            perform(life.stopped(at: MonotonicClock.now()))
+            life.tell { $0.stopped(at: $1) }
         }
     }
 
@@ -317,13 +281,13 @@ final class DeviceDirector {
             guard let self else { return }
             logger.debug("device closed")
             knowledge.closed()
-            perform(life.closed(at: MonotonicClock.now()))
+            life.tell { $0.closed(at: $1) }
         }
     }
 
     private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
         failed(what, failure, isOfStream: isOfStream)
-        perform(life.lost(at: MonotonicClock.now()))
+        life.tell { $0.lost(at: $1) }
     }
 
     // MARK: What the device tells
@@ -364,7 +328,7 @@ final class DeviceDirector {
         if let sourceChange {
             onSourceChanged?(sourceChange)
             // A running stream has buffers of the former size.
-            if sourceChange { perform(life.restart(at: MonotonicClock.now())) }
+            if sourceChange { life.tell { $0.restart(at: $1) } }
         }
         onChange?()
     }
@@ -423,6 +387,4 @@ final class DeviceDirector {
         self.error = error
         isErrorOfStream = isOfStream
     }
-
-    private var unknownDevice: BusError { BusError(.internalError, "\(device) was opened without being described.") }
 }

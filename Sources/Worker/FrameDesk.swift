@@ -9,10 +9,11 @@ import ZeroMQ
 
 /// What becomes of each frame: for every rendition that is wanted it is passed through, converted or left out, and published.
 final class FrameDesk {
-    private let device: String
+    let device: String
     private let socket: MediaSocket
     private let pool: RenditionPool
-    private let lender: PayloadLender
+    let lender: PayloadLender
+    private let hear: () -> Void
     /// How far the pictures that are made are enlarged.
     private let zoom: DigitalZoomState
     /// Measures frames for the exposure.
@@ -23,12 +24,12 @@ final class FrameDesk {
     let sceneMeter: FrameMeter
     /// Holds frames for photos of a moment that is over.
     let past: PastFrames
-    private var outputs: [RenditionOutput] = []
-    private var run: StreamRun?
+    var outputs: [RenditionOutput] = []
+    var run: StreamRun?
     /// Its frames have all come, and only those that are lent are still waited for.
     private var isOver = false
     /// The stream whose frames come.
-    private var running: StreamRun? { isOver ? nil : run }
+    var running: StreamRun? { isOver ? nil : run }
     /// The frame as it lies in a ring.
     private let lent = Message()
     /// Where there is no memory for a ring: the frame's own bytes, copied at the first rendition that needs them and shared by all.
@@ -36,9 +37,9 @@ final class FrameDesk {
     /// The same as a JPEG that any program can read.
     private let completed = Message()
     /// What the headers of this stream say.
-    private var timestampSource = TimestampSource.startOfExposure
+    var timestampSource = TimestampSource.startOfExposure
     /// How far the counts of topics had come that have gone within this stream: they go on if the topic comes back.
-    private var departed: [SubscriptionTable.Subscribed: UInt64] = [:]
+    var departed: [SubscriptionTable.Subscribed: UInt64] = [:]
 
     /// That of the last committed configuration.
     var generation: UInt64 = 0 { didSet { run?.generation = generation } }
@@ -56,7 +57,7 @@ final class FrameDesk {
     /// The socket can't be used any more.
     var onFailure: ((ZeroMQError) -> Void)?
 
-    private static let maximumDeparted = 4096
+    static let maximumDeparted = 4096
 
     init(
         device: String, _ socket: MediaSocket, _ pool: RenditionPool, _ lender: PayloadLender, _ zoom: DigitalZoomState
@@ -70,6 +71,7 @@ final class FrameDesk {
         photoMeter = FrameMeter(pool)
         sceneMeter = FrameMeter(pool)
         past = PastFrames(pool)
+        hear = { [socket] in socket.hear() }
         pool.onFinished = { [weak self] work in self?.finished(work) }
     }
 
@@ -146,8 +148,11 @@ final class FrameDesk {
             for output in outputs { output.dropped += 1 }
             return
         }
+        let now = MonotonicClock.now()
         if let run, run.timestampSource != timestampSource { prepareHeaders(run) }
-        socket.relieve(lender.memory, at: MonotonicClock.now())
+        socket.frame(at: now)
+        run?.beforeFrames = socket.isListening ? nil : hear
+        socket.relieve(lender.memory, at: now)
         frames += 1
         lastFrame = frame.facts.monotonic
         // The other threads begin before this one is busy with copying. All that is made of a frame shows the same part of it.
@@ -245,19 +250,6 @@ final class FrameDesk {
         outputs.map { ($0.rendition, $0.published, $0.dropped) }
     }
 
-    /// Makes another ring in the place of that one, if it is still in use; that one is never written to again.
-    ///
-    /// - Returns: false for that of the device's own frames, which goes with its stream only.
-    func remakeRing(_ rendition: Rendition, _ id: String) -> Bool {
-        if running?.ring.writer.plan.description.ring == id { return false }
-        guard let output = outputs.first(where: { $0.rendition == rendition }), let ring = output.ring, ring.id == id
-        else { return true }
-        ring.writer.close(.replaced)
-        endRing(output)
-        if let running { makeRing(output, running) }
-        return true
-    }
-
     // MARK: Topics
 
     private func update(_ output: RenditionOutput, _ topics: [SubscriptionTable.Subscribed]) {
@@ -281,88 +273,7 @@ final class FrameDesk {
         departed[gone.subscribed] = gone.sequence
     }
 
-    // MARK: Rings
-
-    private func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
-        guard output.needsRing else { return endRing(output) }
-        guard output.ring == nil else { return }
-        if output.rendition == Rendition(.native) { return begin(RenditionRing(run.ring), output, run) }
-        let layout: FrameLayout
-        let planes: [FrameHeader.Plane]?
-        var bytes: Int
-        switch output.making {
-        case .idle, .impossible: return
-        case .passThrough:
-            (layout, planes) = (run.layout, run.payloadPlan.planes)
-            bytes = run.payloadPlan.maximumBytes
-            if output.rendition.encoding == .jpeg { bytes += JPEGStream.maximumGapBytes }
-        case .converted(let work):
-            layout = work.layout
-            bytes = layout.totalBytes
-            planes =
-                layout.pixelFormat.isCompressed
-                ? nil
-                : layout.planes.map { FrameHeader.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
-        }
-        let name = ringName(output)
-        do throws(RingError) {
-            let ring = try RenditionRing(
-                device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
-                lending: PayloadLender.slots,
-                sequence: departed.removeValue(forKey: name) ?? 0)
-            begin(ring, output, run)
-        } catch {
-            output.ringError = .withoutRing("There is no memory for a ring of this picture: \(error)")
-        }
-    }
-
-    private func begin(_ ring: RenditionRing, _ output: RenditionOutput, _ run: StreamRun) {
-        output.ring = ring
-        output.ringError = nil
-        for topic in output.outputs where topic.subscribed.kind == .buffer {
-            output.prepare(topic, device: device, run)
-        }
-        onRing?(output.rendition, ring.writer)
-    }
-
-    private func endRing(_ output: RenditionOutput) {
-        guard let ring = output.ring else { return }
-        output.ring = nil
-        for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
-        // That of the device's own frames goes with the stream.
-        if !ring.isNative {
-            ring.writer.close(.ended)
-            lender.end(ring.writer)
-        }
-        if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
-            departed[ringName(output)] = ring.sequence
-        }
-        onRing?(output.rendition, nil)
-    }
-
-    // Its count goes on if it comes back within the stream.
-    private func ringName(_ output: RenditionOutput) -> SubscriptionTable.Subscribed {
-        SubscriptionTable.Subscribed(topic: [], text: output.rendition.description)
-    }
-
-    private func put(
-        _ frame: FrameJob, _ output: RenditionOutput, _ ring: RenditionRing
-    ) -> RenditionRing.Publication? {
-        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return nil }
-        // Motion JPEG may leave its Huffman tables out.
-        let picture = output.rendition.encoding == .jpeg ? frame.regions.first?.prefix(count) : nil
-        let gap = picture.flatMap { JPEGStream.huffmanGap(UnsafeRawBufferPointer(rebasing: $0)) }
-        return ring.publish(
-            frame.facts, generation: generation, dropped: output.dropped, timestampSource,
-            bytes: count + (gap?.bytes ?? 0)
-        ) { room in
-            if let gap, let picture {
-                gap.fill(UnsafeRawBufferPointer(rebasing: picture), into: room)
-            } else {
-                plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: room)
-            }
-        }
-    }
+    // MARK: Publications
 
     // A frame lies in its ring: that is told to those who look there, and lent to libzmq for the others.
     private func hand(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {

@@ -12,6 +12,7 @@ final class MediaSocket {
     private var ledger = SubscriberLedger()
     private var counter = SubscriptionCounter()
     private var stalls = StallWatch()
+    private var watch: SubscriptionWatch?
     private let incoming = Message()
     private let outgoing = Message()
     /// Somebody has subscribed to a topic that nobody was subscribed to, or to a barrier.
@@ -54,8 +55,17 @@ final class MediaSocket {
             counter.closed(connection)
             tellGone(ledger.close(connection))
         }
-        loop.watch(.socket(server.socket)) { [weak self] in self?.read() }
+        watch = SubscriptionWatch(loop, server.socket) { [weak self] in self?.read() }
     }
+
+    /// Whether subscribers are heard whenever they say something; if not, ``hear()`` is to be called before each frame.
+    var isListening: Bool { watch?.isListening ?? true }
+
+    /// Hears what subscribers have said, if nobody else does; who wants frames may be others afterwards.
+    func hear() { watch?.hear() }
+
+    /// A frame has come, which may be published.
+    func frame(at now: Int64) { watch?.frame(at: now) }
 
     /// Connections that were cut off because their subscriber took too little.
     private(set) var cut: UInt64 = 0
@@ -124,7 +134,10 @@ final class MediaSocket {
 
     // libzmq looks once in a millisecond at most at what subscribers have taken; within a burst it would think that they have
     // taken nothing, and throw away what there is room for. Asking for the socket's events makes it look.
-    private func learnWhatWasTaken() { _ = server.socket.readiness() }
+    private func learnWhatWasTaken() {
+        _ = server.socket.readiness()
+        watch?.sends()
+    }
 
     private func read() {
         for _ in 0..<Self.messagesPerTurn {

@@ -7,35 +7,17 @@ import LinuxIO
 import Logging
 
 /// Carries out the coordinator's orders, one after the other, each answered once; the loop never waits for one.
-final class OrderDesk {
-    private enum Item {
-        case order(WorkerOrder)
-        /// The coordinator has gone in the midst of a change.
-        case abandon(transaction: String)
-        /// Something is to be done at the device that is no order: the work calls its argument when it is done.
-        case work((@escaping () -> Void) -> Void)
-        /// Nothing is left to do before the process ends.
-        case end(() -> Void)
-    }
+final class OrderDesk: OrderCarrier {
+    typealias Finish = OrderLine.Finish
 
     private let device: String
     private let director: DeviceDirector
     private let thread: DeviceThread<DeviceKeeper>
     private let logger: Logger
-    private let send: (UInt64, Result<JSONValue, BusError>) -> Void
-    /// Called before each answer.
-    var beforeReply: (() -> Void)?
-    private var queue: [Item] = []
-    private var isBusy = false
-    /// How often a coordinator has gone: what was begun for one is not answered to the next.
-    private var era = 0
+    private let line: OrderLine
     /// A zoom ramp is being begun now.
     private var isBeginningRamp = false
     private var transactions: TransactionLedger<PreparedChange, AppliedChange>
-    /// Orders that would change something under a lower fence are refused.
-    private(set) var highestFence: UInt64 = 0
-    /// The fence of the lock that keeps the device open.
-    private(set) var lockFence: UInt64?
     /// A session runs that wants the device's pictures.
     private(set) var isInSession = false
     /// Milliseconds for which they want its pictures to be held.
@@ -53,7 +35,7 @@ final class OrderDesk {
     /// The camera is there, perhaps in another place, perhaps after it has been away.
     var onPlugged: ((_ camera: CameraFacts, _ isNew: Bool) -> Void)?
     /// Makes the device misbehave, and calls its last argument once.
-    var onFault: ((JSONValue, @escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
+    var onFault: ((JSONValue, @escaping Finish) -> Void)?
     /// These may come in from now on.
     var onAdmit: ((DoorList) -> Void)?
     /// The process is to end.
@@ -61,13 +43,11 @@ final class OrderDesk {
     /// Drives zoom ramps.
     var zoom: ZoomDriver?
     /// Takes photos, and calls its last argument once.
-    var onPhoto: ((WorkerOrder.Action, @escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
+    var onPhoto: ((WorkerOrder.Action, @escaping Finish) -> Void)?
     /// Told before the device is set by order: whatever stands in there for a moment is to be put back first.
     var onSetting: (() -> Void)?
     /// Looks who uses the device, and calls its argument once.
-    var onWho: ((@escaping (Result<JSONValue, BusError>) -> Void) -> Void)?
-
-    private static let maximumQueue = 64
+    var onWho: ((@escaping Finish) -> Void)?
 
     init(
         device: String, _ director: DeviceDirector, _ thread: DeviceThread<DeviceKeeper>,
@@ -80,84 +60,77 @@ final class OrderDesk {
         self.committed = committed
         self.logger = logger
         transactions = TransactionLedger(device: device)
-        send = reply
+        line = OrderLine(device: device, logger: logger, send: reply)
         generation = committed?.generation ?? 0
+        line.carrier = self
     }
 
-    private func reply(_ order: UInt64, _ result: Result<JSONValue, BusError>) {
-        beforeReply?()
-        send(order, result)
+    /// Called before each answer.
+    var beforeReply: (() -> Void)? {
+        get { line.beforeReply }
+        set { line.beforeReply = newValue }
     }
+
+    /// Orders that would change something under a lower fence are refused.
+    var highestFence: UInt64 { line.fences.highest }
+
+    /// The fence of the lock that keeps the device open.
+    var lockFence: UInt64? { line.fences.ofLock }
 
     func handle(_ order: WorkerOrder) {
         do throws(BusError) {
-            try checkFence(order)
+            try line.fences.check(order)
             switch order.action {
             case .lock:
-                guard let fence = order.fence else { throw BusError.invalidParams("fence", "is needed to lock") }
-                highestFence = max(highestFence, fence)
-                lockFence = fence
+                try line.fences.lock(order)
                 onChange?()
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
             case .unlock:
-                if order.fence == nil || order.fence == lockFence { lockFence = nil }
+                line.fences.unlock(order)
                 onChange?()
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
             case .session(let isRunning, let preRoll, let watchesScene):
                 isInSession = isRunning
                 self.preRoll = isRunning ? preRoll : 0
                 self.watchesScene = isRunning && watchesScene
                 onChange?()
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
             case .halt(let isOn):
                 isHalted = isOn
                 onChange?()
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
             case .plugged(let facts, let isNew):
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
                 onPlugged?(facts, isNew)
             case .admit(let doors):
                 // In force by the answer.
                 onAdmit?(doors)
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
             case .stop:
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
                 onStop?()
-            case .pluggedMicrophone: reply(order.number, .success([:]))
+            case .pluggedMicrophone: line.reply(order, .success([:]))
             case .cancelZoom: cancelZoom(order)
-            case .knownControls: reply(order.number, knownControls)
+            case .knownControls: line.reply(order, knownControls)
             case .preparePhoto, .takePhoto, .publishPhoto, .keepFromLibrary, .dropPhoto:
                 // Beside the others: a photo waits for its frames while the device is set.
-                let begun = era
-                onPhoto?(order.action) { [weak self] result in
-                    if let self, begun == era { reply(order.number, result) }
-                }
+                onPhoto?(order.action, line.answer(order))
             case .who:
                 // Beside the others: who has a device is asked most when its driver holds everything else up.
-                onWho? { [weak self] result in self?.reply(order.number, result) }
+                onWho? { [line] in line.reply(order, $0) }
             default:
-                // What ends a transaction is always taken: refused, it would leave its traces for good.
-                guard order.action.endsTransaction || queue.count < Self.maximumQueue else {
-                    throw BusError(
-                        .limitExceeded, "Too many orders wait for \(device); wait for their answers.",
-                        ["limit": "orders", "maximum": JSONValue(Self.maximumQueue)])
-                }
-                queue.append(.order(order))
-                startNext()
+                try line.append(order)
             }
         } catch {
-            reply(order.number, .failure(error))
+            line.reply(order, .failure(error))
         }
     }
 
     /// The coordinator has gone: what it had begun and not finished is taken back, so that a change is made on all its devices or on
     /// none. One that other devices have part in stays as it is until the next coordinator says what was decided: ``inDoubt``.
     func abandon() {
-        era += 1
-        queue.removeAll { if case .order = $0 { true } else { false } }
-        for id in transactions.abandon() { takeBackAbandoned(id) }
+        line.abandon(transactions.abandon())
         if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }
-        startNext()
     }
 
     /// Transactions over several devices that are applied here, or being applied, and whose end was not told.
@@ -165,37 +138,13 @@ final class OrderDesk {
 
     /// No coordinator will come: takes back what is in doubt, and calls the body when nothing is left to do.
     func giveUp(then body: @escaping () -> Void) {
-        for id in inDoubt where transactions.knows(id) { takeBackAbandoned(id) }
-        queue.append(.end(body))
-        startNext()
-    }
-
-    private func takeBackAbandoned(_ id: String) {
-        logger.warning("a change is taken back: the coordinator left it unfinished")
-        // Before anything that the next coordinator asks for.
-        queue.insert(.abandon(transaction: id), at: 0)
+        line.giveUp(inDoubt.filter { transactions.knows($0) }, then: body)
     }
 
     /// The lock that kept the device open is not known any more.
     func forgetLock() {
-        lockFence = nil
+        line.fences.forgetLock()
         onChange?()
-    }
-
-    // MARK: Fences
-
-    private func checkFence(_ order: WorkerOrder) throws(BusError) {
-        switch order.action {
-        // These end what an earlier fence began; the newest change is checked where it is taken back.
-        case .finish, .rollBack, .stop, .readControls, .knownControls, .who, .fault, .session, .halt, .plugged,
-            .pluggedMicrophone, .admit, .preparePhoto, .takePhoto, .publishPhoto, .keepFromLibrary, .dropPhoto:
-            return
-        case .apply where order.fence == nil, .rampZoom where order.fence == nil:
-            throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
-        case .prepare, .apply, .lock, .unlock, .rampZoom, .cancelZoom:
-            guard let fence = order.fence, fence < highestFence else { return }
-            throw lockLost(highestFence)
-        }
     }
 
     /// What readers are told while the device is halted.
@@ -209,68 +158,21 @@ final class OrderDesk {
             ])
     }
 
-    private func lockLost(_ fence: UInt64) -> BusError {
-        BusError(
-            .lockLost, "The lock on \(device) has ended, and there was a newer one; take a new one with device.lock.",
-            ["device": .string(device), "fence": JSONValue(fence)])
-    }
-
-    // Whoever gave it has told its client by then that nothing came of it.
-    private func checkDeadline(_ order: WorkerOrder) throws(BusError) {
-        guard let deadline = order.deadline, !order.action.endsTransaction, MonotonicClock.now() > deadline else {
-            return
-        }
-        throw BusError(
-            .limitExceeded, "\(device) was busy with other work for too long, and nothing was done; ask again.",
-            ["device": .string(device), "limit": "orderWait", "maximum": JSONValue(WorkerOrder.patience)])
-    }
-
     // MARK: One after the other
 
-    private func startNext() {
-        if !isBusy, case .order(let order)? = queue.first, order.action.setsDevice { onSetting?() }
-        guard !isBusy, !queue.isEmpty else { return }
-        isBusy = true
-        switch queue.removeFirst() {
-        case .abandon(let id): takeBack(id) { [weak self] _ in self?.done() }
-        case .work(let body): body { [weak self] in self?.done() }
-        case .end(let body):
-            body()
-            done()
-        case .order(let order):
-            let begun = era
-            let finish: (Result<JSONValue, BusError>) -> Void = { [weak self] result in
-                guard let self else { return }
-                // Another coordinator counts its orders anew.
-                if begun == era { reply(order.number, result) }
-                done()
-            }
-            do throws(BusError) {
-                try checkDeadline(order)
-                // While it waited, a newer lock may have come.
-                try checkFence(order)
-                try carryOut(order, finish)
-            } catch {
-                finish(.failure(error))
-            }
-        }
+    func willCarryOut(_ order: WorkerOrder) {
+        if order.action.setsDevice { onSetting?() }
     }
 
-    private func done() {
-        isBusy = false
-        onChange?()
-        startNext()
-    }
+    func didCarryOut() { onChange?() }
 
-    private func carryOut(
-        _ order: WorkerOrder, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
-    ) throws(BusError) {
+    func carryOut(_ order: WorkerOrder, _ finish: @escaping Finish) throws(BusError) {
         switch order.action {
         case .prepare(let id, let change, let path, let mode, let isShared, let isStandIn):
             try prepare(id, change, path, mode, isShared, isStandIn, finish)
         case .apply(let id): try apply(id, order.fence ?? 0, finish)
         case .rollBack(let id):
-            if let fence = transactions.newerFence(than: id) { throw lockLost(fence) }
+            if let fence = transactions.newerFence(than: id) { throw line.fences.lost(to: fence) }
             takeBack(id, finish)
         case .finish(let id):
             transactions.finish(id)
@@ -289,27 +191,25 @@ final class OrderDesk {
 
     private func prepare(
         _ id: String, _ change: JSONValue, _ path: String, _ mode: ConfigurationMode, _ isShared: Bool,
-        _ isStandIn: Bool, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+        _ isStandIn: Bool, _ finish: @escaping Finish
     ) throws(BusError) {
         try transactions.checkPreparing(id)
-        let begun = era
+        let begun = line.era
         perform(.open) { keeper throws(BusError) in
             try keeper.prepare(change, path: path, mode: mode, isStandIn: isStandIn)
         } then: { [weak self] result in
             // One that was left meanwhile is not known any more.
-            if let self, begun == era, case .success(let prepared) = result {
+            if let self, begun == line.era, case .success(let prepared) = result {
                 transactions.prepared(id, prepared, isShared: isShared)
             }
             finish(result.map(\.json))
         }
     }
 
-    private func apply(
-        _ id: String, _ fence: UInt64, _ finish: @escaping (Result<JSONValue, BusError>) -> Void
-    ) throws(BusError) {
+    private func apply(_ id: String, _ fence: UInt64, _ finish: @escaping Finish) throws(BusError) {
         let (change, isShared) = try transactions.beginApplying(id)
-        highestFence = max(highestFence, fence)
-        let begun = era
+        line.fences.raise(to: fence)
+        let begun = line.era
         if let format = change.plan.format, format != director.snapshot?.configuration.format { zoom?.end() }
         let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
         perform(needsQuiet ? .quiet : .open, sets: change.plan) { keeper throws(BusError) in
@@ -318,12 +218,12 @@ final class OrderDesk {
             guard let self else { return }
             let applied = try? result.get()
             transactions.applied(id, applied, fence: fence, isShared: isShared)
-            if applied != nil, begun != era, !isShared { takeBackAbandoned(id) }
+            if applied != nil, begun != line.era, !isShared { line.takeBack(id) }
             finish(result.map(\.json))
         }
     }
 
-    private func takeBack(_ id: String, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
+    func takeBack(_ id: String, _ finish: @escaping Finish) {
         switch transactions.takeBack(id) {
         case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
         case .nothing: finish(.success([:]))
@@ -347,7 +247,7 @@ final class OrderDesk {
         }
     }
 
-    private func readControls(_ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
+    private func readControls(_ finish: @escaping Finish) {
         let device = device
         perform(.open) { keeper throws(BusError) in
             do throws(SourceError) {
@@ -382,9 +282,9 @@ final class OrderDesk {
 
     private func rampZoom(
         _ wish: ZoomWish, by owner: JSONValue, _ fence: UInt64,
-        _ finish: @escaping (Result<JSONValue, BusError>) -> Void
+        _ finish: @escaping Finish
     ) {
-        highestFence = max(highestFence, fence)
+        line.fences.raise(to: fence)
         isBeginningRamp = true
         perform(.open) { keeper throws(BusError) in
             try keeper.beginZoom(wish, at: MonotonicClock.now())
@@ -404,23 +304,13 @@ final class OrderDesk {
 
     // Beside the others, as it needs no room and has no time: only ramps that were asked for before it go first, as it ends them.
     private func cancelZoom(_ order: WorkerOrder) {
-        let last = queue.lastIndex {
-            if case .order(let other) = $0, case .rampZoom = other.action { true } else { false }
-        }
-        if let last {
-            queue.insert(.order(order), at: last + 1)
-        } else if isBeginningRamp {
-            queue.insert(.order(order), at: 0)
-        } else {
-            let begun = era
-            endZoom(order) { [weak self] result in
-                if let self, begun == era { reply(order.number, result) }
-            }
-        }
+        let isAmongThem = line.insert(order, behindLast: { if case .rampZoom = $0 { true } else { false } })
+        guard !isAmongThem else { return }
+        if isBeginningRamp { line.insertNext(order) } else { endZoom(order, line.answer(order)) }
     }
 
-    private func endZoom(_ order: WorkerOrder, _ finish: @escaping (Result<JSONValue, BusError>) -> Void) {
-        highestFence = max(highestFence, order.fence ?? 0)
+    private func endZoom(_ order: WorkerOrder, _ finish: @escaping Finish) {
+        line.fences.raise(to: order.fence ?? 0)
         guard let zoom else { return finish(.success([:])) }
         if case .cancelZoom(let owner) = order.action, !owner.isNull, owner != zoom.ramp {
             return finish(.success([:]))
@@ -445,14 +335,12 @@ final class OrderDesk {
         _ work: @escaping (DeviceKeeper) throws(BusError) -> Value,
         then body: @escaping (Result<Value, BusError>) -> Void
     ) {
-        let item = Item.work { [weak self] done in
+        line.work { [weak self] done in
             self?.perform(hold, sets: plan, work) { result in
                 body(result)
                 done()
             }
         }
-        queue.insert(item, at: 0)
-        startNext()
     }
 
     // Gets the device ready, works on it on its thread, and lets go of it.

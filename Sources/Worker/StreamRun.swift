@@ -40,6 +40,8 @@ final class StreamRun {
     @exclusivity(unchecked) private var isOver = false
     private var whenHome: (() -> Void)?
 
+    /// Told before frames are taken; it may end the stream. Readers of the ring wait for what it does.
+    @exclusivity(unchecked) var beforeFrames: (() -> Void)?
     /// A frame that is whole, or (nil) one that is damaged.
     @exclusivity(unchecked) var onFrame: ((Arrival?) -> Void)?
     /// Frames that the device itself has lost.
@@ -127,6 +129,7 @@ final class StreamRun {
     }
 
     private func takeFrames() {
+        if let beforeFrames { beforeFrames() }
         do throws(SourceError) {
             for count in 0..<Self.framesPerTurn {
                 guard !isOver else { return }

@@ -24,6 +24,7 @@ public final class Worker {
     private let scene: SceneWatch
     private let link: CoordinatorLink
     private let desk: OrderDesk
+    private let lockMemory: LockMemory
     private let photos: PhotoDesk
     private let faults: FaultDesk
     private let users: DeviceUsers
@@ -37,7 +38,6 @@ public final class Worker {
     /// Whether its readers were told that it is halted.
     private var wasHalted = false
     private var toldDescription: DeviceDescription?
-    private var lockReminder: Loop.Token?
 
     /// How long an end in order may take, milliseconds.
     private static let endLimit: Int64 = 3000
@@ -123,6 +123,9 @@ public final class Worker {
             desk = OrderDesk(
                 device: options.device, director, thread, committed: committed, logger: logger,
                 reply: { [link] number, result in link.send(.reply(order: number, result)) })
+            lockMemory = LockMemory(
+                loop, milliseconds: options.lockMemoryMilliseconds, known: { [desk] in desk.lockFence },
+                forget: { [desk] in desk.forgetLock() })
             photos = try PhotoDesk(
                 device: options.device, loop, director, frames, desk, budget: options.photoBudget, logger: logger)
         } catch {
@@ -267,20 +270,11 @@ public final class Worker {
         toldDescription = nil
         status?.tell()
         tellDescription()
-        // Its locks are told again right after the hello. One that isn't, ended while there was no coordinator.
-        guard let fence = desk.lockFence else { return }
-        loop.cancel(lockReminder)
-        lockReminder = loop.schedule(afterMilliseconds: options.lockMemoryMilliseconds) { [weak self] in
-            guard let self, desk.lockFence == fence else { return }
-            desk.forgetLock()
-        }
+        lockMemory.connected()
     }
 
     private func received(_ order: WorkerOrder) {
-        if case .lock = order.action {
-            loop.cancel(lockReminder)
-            lockReminder = nil
-        }
+        if case .lock = order.action { lockMemory.told() }
         desk.handle(order)
     }
 

@@ -177,14 +177,15 @@ struct CoordinatorLossTests {
         let prepare = WorkerOrder.Action.prepare(
             transaction: "t", change: change, path: "", mode: .exact, isShared: isShared)
         _ = try worker.coordinator.order(prepare, fence: 1).get()
-        bench.set { $0.slowness = 400 }
+        bench.set { $0.heldControl = "gain" }
+        defer { bench.release() }
         bench.clearCalls()
         let number = try worker.coordinator.send(.apply(transaction: "t"), fence: 1)
         try bench.wait(forCall: "set gain")
         worker.killCoordinator()
         try worker.startCoordinator()
-        bench.set { $0.slowness = 0 }
         #expect(try worker.coordinator.inDoubt == (isShared ? ["t"] : []))
+        bench.release()
         // The new one's first orders have the numbers that the old one's had.
         if isShared { try worker.coordinator.send(.rollBack(transaction: "t")) }
         var answers: [UInt64] = []

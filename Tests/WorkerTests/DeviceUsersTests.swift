@@ -37,13 +37,16 @@ struct DeviceUsersTests {
     @Test("a driver that is slow does not hold the answer up")
     func slowness() throws {
         let worker = try WorkerFixture(bench)
-        bench.set { $0.slowness = 1000 }
+        bench.set { $0.heldControl = "gain" }
+        defer { bench.release() }
         let change: JSONValue = ["device": "cam0", "controls": ["gain": 3]]
         _ = try worker.coordinator.order(
             .prepare(transaction: "t", change: change, path: "changes[0]", mode: .exact), fence: 1
         ).get()
         let number = try worker.coordinator.send(.apply(transaction: "t"), fence: 1)
+        try bench.wait(forCall: "set gain")
         #expect(try worker.coordinator.order(.who).get()["complete"] == true)
+        bench.release()
         // Only what comes after the other answer is still to be seen.
         _ = try worker.coordinator.wait("the change, after that") {
             if case .reply(number, .success) = $0 { true } else { false }

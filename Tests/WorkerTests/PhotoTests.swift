@@ -1,9 +1,7 @@
 import BusProtocol
 import CameraBusTesting
 import CaptureCore
-import CaptureLibrary
 import CaptureSources
-import Glibc
 import Imaging
 import JSON
 import LinuxIO
@@ -13,7 +11,7 @@ import Testing
 
 @Suite("A worker's photos", .serialized, .timeLimit(.minutes(5)))
 struct PhotoTests {
-    private func fixture(
+    func fixture(
         _ width: Int = 320, _ height: Int = 240, _ change: @escaping (inout WorkerOptions) -> Void = { _ in }
     ) throws -> WorkerFixture {
         try WorkerFixture {
@@ -27,29 +25,15 @@ struct PhotoTests {
         }
     }
 
-    private func order(
+    func order(
         _ job: String = "a", _ settings: PhotoSettings = PhotoSettings(), attaches: Bool = true,
         place: PhotoPlace? = nil
     ) -> PhotoOrder {
         PhotoOrder(job: job, settings: settings, attaches: attaches, place: place)
     }
 
-    private func place(_ folder: String, _ count: Int = 1, minFree: Int64 = 0) -> PhotoPlace {
-        PhotoPlace(
-            library: folder, directory: "\(folder)/2026-11-22", stem: "photo-120000-a",
-            ids: (0..<count).map { "p\($0)" }, owner: LockHolder(uid: 1, gid: 1, pid: 7, name: "test"),
-            session: "s1", device: PhotoPlace.Device(id: "cam0", uniqueID: "virtual-0", name: "Virtual"),
-            minFree: minFree)
-    }
-
-    private func ids(_ library: CaptureLibrary) throws -> [String] {
-        var ids: [String] = []
-        try library.forEachStamp { id, _ in ids.append(id) }
-        return ids
-    }
-
     /// A camera that can be told how long it is to expose, and not to be brighter.
-    private func timedBench() -> TestBench {
+    func timedBench() -> TestBench {
         let bench = TestBench()
         bench.set {
             $0.scene = [1]
@@ -63,17 +47,21 @@ struct PhotoTests {
         return bench
     }
 
-    private struct Capture {
+    struct Capture {
         var resolution: PhotoResolution
         var photos: [PhotoResult]
         var files: [[UInt8]]
         var stages: [PhotoProgress]
     }
 
-    private func capture(_ worker: WorkerFixture, _ order: PhotoOrder, at time: Int64? = nil) throws -> Capture {
+    func capture(
+        _ worker: WorkerFixture, _ order: PhotoOrder, at time: Int64? = nil, meanwhile: () throws -> Void = {}
+    ) throws -> Capture {
         let coordinator = try worker.coordinator
         let prepared = try coordinator.order(.preparePhoto(order)).get()
-        let answer = try coordinator.order(.takePhoto(job: order.job, at: time)).get()
+        let number = try coordinator.send(.takePhoto(job: order.job, at: time))
+        try meanwhile()
+        let answer = try coordinator.reply(to: number).get()
         let told = coordinator.progress.filter { $0.job == order.job }
         return Capture(
             resolution: try PhotoResolution(json: try #require(prepared["resolution"])),
@@ -95,11 +83,11 @@ struct PhotoTests {
         return Double(output.bytes.prefix(count).reduce(0) { $0 + Int($1) }) / Double(count)
     }
 
-    private func bias(_ worker: WorkerFixture) throws -> JSONValue? {
+    func bias(_ worker: WorkerFixture) throws -> JSONValue? {
         try worker.coordinator.status["controls"]?["exposureTargetBias"]
     }
 
-    private let bracket = PhotoSettings(bracket: .exposureBias([-2, 0, 2]))
+    let bracket = PhotoSettings(bracket: .exposureBias([-2, 0, 2]))
 
     // MARK: One photo
 
@@ -246,7 +234,7 @@ struct PhotoTests {
     func slowFlash() throws {
         let bench = TestBench()
         bench.set {
-            $0.slowness = 60
+            $0.heldControl = "strobe"
             $0.extra = [
                 CaptureControl(
                     name: "led_mode", title: "", id: 0x9C0901, type: .menu, maximum: 2,
@@ -256,8 +244,15 @@ struct PhotoTests {
         }
         // Two frames.
         let worker = try WorkerFixture(bench) { $0.photoBudget = 13_000 }
-        let capture = try capture(worker, order("lit", PhotoSettings(flash: .on)))
-        #expect(capture.photos.first?.flashFired == true && bench.now.calls.contains("set strobe"))
+        let subscriber = try worker.subscriber("frame/cam0/native/", highWaterMark: 1000)
+        defer { bench.release() }
+        let capture = try capture(worker, order("lit", PhotoSettings(flash: .on))) {
+            try bench.wait(forCall: "set strobe")
+            let now = MonotonicClock.now()
+            for _ in 0..<6 { _ = try subscriber.next { $0.header["timestamp"]?["monotonic"]?.integer ?? 0 > now } }
+            bench.release()
+        }
+        #expect(capture.photos.first?.flashFired == true)
     }
 
     @Test("flashes of a burst are as far apart as they were asked to be")
@@ -310,184 +305,11 @@ struct PhotoTests {
         _ = try coordinator.order(.finish(transaction: "t")).get()
         #expect(try coordinator.status["controls"]?["brightness"] == 7 && bias(worker) == 0)
     }
-
-    // MARK: Failures
-
-    @Test("a camera that is pulled out ends the photo; the next one works when it is back")
-    func unplugged() throws {
-        let worker = try fixture()
-        let coordinator = try worker.coordinator
-        let burst = order("a", PhotoSettings(burst: 100, interval: 50_000_000))
-        _ = try coordinator.order(.preparePhoto(burst)).get()
-        let taking = try coordinator.send(.takePhoto(job: "a"))
-        _ = try coordinator.wait("a photo") { if case .photo(_, .processed, _) = $0 { true } else { false } }
-        try coordinator.send(.fault(["fault": "unplug"]))
-        let failed = try coordinator.wait("the photo's end") { $0.answers(taking) }
-        #expect(failed.error?.reason == .deviceDisconnected, "\(failed)")
-        #expect(throws: BusError.self) { try coordinator.order(.preparePhoto(order("b"))).get() }
-        _ = try coordinator.order(.fault(["fault": "replug"])).get()
-        try coordinator.waitForStatus("it is back") { $0["error"] == .null }
-        #expect(try capture(worker, order("c")).photos.count == 1)
-    }
-
-    @Test("a camera that was pulled out within a bracket has its exposure again when it is back")
-    func bracketUnplugged() throws {
-        let worker = try fixture()
-        let coordinator = try worker.coordinator
-        _ = try coordinator.order(.preparePhoto(order("a", bracket))).get()
-        _ = try coordinator.order(.fault(["fault": "unplug"])).get()
-        try coordinator.waitForStatus("it is gone") { $0["error"]?["reason"] == "deviceDisconnected" }
-        #expect(throws: BusError.self) { try coordinator.order(.takePhoto(job: "a")).get() }
-        _ = try coordinator.order(.fault(["fault": "replug"])).get()
-        try coordinator.waitForStatus("it is as it was") {
-            $0["error"] == .null && $0["controls"]?["exposureTargetBias"] == 0
-        }
-    }
-
-    @Test("what a process had set for a photo when it died, the next one puts back")
-    func standInHandedOn() throws {
-        let bench = timedBench()
-        let left: JSONValue
-        do {
-            let worker = try WorkerFixture(bench)
-            let coordinator = try worker.coordinator
-            let bracket = PhotoSettings(highResolution: true, bracket: .exposureBias([-1, 0, 1]))
-            _ = try coordinator.order(.preparePhoto(order("a", bracket))).get()
-            left = try #require(coordinator.status["standIn"])
-            #expect(coordinator.status["controls"]?["exposure_time_absolute"] == 50)
-            #expect(try coordinator.order(.dropPhoto(job: "a")).get() == [:])
-            try coordinator.waitForStatus("put back") { $0["standIn"] == .null }
-        }
-        #expect(left["controls"]?.array?.contains("exposure_time_absolute") == true)
-        // As it was when the process died.
-        bench.set { $0.meddled = ["exposure_time_absolute": .integer(50)] }
-        let worker = try WorkerFixture(bench) { $0.standIn = left }
-        try worker.coordinator.waitForStatus("as it was") {
-            $0["controls"]?["exposure_time_absolute"] == 100 && $0["standIn"] == .null
-        }
-        #expect(bench.now.set["exposure_time_absolute"] == .integer(100))
-        // What can't be read keeps no camera from working.
-        let other = try WorkerFixture(TestBench()) { $0.standIn = ["activeFormat": "none"] }
-        try other.coordinator.waitForStatus("it is there") { $0["standIn"] == .null && $0["asOf"] != .null }
-    }
-
-    @Test("a coordinator that goes leaves the camera as it was")
-    func abandoned() throws {
-        let worker = try fixture()
-        _ = try worker.coordinator.order(.preparePhoto(order("a", bracket))).get()
-        #expect(try bias(worker) == -2)
-        worker.killCoordinator()
-        try worker.startCoordinator()
-        try worker.coordinator.waitForStatus("as it was") { $0["controls"]?["exposureTargetBias"] == 0 }
-        #expect(try capture(worker, order("a")).photos.count == 1)
-    }
-
-    @Test("a camera that is halted takes none")
-    func halted() throws {
-        let worker = try fixture()
-        let coordinator = try worker.coordinator
-        _ = try coordinator.order(.preparePhoto(order("a"))).get()
-        let taking = try coordinator.send(.takePhoto(job: "a", at: MonotonicClock.now() + 5_000_000_000))
-        try coordinator.send(.halt(true))
-        let failed = try coordinator.wait("the photo's end") { $0.answers(taking) }
-        #expect(failed.error?.reason == .interrupted)
-        _ = try coordinator.order(.halt(false)).get()
-        #expect(try capture(worker, order("b")).photos.count == 1)
-    }
-
-    @Test("a format that can't be had is told with those that can")
-    func unavailable() throws {
-        let worker = try fixture()
-        let refused = try worker.coordinator.order(.preparePhoto(order("a", PhotoSettings(format: .dng))))
-        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
-        #expect(error.reason == .photoFormatUnavailable && error.data["available"]?["photo"] == ["jpeg"])
-        #expect(try capture(worker, order("b")).photos.count == 1)
-    }
-
-    @Test("a flash that the camera hasn't is refused with the camera's name")
-    func noFlash() throws {
-        let worker = try WorkerFixture(TestBench())
-        let refused = try worker.coordinator.order(.preparePhoto(order("a", PhotoSettings(flash: .on))))
-        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
-        #expect(error.reason == .controlUnsupported && error.data["device"] == "cam0", "\(error)")
-        #expect(error.message.hasPrefix("cam0 has no flash;"))
-    }
-
-    @Test("what there is no memory for is refused, and what there is less for comes later")
-    func memory() throws {
-        let small = try fixture { $0.photoBudget = 100_000 }
-        #expect(throws: BusError.self) { _ = try capture(small, order("a")) }
-        // Two frames and their files.
-        let worker = try fixture { $0.photoBudget = 500_000 }
-        #expect(try capture(worker, order("a", PhotoSettings(burst: 6))).photos.count == 6)
-    }
-
-    // MARK: In the library
-
-    @Test("a photo in the library is whole, and entered")
-    func stored() throws {
-        let folder = try TemporaryDirectory()
-        let worker = try fixture()
-        let settings = PhotoSettings(burst: 2)
-        let capture = try capture(worker, order("a", settings, place: place("\(folder.path)/library", 2)))
-        let library = try CaptureLibrary("\(folder.path)/library", isMade: false)
-        #expect(try ids(library).count == 2)
-        for photo in capture.photos {
-            let id = try #require(photo.id)
-            let entry = try #require(try library.entry(id))
-            #expect(entry.kind == .photo && entry.state == .finished && entry.path == photo.path)
-            #expect(entry.size == Int64(photo.bytes) && entry.photo?.index == photo.index && entry.session == "s1")
-            #expect(try File.read(entry.path, limit: 1 << 24) == capture.files[photo.index])
-        }
-        #expect(
-            capture.photos.compactMap(\.path).map { $0.split(separator: "/").last ?? "" }
-                == ["photo-120000-a-0.jpg", "photo-120000-a-1.jpg"])
-    }
-
-    @Test("a name that is taken is passed over")
-    func taken() throws {
-        let folder = try TemporaryDirectory()
-        let worker = try fixture()
-        var second = place(folder.path)
-        second.ids = ["q0"]
-        let first = try capture(worker, order("a", attaches: false, place: place(folder.path)))
-        let other = try capture(worker, order("b", attaches: false, place: second))
-        #expect(first.files.isEmpty && other.photos.first?.path?.hasSuffix("/photo-120000-a_2.jpg") == true)
-    }
-
-    @Test(
-        "a full disk leaves nothing of a photo, and says what is missing",
-        .enabled(if: SmallDisk.obstacle == nil, "may not mount a disk"))
-    func diskFull() async throws {
-        let disk = try await SmallDisk(megabytes: 1)
-        let worker = try fixture()
-        let filler = try disk.fill(leaving: 12_000)
-        let coordinator = try worker.coordinator
-        _ = try coordinator.order(.preparePhoto(order("a", attaches: false, place: place(disk.path)))).get()
-        let refused = try coordinator.order(.takePhoto(job: "a"))
-        guard case .failure(let error) = refused else { return #expect(Bool(false), "\(refused)") }
-        #expect(error.reason == .diskFull, "\(error)")
-        #expect((error.data["free"]?.integer ?? .max) < (error.data["needed"]?.integer ?? 0))
-        // Who has it in the reply as well has it there.
-        let attached = try capture(worker, order("d", place: place(disk.path)))
-        #expect(attached.files.count == 1 && attached.photos.first?.error?.reason == .diskFull)
-        #expect(attached.photos.first?.id == nil)
-        let library = try CaptureLibrary(disk.path, isMade: false)
-        #expect(try ids(library).isEmpty)
-        File.remove(filler)
-        #expect(try capture(worker, order("b", place: place(disk.path))).photos.first?.path != nil)
-        var spare = place(disk.path, minFree: 1 << 30)
-        spare.ids = ["q0"]
-        _ = try coordinator.order(.preparePhoto(order("c", attaches: false, place: spare))).get()
-        let kept = try coordinator.order(.takePhoto(job: "c"))
-        guard case .failure(let spared) = kept else { return #expect(Bool(false), "\(kept)") }
-        #expect(spared.reason == .diskFull && (spared.data["needed"]?.integer ?? 0) > 1 << 30)
-    }
 }
 
 extension WorkerReport {
     /// It is the answer to that order.
-    fileprivate func answers(_ number: UInt64) -> Bool { if case .reply(number, _) = self { true } else { false } }
+    func answers(_ number: UInt64) -> Bool { if case .reply(number, _) = self { true } else { false } }
 
-    fileprivate var error: BusError? { if case .reply(_, .failure(let error)) = self { error } else { nil } }
+    var error: BusError? { if case .reply(_, .failure(let error)) = self { error } else { nil } }
 }

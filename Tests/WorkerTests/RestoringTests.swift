@@ -2,7 +2,6 @@ import BusProtocol
 import CaptureCore
 import CaptureSources
 import JSON
-import LinuxIO
 import Testing
 
 @testable import Worker
@@ -10,9 +9,9 @@ import Testing
 /// What a worker does with a configuration that was committed before it, and with those who change it.
 @Suite("Settings that stick", .serialized, .timeLimit(.minutes(5)))
 struct RestoringTests {
-    private let bench = TestBench()
+    let bench = TestBench()
 
-    private func committed(_ controls: [(String, JSONValue)], format: (Int, Int) = (64, 48)) -> JSONValue {
+    func committed(_ controls: [(String, JSONValue)], format: (Int, Int) = (64, 48)) -> JSONValue {
         [
             "generation": 7,
             "activeFormat": ["pixelFormat": "YUYV", "width": JSONValue(format.0), "height": JSONValue(format.1)],
@@ -21,7 +20,7 @@ struct RestoringTests {
         ]
     }
 
-    private func worker(
+    func worker(
         _ configuration: JSONValue?, _ change: (inout WorkerOptions) -> Void = { _ in }
     ) throws -> WorkerFixture {
         try WorkerFixture(bench) {
@@ -32,7 +31,7 @@ struct RestoringTests {
         }
     }
 
-    private func set(_ worker: WorkerFixture, _ controls: JSONValue, fence: UInt64 = 1) throws {
+    func set(_ worker: WorkerFixture, _ controls: JSONValue, fence: UInt64 = 1) throws {
         let change: JSONValue = ["device": "cam0", "controls": controls]
         let order = { (action: WorkerOrder.Action) in try worker.coordinator.order(action, fence: fence).get() }
         _ = try order(.prepare(transaction: "t", change: change, path: "", mode: .exact))
@@ -40,7 +39,7 @@ struct RestoringTests {
         _ = try order(.finish(transaction: "t"))
     }
 
-    private func event(_ worker: WorkerFixture, _ cause: String) throws -> [String: JSONValue] {
+    func event(_ worker: WorkerFixture, _ cause: String) throws -> [String: JSONValue] {
         let report = try worker.coordinator.wait("an event of cause \(cause)") {
             if case .event("controlsChanged", let members) = $0 { members["cause"]?.string == cause } else { false }
         }
@@ -254,109 +253,6 @@ struct RestoringTests {
         #expect(try event(worker, "restored")["controls"] == ["brightness": ["old": 3, "new": 30]])
     }
 
-    @Test("the lock takes the kernel's priority, also when the device is opened anew, and gives it back")
-    func priority() throws {
-        let worker = try worker(nil) { $0.idleCloseMilliseconds = 50 }
-        try worker.coordinator.waitForStatus("open") { $0["kernelPriority"] == "default" }
-        _ = try worker.coordinator.order(.lock, fence: 3).get()
-        try worker.coordinator.waitForStatus("ours") { $0["kernelPriority"] == "record" }
-        let gone = SourceError(.disconnected, operation: "VIDIOC_DQEVENT", message: "gone")
-        bench.set { $0.openFailure = gone }
-        bench.told.fail(gone)
-        try worker.coordinator.waitForStatus("gone") { $0["error"]?["reason"] == "deviceDisconnected" }
-        try worker.coordinator.waitForStatus("closed") { $0["kernelPriority"] == .null }
-        bench.told.fail(nil)
-        bench.set { $0.openFailure = nil }
-        try worker.coordinator.waitForStatus("back") { $0["kernelPriority"] == "record" && $0["error"] == .null }
-        _ = try worker.coordinator.order(.unlock, fence: 3).get()
-        try worker.coordinator.waitForStatus("everybody's") { $0["kernelPriority"] != "record" }
-        #expect(bench.now.priority == .default)
-    }
-
-    @Test("what others change under a lock is put back, and given up in the end")
-    func underLock() throws {
-        bench.set { $0.priorityForLock = .unsupported }
-        let worker = try worker(nil)
-        try set(worker, ["brightness": 30])
-        _ = try worker.coordinator.order(.lock, fence: 3).get()
-        try worker.coordinator.waitForStatus("locked") { $0["kernelPriority"] == "unsupported" }
-        for value: Int64 in 1...5 {
-            bench.set { $0.meddled = ["brightness": .integer(value)] }
-            bench.told.tell(
-                .control(ControlEvent(id: 0x98_0900, value: .integer(value), time: MonotonicClock.now())))
-            #expect(try event(worker, "restored")["controls"]?["brightness"]?["new"] == 30)
-        }
-        bench.set { $0.meddled = ["brightness": .integer(6)] }
-        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(6), time: MonotonicClock.now())))
-        let status = try worker.coordinator.waitForStatus("given up") { $0["notRestored"] != [] }
-        #expect(status["notRestored"]?[0]?["path"] == "controls.brightness")
-        #expect(status["controls"]?["brightness"] == 6)
-        // For a while only.
-        _ = try worker.coordinator.wait("the end of the while", seconds: 20) {
-            if case .status(let now) = $0 { now["controls"]?["brightness"] == 30 } else { false }
-        }
-        bench.set { $0.meddled = ["brightness": .integer(6)] }
-        // Whoever takes the lock begins anew.
-        _ = try worker.coordinator.order(.unlock, fence: 3).get()
-        _ = try worker.coordinator.order(.lock, fence: 4).get()
-        try worker.coordinator.waitForStatus("as committed") {
-            $0["controls"]?["brightness"] == 30 && $0["notRestored"] == []
-        }
-    }
-
-    @Test("a control that doesn't keep what is put back is given up as well")
-    func stubborn() throws {
-        bench.set { $0.priorityForLock = .unsupported }
-        let worker = try worker(nil)
-        try set(worker, ["brightness": 30])
-        _ = try worker.coordinator.order(.lock, fence: 3).get()
-        try worker.coordinator.waitForStatus("locked") { $0["kernelPriority"] == "unsupported" }
-        bench.set {
-            $0.stubborn = ["brightness": .integer(7)]
-            $0.meddled = ["brightness": .integer(6)]
-        }
-        var tries = 0
-        _ = try worker.coordinator.wait("given up") { _ in
-            tries += 1
-            bench.told.tell(
-                .control(ControlEvent(id: 0x98_0900, value: .integer(Int64(tries % 20)), time: MonotonicClock.now())))
-            let why = (try? worker.coordinator.status["notRestored"]?[0]?["why"]?.string) ?? nil
-            return why?.contains("again and again") == true
-        }
-    }
-
-    @Test("what was refused because of another program is asked for again while it is locked")
-    func refusedPriority() throws {
-        bench.set { $0.priorityForLock = .refused }
-        let worker = try worker(nil)
-        _ = try worker.coordinator.order(.lock, fence: 3).get()
-        try worker.coordinator.waitForStatus("refused") { $0["kernelPriority"] == "refused" }
-        bench.set { $0.priorityForLock = .record }
-        try worker.coordinator.waitForStatus("ours") { $0["kernelPriority"] == "record" }
-    }
-
-    @Test("the priority is told though nothing can be put back under it")
-    func priorityAlone() throws {
-        bench.set { $0.stubborn = ["gain": .integer(9)] }
-        let worker = try worker(committed([("gain", 5)]))
-        try worker.coordinator.waitForStatus("open") { $0["notRestored"] != [] && $0["kernelPriority"] == "default" }
-        bench.set { $0.readFailure = SourceError(.failed, operation: "VIDIOC_QUERY_EXT_CTRL", message: "EIO") }
-        _ = try worker.coordinator.order(.lock, fence: 3).get()
-        try worker.coordinator.waitForStatus("ours") { $0["kernelPriority"] == "record" }
-    }
-
-    @Test("a driver that announces events and has none is asked less often, and heard when it has some")
-    func emptyWakes() throws {
-        let worker = try worker(nil)
-        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
-        let fetched = bench.told.fetched
-        bench.told.stick(true)
-        _ = try worker.coordinator.wait("ten empty wakes") { _ in bench.told.fetched - fetched >= 10 }
-        bench.told.stick(false)
-        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(77), time: MonotonicClock.now())))
-        #expect(try event(worker, "external")["controls"]?["brightness"]?["new"] == 77)
-    }
-
     @Test("an error of starting is over when nobody wants frames any more")
     func errorOfStarting() throws {
         bench.set { $0.startFailure = SourceError(.inUse, operation: "VIDIOC_STREAMON", errno: 16, message: "busy") }
@@ -381,108 +277,5 @@ struct RestoringTests {
             began: 0, asOf: 0)
         #expect(NotRestored(path: "frameRate", wanted: "1/30", present: .null, why: "").isSettled(now))
         #expect(!NotRestored(path: "frameRate", wanted: "1/25", present: .null, why: "").isSettled(now))
-    }
-
-    @Test("without a lock what others change stays, and is told with the old value")
-    func withoutLock() throws {
-        let worker = try worker(nil)
-        try set(worker, ["brightness": 30])
-        bench.set { $0.meddled = ["brightness": .integer(2)] }
-        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(2), time: MonotonicClock.now())))
-        #expect(try event(worker, "external")["controls"] == ["brightness": ["old": 30, "new": 2]])
-        #expect(try worker.coordinator.status["controls"]?["brightness"] == 2)
-        // What has to be read is read.
-        bench.set { $0.meddled["gain"] = .integer(8) }
-        bench.told.tell(.control(ControlEvent(id: 0x98_0913, mustBeRead: true, time: MonotonicClock.now())))
-        #expect(try event(worker, "external")["controls"] == ["gain": ["old": 0, "new": 8]])
-        // An event from before the last reading is no news; flags are told as such.
-        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(77), time: 1)))
-        bench.set { $0.flags = ["gain": [.inactive]] }
-        bench.told.tell(.control(ControlEvent(id: 0x98_0913, flags: [.inactive], time: MonotonicClock.now())))
-        let flags = try event(worker, "external")
-        #expect(flags["controls"] == [:])
-        #expect(flags["described"] == ["gain"])
-    }
-
-    @Test("a flood of events is told ten times a second")
-    func flood() throws {
-        let worker = try worker(nil)
-        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
-        let (begun, fetched) = (MonotonicClock.now(), bench.told.fetched)
-        for value: Int64 in 1...3000 {
-            bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(value % 100), time: begun + value)))
-        }
-        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(99), time: begun + 5000)))
-        var events = 0
-        _ = try worker.coordinator.wait("the last value") {
-            if case .event(_, let members) = $0 {
-                events += 1
-                return members["controls"]?["brightness"]?["new"] == 99
-            }
-            return false
-        }
-        let tenths = (MonotonicClock.now() - begun) / 100_000_000
-        #expect(events <= tenths + 2)
-        #expect(bench.told.fetched - fetched <= 3001 + events + 2)
-    }
-
-    @Test("what a camera moves by itself is told twice a second, and holds nothing else back")
-    func restless() throws {
-        bench.set { $0.flags = ["gain": [.inactive]] }
-        let worker = try worker(nil)
-        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
-        let begun = MonotonicClock.now()
-        func move(_ value: Int64) {
-            bench.told.tell(.control(ControlEvent(id: 0x98_0913, value: .integer(value), time: MonotonicClock.now())))
-        }
-        move(1)
-        var (events, next) = (0, Int64(2))
-        // Each time that it is asked for more it has moved on.
-        _ = try worker.coordinator.wait("several values") {
-            guard case .event(_, let members) = $0, let new = members["controls"]?["gain"]?["new"] else { return false }
-            events += 1
-            if events == 4 { return true }
-            #expect(new.integer ?? 0 < next)
-            for _ in 0..<3 {
-                move(next)
-                next += 1
-            }
-            return false
-        }
-        #expect(MonotonicClock.now() - begun >= 3 * EventPacer.period)
-        // What somebody else sets is told at once, with what was held.
-        move(next)
-        bench.told.tell(.control(ControlEvent(id: 0x98_0900, value: .integer(77), time: MonotonicClock.now())))
-        let told = try event(worker, "external")["controls"]
-        #expect(told?["brightness"]?["new"] == 77)
-    }
-
-    @Test("another program that has the device is named to subscribers and in state")
-    func named() throws {
-        bench.set {
-            var failure = SourceError(.inUse, operation: "VIDIOC_STREAMON", errno: 16, message: "busy")
-            failure.holders = [DeviceHolder(pid: 812, uid: 1000, name: "cheese")]
-            $0.startFailure = failure
-        }
-        let worker = try worker(nil)
-        let subscriber = try worker.subscriber("frame/cam0/native/")
-        let refused = try subscriber.next { $0.header["error"] != nil }
-        #expect(refused.header["error"]?["reason"] == "deviceInUse")
-        #expect(refused.header["error"]?["data"]?["by"] == [["pid": 812, "uid": 1000, "name": "cheese"]])
-        let status = try worker.coordinator.waitForStatus("error") { $0["error"] != .null }
-        #expect(status["error"]?["message"]?.string?.contains("cheese (pid 812)") == true)
-    }
-
-    @Test("a restart of the picture's source restarts the stream")
-    func sourceChange() throws {
-        let worker = try worker(nil)
-        let subscriber = try worker.subscriber("frame/cam0/native/")
-        let before = try subscriber.next { $0.header["stream"] != nil }.header["stream"]
-        bench.told.tell(.sourceChanged(resolution: true))
-        _ = try worker.coordinator.wait("the event") {
-            if case .event("sourceChanged", let members) = $0 { members["resolution"] == true } else { false }
-        }
-        _ = try subscriber.next { ($0.header["stream"] ?? before) != before }
-        #expect(bench.now.calls.filter { $0 == "open" }.count == 1)
     }
 }

@@ -22,8 +22,6 @@ final class TestBench: Sendable {
         var readFailure: SourceError?
         /// So many readings succeed, and no more; nil: all.
         var readsLeft: Int?
-        /// Milliseconds that each setting of a control takes.
-        var slowness: UInt32 = 0
         /// The control whose setting waits for ``TestBench/release()``.
         var heldControl: String?
         var damagedFrames = 0
@@ -219,7 +217,6 @@ final class TestSource: VideoSource {
     func setControl(_ name: String, to value: ControlValue) throws(SourceError) {
         bench.note("set \(name)")
         let now = bench.now
-        if now.slowness > 0 { usleep(now.slowness * 1000) }
         if now.heldControl == name { bench.released.wait() }
         if now.refusedControl == name {
             throw SourceError(.refused, operation: "setControl", message: "refused", control: name)

@@ -179,8 +179,11 @@ final class FakeCoordinator {
     func order(
         _ action: WorkerOrder.Action, fence: UInt64? = nil, deadline: Int64? = nil
     ) throws -> Result<JSONValue, BusError> {
-        let number = try send(action, fence: fence, deadline: deadline)
-        let report = try wait("the reply to \(action)") {
+        try reply(to: try send(action, fence: fence, deadline: deadline), "the reply to \(action)")
+    }
+
+    func reply(to number: UInt64, _ what: String = "the reply") throws -> Result<JSONValue, BusError> {
+        let report = try wait(what) {
             if case .reply(number, _) = $0 { true } else { false }
         }
         guard case .reply(_, let result) = report else { return .success(.null) }

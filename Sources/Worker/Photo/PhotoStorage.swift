@@ -80,7 +80,7 @@ struct PhotoStorage {
                 uniqueID: order.job, index: result.index, width: result.dimensions.width,
                 height: result.dimensions.height, details: details),
             session: place.session, rig: place.rig,
-            owner: LibraryOwner(uid: place.owner.uid, pid: place.owner.pid, name: place.owner.name))
+            owner: LibraryOwner(uid: place.owner.uid, pid: place.owner.shownPID, name: place.owner.name))
         if movie != nil {
             entry.movie = "\(place.directory)/\(PhotoName.movie(stem: place.stem, attempt: attempt))"
         }

@@ -15,12 +15,9 @@ final class MicrophoneDirector {
     private let logger: Logger
     /// Nanoseconds; 0: none.
     private let silenceLimit: Int64
-    private var life: DeviceLife
+    private let life: LifeDriver<SoundSnapshot>
     private var run: SoundRun?
     private var wanted: SoundSubscriptions
-    private var wakeTimer: Loop.Token?
-    private var whenHeld: ((Result<SoundSnapshot, BusError>) -> Void)?
-    private var whenEnded: (() -> Void)?
     private var events: EventWatch?
     private var isReading = false
     private var mustReadAgain = false
@@ -69,19 +66,15 @@ final class MicrophoneDirector {
         self.socket = socket
         self.logger = logger
         silenceLimit = Int64(options.silenceLimitMilliseconds) * 1_000_000
-        life = DeviceLife(idleTime: Int64(options.idleCloseMilliseconds) * 1_000_000)
+        life = LifeDriver(device: options.device, loop, idleMilliseconds: options.idleCloseMilliseconds)
         wanted = SoundSubscriptions(device: options.device, maximumRenditions: options.renditions)
+        setDeeds()
     }
 
-    var isOpen: Bool {
-        switch life.phase {
-        case .closed, .opening: false
-        case .open, .starting, .streaming, .stopping, .closing: true
-        }
-    }
+    var isOpen: Bool { life.isOpen }
 
     /// The capture that runs.
-    var stream: SoundRun? { life.phase == .streaming ? run : nil }
+    var stream: SoundRun? { life.isStreaming ? run : nil }
 
     var counts: Counts {
         var counts = past
@@ -92,25 +85,24 @@ final class MicrophoneDirector {
     // MARK: Wishes
 
     /// Opens the microphone for the first time.
-    func begin() { perform(life.begin(at: MonotonicClock.now())) }
+    func begin() { life.tell { $0.begin(at: $1) } }
 
     func demand(isLocked: Bool, wantsSound: Bool, _ wanted: SoundSubscriptions) {
         self.wanted = wanted
         run?.setWanted(wanted)
         if !wantsSound, isErrorOfStream { forgetError() }
-        perform(life.demand(isLocked: isLocked, wantsFrames: wantsSound, at: MonotonicClock.now()))
+        life.tell { $0.demand(isLocked: isLocked, wantsFrames: wantsSound, at: $1) }
     }
 
     /// Gets the microphone ready for an order, and keeps it so until ``release(_:)``. One order at a time.
     func hold(_ hold: DeviceLife.Hold, then body: @escaping (Result<SoundSnapshot, BusError>) -> Void) {
-        whenHeld = body
-        perform(life.hold(hold, at: MonotonicClock.now()))
+        life.hold(hold, then: body)
     }
 
     /// The order is done.
     func release(_ report: MicrophoneKeeper.Report) {
         take(report)
-        perform(life.release(at: MonotonicClock.now()))
+        life.tell { $0.release(at: $1) }
     }
 
     /// It is there, as these facts say: perhaps in another place, perhaps after it has been away (`isNew`).
@@ -119,50 +111,26 @@ final class MicrophoneDirector {
             keeper.source.plug(facts)
         } then: { [weak self] (result: Result<Bool, Never>) in
             guard let self, isNew || result.get() || error?.reason == .deviceDisconnected else { return }
-            perform(life.plugged(at: MonotonicClock.now()))
+            life.tell { $0.plugged(at: $1) }
         }
     }
 
     /// It may have come or gone, which nobody has told but a look at it.
-    func look() { perform(life.plugged(at: MonotonicClock.now())) }
+    func look() { life.tell { $0.plugged(at: $1) } }
 
     /// Closes it for good, then calls the body.
     func end(then body: @escaping () -> Void) {
-        whenEnded = body
-        perform(life.end(at: MonotonicClock.now()))
+        life.end(then: body)
     }
 
     // MARK: Deeds
 
-    private func perform(_ actions: [DeviceLife.Action]) {
-        loop.cancel(wakeTimer)
-        wakeTimer = nil
-        for action in actions {
-            switch action {
-            case .open: open()
-            case .start: start()
-            case .stop: stop()
-            case .close: close()
-            case .wake(let time):
-                wakeTimer = loop.schedule(at: time) { [weak self] in
-                    guard let self else { return }
-                    perform(life.wake(at: MonotonicClock.now()))
-                }
-            case .granted: answerHold(snapshot.map(Result.success) ?? .failure(unknownDevice))
-            case .refused: answerHold(.failure(error ?? BusError(.shuttingDown, "The worker of \(device) is ending.")))
-            case .ended:
-                whenEnded?()
-                whenEnded = nil
-            }
-        }
-        onChange?()
-    }
-
-    private func answerHold(_ result: Result<SoundSnapshot, BusError>) {
-        let body = whenHeld
-        whenHeld = nil
-        // Not from within: the answer may end the hold, and so change the life while it is acted upon.
-        loop.schedule(at: 0) { body?(result) }
+    private func setDeeds() {
+        life.deeds = LifeDriver.Deeds(
+            open: { [weak self] in self?.open() }, start: { [weak self] in self?.start() },
+            stop: { [weak self] in self?.stop() }, close: { [weak self] in self?.close() },
+            snapshot: { [weak self] in self?.snapshot }, error: { [weak self] in self?.error },
+            changed: { [weak self] in self?.onChange?() })
     }
 
     private func open() {
@@ -171,7 +139,6 @@ final class MicrophoneDirector {
             return (events, keeper.report)
         } then: { [weak self] result in
             guard let self else { return }
-            let now = MonotonicClock.now()
             switch result {
             case .success((let queue, let report)):
                 error = nil
@@ -180,10 +147,10 @@ final class MicrophoneDirector {
                 onReported?(report)
                 if let queue { watch(queue) }
                 onOpened?()
-                perform(life.opened(at: now))
+                life.tell { $0.opened(at: $1) }
             case .failure(let failure):
                 failed("microphone can't be opened", failure)
-                perform(life.openFailed(at: now))
+                life.tell { $0.openFailed(at: $1) }
             }
         }
     }
@@ -202,9 +169,7 @@ final class MicrophoneDirector {
             case .failure(let failure):
                 failed("capture can't be started", failure, isOfStream: true)
                 let reopen = failure.kind == .disconnected || failure.kind == .failed
-                perform(
-                    life.startFailed(
-                        reopen: reopen, isInUse: failure.kind == .inUse, at: MonotonicClock.now()))
+                life.tell { $0.startFailed(reopen: reopen, isInUse: failure.kind == .inUse, at: $1) }
             }
         }
     }
@@ -213,7 +178,7 @@ final class MicrophoneDirector {
         let run = SoundRun(stream, device: device, socket, loop, silenceLimit: silenceLimit)
         self.run = run
         run.generation = generation
-        run.onFirst = { [weak self] in self?.life.firstFrame(at: MonotonicClock.now()) }
+        run.onFirst = { [weak self] in self?.life.firstFrame() }
         run.onOverrun = { [weak self] in self?.onOverrun?($0, $1) }
         run.onRing = { [weak self] in self?.onRing?($0, $1) }
         run.onImpossible = { [weak self] in self?.onChange?() }
@@ -221,7 +186,7 @@ final class MicrophoneDirector {
         run.onFailure = { [weak self] in self?.onFailure?("sound can't be sent: \($0)") }
         run.setWanted(wanted)
         logger.debug("capture started", metadata: ["stream": "\(run.id)"])
-        perform(life.started(at: MonotonicClock.now()))
+        life.tell { $0.started(at: $1) }
     }
 
     private func stop() {
@@ -235,7 +200,7 @@ final class MicrophoneDirector {
             if case .failure(let failure) = result {
                 logger.warning("capture can't be stopped in order", metadata: ["error": "\(failure)"])
             }
-            perform(life.stopped(at: MonotonicClock.now()))
+            life.tell { $0.stopped(at: $1) }
         }
     }
 
@@ -248,13 +213,13 @@ final class MicrophoneDirector {
         } then: { [weak self] (_: Result<Void, Never>) in
             guard let self else { return }
             logger.debug("microphone closed")
-            perform(life.closed(at: MonotonicClock.now()))
+            life.tell { $0.closed(at: $1) }
         }
     }
 
     private func lost(_ what: String, _ failure: SourceError, isOfStream: Bool = false) {
         failed(what, failure, isOfStream: isOfStream)
-        perform(life.lost(at: MonotonicClock.now()))
+        life.tell { $0.lost(at: $1) }
     }
 
     // MARK: What it tells
@@ -314,8 +279,6 @@ final class MicrophoneDirector {
         self.error = error
         isErrorOfStream = isOfStream
     }
-
-    private var unknownDevice: BusError { BusError(.internalError, "\(device) was opened without being described.") }
 }
 
 extension MicrophoneDirector.Counts {

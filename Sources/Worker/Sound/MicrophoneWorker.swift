@@ -20,6 +20,7 @@ public final class MicrophoneWorker {
     private let thread: DeviceThread<MicrophoneKeeper>
     private let director: MicrophoneDirector
     private let desk: SoundOrderDesk
+    private let lockMemory: LockMemory
     private let faults: FaultDesk
     private let link: CoordinatorLink
     private let users: DeviceUsers
@@ -31,8 +32,7 @@ public final class MicrophoneWorker {
     /// Why it can't go on.
     private var lastWords: BusError?
     private var toldDescription: JSONValue?
-    private var lockReminder: Loop.Token?
-    private var overrunTimer: Loop.Token?
+    private var overruns: OverrunTeller?
     /// Whether its readers were told that it is halted.
     private var wasHalted = false
 
@@ -40,8 +40,6 @@ public final class MicrophoneWorker {
     private static let waitingMessages = 100
     /// How long an end in order may take, milliseconds.
     private static let endLimit: Int64 = 3000
-    /// From one word of overruns to the next, milliseconds.
-    private static let overrunPeriod: Int64 = 1000
 
     /// Makes everything ready but touches the microphone not yet. To be called on the thread that then calls ``run(signals:)``.
     ///
@@ -94,11 +92,16 @@ public final class MicrophoneWorker {
             desk = SoundOrderDesk(
                 device: device, director, thread, committed: committed, logger: logger,
                 reply: { number, result in link.send(.reply(order: number, result)) })
+            lockMemory = LockMemory(
+                loop, milliseconds: options.lockMemoryMilliseconds, known: { [desk] in desk.lockFence },
+                forget: { [desk] in desk.forgetLock() })
         } catch {
             throw .failed("\(error)")
         }
         director.generation = desk.generation
         status = StatusBoard(loop, read: { [unowned self] in currentStatus }, send: { [link] in link.send($0) })
+        overruns = OverrunTeller(
+            loop, count: { [director] in director.counts.overruns }, tell: { [weak self] in self?.tellOverrun() })
         desk.beforeReply = { [weak self] in self?.status?.tell() }
         connect()
     }
@@ -213,7 +216,7 @@ public final class MicrophoneWorker {
             }
             self?.tell("controlsChanged", ["cause": "external", "controls": .object(controls)])
         }
-        director.onOverrun = { [weak self] _, _ in self?.tellOverrun() }
+        director.onOverrun = { [weak self] _, _ in self?.overruns?.note() }
         director.onFailure = { [weak self] in self?.fail(.failed, $0) }
         thread.onBusy = { [weak self] in self?.status?.touch() }
         thread.onHang = { [weak self] in self?.fail(.deviceHangs, "the driver has hung in a call for too long") }
@@ -314,20 +317,11 @@ public final class MicrophoneWorker {
         toldDescription = nil
         tellDescription()
         status?.touch()
-        // Its locks are told again right after the hello. One that isn't, ended while there was no coordinator.
-        guard let fence = desk.lockFence else { return }
-        loop.cancel(lockReminder)
-        lockReminder = loop.schedule(afterMilliseconds: options.lockMemoryMilliseconds) { [weak self] in
-            guard let self, desk.lockFence == fence else { return }
-            desk.forgetLock()
-        }
+        lockMemory.connected()
     }
 
     private func received(_ order: WorkerOrder) {
-        if case .lock = order.action {
-            loop.cancel(lockReminder)
-            lockReminder = nil
-        }
+        if case .lock = order.action { lockMemory.told() }
         desk.handle(order)
     }
 
@@ -345,19 +339,7 @@ public final class MicrophoneWorker {
         link.send(.event(event, members))
     }
 
-    // The first at once, and what comes after it together: a machine that is too slow has hundreds a second.
     private func tellOverrun() {
-        guard overrunTimer == nil else { return }
-        let told = director.counts.overruns
-        sayOverrun()
-        overrunTimer = loop.schedule(afterMilliseconds: Self.overrunPeriod) { [weak self] in
-            guard let self else { return }
-            overrunTimer = nil
-            if director.counts.overruns > told { tellOverrun() }
-        }
-    }
-
-    private func sayOverrun() {
         let counts = director.counts
         logger.warning(
             "sound was lost: it was not fetched in time",

@@ -7,31 +7,15 @@ import LinuxIO
 import Logging
 
 /// Carries out the coordinator's orders to a microphone, one after the other, each answered once; the loop never waits for one.
-final class SoundOrderDesk {
-    private enum Item {
-        case order(WorkerOrder)
-        /// The coordinator has gone in the midst of a change.
-        case abandon(transaction: String)
-        /// Nothing is left to do before the process ends.
-        case end(() -> Void)
-    }
-
-    typealias Finish = (Result<JSONValue, BusError>) -> Void
+final class SoundOrderDesk: OrderCarrier {
+    typealias Finish = OrderLine.Finish
 
     private let device: String
     private let director: MicrophoneDirector
     private let thread: DeviceThread<MicrophoneKeeper>
     private let logger: Logger
-    private let send: (UInt64, Result<JSONValue, BusError>) -> Void
-    private var queue: [Item] = []
-    private var isBusy = false
-    /// How often a coordinator has gone: what was begun for one is not answered to the next.
-    private var era = 0
+    private let line: OrderLine
     private var transactions: TransactionLedger<PreparedSound, AppliedSound>
-    /// Orders that would change something under a lower fence are refused.
-    private(set) var highestFence: UInt64 = 0
-    /// The fence of the lock that keeps the device open.
-    private(set) var lockFence: UInt64?
     /// A session runs that wants the device's sound.
     private(set) var isInSession = false
     /// The machine is under too much pressure.
@@ -39,8 +23,6 @@ final class SoundOrderDesk {
     private(set) var generation: UInt64
     private(set) var committed: CommittedSound?
 
-    /// Called before each answer.
-    var beforeReply: (() -> Void)?
     /// Told when something of the above has changed.
     var onChange: (() -> Void)?
     /// The microphone is there, perhaps in another place, perhaps after it has been away.
@@ -54,8 +36,6 @@ final class SoundOrderDesk {
     /// The process is to end.
     var onStop: (() -> Void)?
 
-    private static let maximumQueue = 64
-
     init(
         device: String, _ director: MicrophoneDirector, _ thread: DeviceThread<MicrophoneKeeper>,
         committed: CommittedSound?, logger: Logger, reply: @escaping (UInt64, Result<JSONValue, BusError>) -> Void
@@ -66,26 +46,32 @@ final class SoundOrderDesk {
         self.committed = committed
         self.logger = logger
         transactions = TransactionLedger(device: device)
-        send = reply
+        line = OrderLine(device: device, logger: logger, send: reply)
         generation = committed?.generation ?? 0
+        line.carrier = self
     }
 
-    private func reply(_ order: UInt64, _ result: Result<JSONValue, BusError>) {
-        beforeReply?()
-        send(order, result)
+    /// Called before each answer.
+    var beforeReply: (() -> Void)? {
+        get { line.beforeReply }
+        set { line.beforeReply = newValue }
     }
+
+    /// Orders that would change something under a lower fence are refused.
+    var highestFence: UInt64 { line.fences.highest }
+
+    /// The fence of the lock that keeps the device open.
+    var lockFence: UInt64? { line.fences.ofLock }
 
     func handle(_ order: WorkerOrder) {
         do throws(BusError) {
-            try checkFence(order)
+            try line.fences.check(order)
             switch order.action {
             case .lock:
-                guard let fence = order.fence else { throw BusError.invalidParams("fence", "is needed to lock") }
-                highestFence = max(highestFence, fence)
-                lockFence = fence
+                try line.fences.lock(order)
                 changed(order)
             case .unlock:
-                if order.fence == nil || order.fence == lockFence { lockFence = nil }
+                line.fences.unlock(order)
                 changed(order)
             case .session(let isRunning, _, _):
                 isInSession = isRunning
@@ -94,49 +80,40 @@ final class SoundOrderDesk {
                 isHalted = isOn
                 changed(order)
             case .pluggedMicrophone(let facts, let isNew):
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
                 onPlugged?(facts, isNew)
             case .admit(let doors):
                 // In force by the answer.
                 onAdmit?(doors)
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
             case .stop:
-                reply(order.number, .success([:]))
+                line.reply(order, .success([:]))
                 onStop?()
-            case .knownControls: reply(order.number, knownControls)
-            case .who: onWho? { [weak self] result in self?.reply(order.number, result) }
-            case .plugged, .cancelZoom, .keepFromLibrary, .dropPhoto: reply(order.number, .success([:]))
+            case .knownControls: line.reply(order, knownControls)
+            case .who: onWho? { [line] in line.reply(order, $0) }
+            case .plugged, .cancelZoom, .keepFromLibrary, .dropPhoto: line.reply(order, .success([:]))
             case .preparePhoto, .takePhoto, .publishPhoto:
                 throw BusError(
                     .controlUnsupported, "\(device) is a microphone and takes no photos.", ["control": "photo"])
             case .rampZoom: throw BusError(.controlUnsupported, "\(device) is a microphone.", ["control": "zoomValue"])
             case .prepare, .apply, .rollBack, .finish, .readControls, .fault:
-                // What ends a transaction is always taken: refused, it would leave its traces for good.
-                guard order.action.endsTransaction || queue.count < Self.maximumQueue else {
-                    throw BusError(
-                        .limitExceeded, "Too many orders wait for \(device); wait for their answers.",
-                        ["limit": "orders", "maximum": JSONValue(Self.maximumQueue)])
-                }
-                queue.append(.order(order))
-                startNext()
+                try line.append(order)
             }
         } catch {
-            reply(order.number, .failure(error))
+            line.reply(order, .failure(error))
         }
     }
 
     private func changed(_ order: WorkerOrder) {
         onChange?()
-        reply(order.number, .success([:]))
+        line.reply(order, .success([:]))
     }
 
     /// The coordinator has gone: what it had begun and not finished is taken back; what other devices have part in stays as it is until
     /// the next one says what was decided: ``inDoubt``.
     func abandon() {
-        era += 1
-        queue.removeAll { if case .order = $0 { true } else { false } }
-        for id in transactions.abandon() { queue.insert(.abandon(transaction: id), at: 0) }
-        startNext()
+        line.abandon(transactions.abandon())
+        if !inDoubt.isEmpty { logger.notice("a change over several devices waits for the next coordinator") }
     }
 
     /// Transactions over several devices that are applied here, or being applied, and whose end was not told.
@@ -144,14 +121,12 @@ final class SoundOrderDesk {
 
     /// No coordinator will come: takes back what is in doubt, and calls the body when nothing is left to do.
     func giveUp(then body: @escaping () -> Void) {
-        for id in inDoubt where transactions.knows(id) { queue.insert(.abandon(transaction: id), at: 0) }
-        queue.append(.end(body))
-        startNext()
+        line.giveUp(inDoubt.filter { transactions.knows($0) }, then: body)
     }
 
     /// The lock that kept the device open is not known any more.
     func forgetLock() {
-        lockFence = nil
+        line.fences.forgetLock()
         onChange?()
     }
 
@@ -162,79 +137,19 @@ final class SoundOrderDesk {
         onChange?()
     }
 
-    // MARK: Fences
-
-    private func checkFence(_ order: WorkerOrder) throws(BusError) {
-        switch order.action {
-        case .apply where order.fence == nil:
-            throw BusError(.lockRequired, "\(device) is only changed under a lock; take one with device.lock.")
-        case .prepare, .apply, .lock, .unlock:
-            guard let fence = order.fence, fence < highestFence else { return }
-            throw lockLost(highestFence)
-        default: return
-        }
-    }
-
-    private func lockLost(_ fence: UInt64) -> BusError {
-        BusError(
-            .lockLost, "The lock on \(device) has ended, and there was a newer one; take a new one with device.lock.",
-            ["device": .string(device), "fence": JSONValue(fence)])
-    }
-
-    // Whoever gave it has told its client by then that nothing came of it.
-    private func checkDeadline(_ order: WorkerOrder) throws(BusError) {
-        guard let deadline = order.deadline, !order.action.endsTransaction, MonotonicClock.now() > deadline else {
-            return
-        }
-        throw BusError(
-            .limitExceeded, "\(device) was busy with other work for too long, and nothing was done; ask again.",
-            ["device": .string(device), "limit": "orderWait", "maximum": JSONValue(WorkerOrder.patience)])
-    }
-
     // MARK: One after the other
 
-    private func startNext() {
-        guard !isBusy, !queue.isEmpty else { return }
-        isBusy = true
-        switch queue.removeFirst() {
-        case .abandon(let id):
-            logger.warning("a change is taken back: the coordinator left it unfinished")
-            takeBack(id) { [weak self] _ in self?.done() }
-        case .end(let body):
-            body()
-            done()
-        case .order(let order):
-            let begun = era
-            let finish: Finish = { [weak self] result in
-                guard let self else { return }
-                // Another coordinator counts its orders anew.
-                if begun == era { reply(order.number, result) }
-                done()
-            }
-            do throws(BusError) {
-                try checkDeadline(order)
-                // While it waited, a newer lock may have come.
-                try checkFence(order)
-                try carryOut(order, finish)
-            } catch {
-                finish(.failure(error))
-            }
-        }
-    }
+    func willCarryOut(_ order: WorkerOrder) {}
 
-    private func done() {
-        isBusy = false
-        onChange?()
-        startNext()
-    }
+    func didCarryOut() { onChange?() }
 
-    private func carryOut(_ order: WorkerOrder, _ finish: @escaping Finish) throws(BusError) {
+    func carryOut(_ order: WorkerOrder, _ finish: @escaping Finish) throws(BusError) {
         switch order.action {
         case .prepare(let id, let change, let path, let mode, let isShared, _):
             try prepare(id, try ConfigurationChange.parse(change, path: path), path, mode, isShared, finish)
         case .apply(let id): try apply(id, order.fence ?? 0, finish)
         case .rollBack(let id):
-            if let fence = transactions.newerFence(than: id) { throw lockLost(fence) }
+            if let fence = transactions.newerFence(than: id) { throw line.fences.lost(to: fence) }
             takeBack(id, finish)
         case .finish(let id):
             transactions.finish(id)
@@ -252,12 +167,12 @@ final class SoundOrderDesk {
         _ finish: @escaping Finish
     ) throws(BusError) {
         try transactions.checkPreparing(id)
-        let begun = era
+        let begun = line.era
         perform(.open) { keeper throws(BusError) in
             try keeper.prepare(change, path: path, mode: mode)
         } then: { [weak self] result in
             // One that was left meanwhile is not known any more.
-            if let self, begun == era, case .success(let prepared) = result {
+            if let self, begun == line.era, case .success(let prepared) = result {
                 transactions.prepared(id, prepared, isShared: isShared)
             }
             finish(result.map(\.json))
@@ -266,8 +181,8 @@ final class SoundOrderDesk {
 
     private func apply(_ id: String, _ fence: UInt64, _ finish: @escaping Finish) throws(BusError) {
         let (change, isShared) = try transactions.beginApplying(id)
-        highestFence = max(highestFence, fence)
-        let begun = era
+        line.fences.raise(to: fence)
+        let begun = line.era
         let needsQuiet = director.snapshot.map(change.needsQuiet) ?? true
         perform(needsQuiet ? .quiet : .open) { keeper throws(BusError) in
             try keeper.apply(change)
@@ -275,12 +190,12 @@ final class SoundOrderDesk {
             guard let self else { return }
             let applied = try? result.get()
             transactions.applied(id, applied, fence: fence, isShared: isShared)
-            if applied != nil, begun != era, !isShared { queue.insert(.abandon(transaction: id), at: 0) }
+            if applied != nil, begun != line.era, !isShared { line.takeBack(id) }
             finish(result.map(\.json))
         }
     }
 
-    private func takeBack(_ id: String, _ finish: @escaping Finish) {
+    func takeBack(_ id: String, _ finish: @escaping Finish) {
         switch transactions.takeBack(id) {
         case .unknown: finish(.failure(.invalidParams("transaction", "this worker knows no '\(id)'")))
         case .nothing: finish(.success([:]))

@@ -183,6 +183,7 @@ final class SoundRun {
     }
 
     private func take() {
+        socket.hear()
         for _ in 0..<Self.periodsPerTurn where token != nil {
             do throws(SourceError) {
                 guard let period = try next() else { return }
@@ -210,6 +211,7 @@ final class SoundRun {
         // Between the clocks lies what does now: a period is milliseconds old.
         let realtimeOffset = MonotonicClock.realtime() - now
         silence?.heard(at: now)
+        socket.frame(at: now)
         if lastPeriod == nil { onFirst?() }
         lastPeriod = period.monotonicTime
         frames += UInt64(clamping: period.frames)

@@ -1,0 +1,101 @@
+import BusProtocol
+import CaptureCore
+import FrameRing
+import Imaging
+
+/// The rings of renditions: one for each that somebody wants to look into, from when it can be made until nobody does, or the stream is over.
+extension FrameDesk {
+    /// Makes another ring in the place of that one, if it is still in use; that one is never written to again.
+    ///
+    /// - Returns: false for that of the device's own frames, which goes with its stream only.
+    func remakeRing(_ rendition: Rendition, _ id: String) -> Bool {
+        if running?.ring.writer.plan.description.ring == id { return false }
+        guard let output = outputs.first(where: { $0.rendition == rendition }), let ring = output.ring, ring.id == id
+        else { return true }
+        ring.writer.close(.replaced)
+        endRing(output)
+        if let running { makeRing(output, running) }
+        return true
+    }
+
+    func makeRing(_ output: RenditionOutput, _ run: StreamRun) {
+        guard output.needsRing else { return endRing(output) }
+        guard output.ring == nil else { return }
+        if output.rendition == Rendition(.native) { return begin(RenditionRing(run.ring), output, run) }
+        let layout: FrameLayout
+        let planes: [FrameHeader.Plane]?
+        var bytes: Int
+        switch output.making {
+        case .idle, .impossible: return
+        case .passThrough:
+            (layout, planes) = (run.layout, run.payloadPlan.planes)
+            bytes = run.payloadPlan.maximumBytes
+            if output.rendition.encoding == .jpeg { bytes += JPEGStream.maximumGapBytes }
+        case .converted(let work):
+            layout = work.layout
+            bytes = layout.totalBytes
+            planes =
+                layout.pixelFormat.isCompressed
+                ? nil
+                : layout.planes.map { FrameHeader.Plane(offset: $0.offset, stride: $0.stride, bytes: $0.bytes) }
+        }
+        let name = ringName(output)
+        do throws(RingError) {
+            let ring = try RenditionRing(
+                device: device, output.rendition, stream: run.id, layout, planes: planes, bytes: bytes,
+                lending: PayloadLender.slots,
+                sequence: departed.removeValue(forKey: name) ?? 0)
+            begin(ring, output, run)
+        } catch {
+            output.ringError = .withoutRing("There is no memory for a ring of this picture: \(error)")
+        }
+    }
+
+    private func begin(_ ring: RenditionRing, _ output: RenditionOutput, _ run: StreamRun) {
+        output.ring = ring
+        output.ringError = nil
+        for topic in output.outputs where topic.subscribed.kind == .buffer {
+            output.prepare(topic, device: device, run)
+        }
+        onRing?(output.rendition, ring.writer)
+    }
+
+    func endRing(_ output: RenditionOutput) {
+        guard let ring = output.ring else { return }
+        output.ring = nil
+        for topic in output.outputs where topic.subscribed.kind == .buffer { topic.writer = nil }
+        // That of the device's own frames goes with the stream.
+        if !ring.isNative {
+            ring.writer.close(.ended)
+            lender.end(ring.writer)
+        }
+        if run != nil, ring.sequence > 0, departed.count < Self.maximumDeparted {
+            departed[ringName(output)] = ring.sequence
+        }
+        onRing?(output.rendition, nil)
+    }
+
+    // Its count goes on if it comes back within the stream.
+    private func ringName(_ output: RenditionOutput) -> SubscriptionTable.Subscribed {
+        SubscriptionTable.Subscribed(topic: [], text: output.rendition.description)
+    }
+
+    func put(
+        _ frame: FrameJob, _ output: RenditionOutput, _ ring: RenditionRing
+    ) -> RenditionRing.Publication? {
+        guard let plan = run?.payloadPlan, let count = plan.count(bytesUsed: frame.bytesUsed) else { return nil }
+        // Motion JPEG may leave its Huffman tables out.
+        let picture = output.rendition.encoding == .jpeg ? frame.regions.first?.prefix(count) : nil
+        let gap = picture.flatMap { JPEGStream.huffmanGap(UnsafeRawBufferPointer(rebasing: $0)) }
+        return ring.publish(
+            frame.facts, generation: generation, dropped: output.dropped, timestampSource,
+            bytes: count + (gap?.bytes ?? 0)
+        ) { room in
+            if let gap, let picture {
+                gap.fill(UnsafeRawBufferPointer(rebasing: picture), into: room)
+            } else {
+                plan.copy(frame.regions, bytesUsed: frame.bytesUsed, into: room)
+            }
+        }
+    }
+}
