@@ -98,7 +98,7 @@ let package = Package(
         swift("PhotoFile", ["BusProtocol", "CaptureCore", "EXIF", "Imaging", "JSON", "TIFF", "TurboJPEG"]),
 
         // Services
-        swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
+        swift("BusClient", ["BusProtocol", "FrameRing", "JSON", "LinuxIO", "Sodium", "ZeroMQ"]),
         swift("Doctor", ["BusProtocol", "JSON", "LinuxIO"]),
         swift("BusServer", ["BusProtocol", "CaptureCore", "JSON", "LinuxIO", "ZeroMQ", logging]),
         swift(
@@ -110,7 +110,7 @@ let package = Package(
         .target(
             name: "Gateway",
             dependencies: [
-                "BusProtocol", "BusServer", "CPage", "JSON", "LinuxIO", "Settings", "ZeroMQ", logging,
+                "BusProtocol", "BusServer", "CPage", "JSON", "LinuxIO", "Settings", "Sodium", "ZeroMQ", logging,
                 .product(name: "FlyingFox", package: "FlyingFox"),
                 .product(name: "FlyingSocks", package: "FlyingFox"),
             ],
@@ -132,8 +132,9 @@ let package = Package(
             ]),
 
         // Executables: parse, build, run.
+        swift("ServiceCommand", [arguments, logging]),
         program("camerabus", ["BusClient", "BusProtocol", "Doctor", "JSON", "LinuxIO", "ZeroMQ", arguments]),
-        program("camerabus-gateway", ["Gateway", "LinuxIO", arguments, logging]),
+        program("camerabus-gateway", ["Gateway", "LinuxIO", "ServiceCommand", arguments, logging]),
         program("camerabus-librarian", ["BusProtocol", "CaptureCore", "JSON", "Librarian", "LinuxIO", arguments]),
         program("camerabus-matcher", ["LinuxIO", "Worker", arguments, logging]),
         program(
@@ -141,20 +142,20 @@ let package = Package(
         program(
             "camerabus-worker",
             ["CaptureCore", "CaptureSources", "JSON", "LinuxIO", "Worker", arguments, logging]),
-        program("camerabusd", ["CaptureCore", "Coordinator", "Settings", arguments, logging]),
+        program("camerabusd", ["CaptureCore", "Coordinator", "ServiceCommand", "Settings", arguments, logging]),
 
         // Tests
         .target(
             name: "CameraBusTesting",
             dependencies: [
-                "BusClient", "BusProtocol", "CaptureCore", "CaptureLibrary", "CaptureSources", "FrameRing", "JSON",
-                "LinuxIO", "MovieFile", "TurboJPEG", "ZeroMQ",
+                "BusClient", "BusProtocol", "BusServer", "CaptureCore", "CaptureLibrary", "CaptureSources", "FrameRing",
+                "JSON", "LinuxIO", "MovieFile", "TurboJPEG", "ZeroMQ",
             ],
             path: "Tests/CameraBusTesting", swiftSettings: settings),
         tests(
             "BusClientTests",
             ["BusClient", "BusProtocol", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO", "ZeroMQ"]),
-        tests("BusServerTests", ["BusProtocol", "BusServer", "LinuxIO", "ZeroMQ", logging]),
+        tests("BusServerTests", ["BusProtocol", "BusServer", "CameraBusTesting", "LinuxIO", "ZeroMQ", logging]),
         tests("BusProtocolTests", ["BusProtocol", "JSON"]),
         tests("CaptureCoreTests", ["BusProtocol", "CaptureCore", "JSON"]),
         tests("CaptureLibraryTests", ["CameraBusTesting", "CaptureLibrary", "JSON", "LinuxIO"]),
@@ -170,7 +171,9 @@ let package = Package(
             ["BusClient", "BusProtocol", "CameraBusTesting", "Doctor", "JSON", "LinuxIO", "camerabus", arguments]),
         tests("DoctorTests", ["CameraBusTesting", "Doctor", "JSON", "LinuxIO"]),
         tests("FrameRingTests", ["CLinux", "CameraBusTesting", "FrameRing", "JSON", "LinuxIO"]),
-        tests("GatewayTests", ["BusProtocol", "BusServer", "Gateway", "JSON", "LinuxIO", "ZeroMQ"]),
+        tests(
+            "GatewayTests",
+            ["BusProtocol", "BusServer", "CameraBusTesting", "Gateway", "JSON", "LinuxIO", "ZeroMQ", logging]),
         tests("ImagingTests", ["BusProtocol", "CaptureCore", "Imaging", "JSON", "TurboJPEG"]),
         tests(
             "KernelTests",

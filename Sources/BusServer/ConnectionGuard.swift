@@ -69,6 +69,9 @@ public final class ConnectionGuard {
     /// New limits; connections that are open stay.
     public func setLimits(perUser: Int, total: Int) { ledger.setLimits(perUser: perUser, total: total) }
 
+    /// That user's connections are bounded by what all may have, and not by what one may.
+    public func setUnbounded(_ uid: UInt32?) { ledger.unbounded = uid }
+
     /// Counts that socket's connections from now on.
     public func add(_ server: ServerSocket) {
         servers.append(server)

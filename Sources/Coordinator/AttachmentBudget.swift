@@ -1,70 +1,63 @@
 import BusProtocol
 import JSON
-import Synchronization
 import ZeroMQ
 
-/// Counts the bytes of photos that are kept for replies, until those who asked have got them: who doesn't read what it asks for must
+/// Counts the bytes that are kept for replies, until those who asked have got them: who doesn't read what it asks for must
 /// not fill the memory, nor take what others need.
 final class AttachmentBudget {
-    /// Bytes that are counted, from any thread.
-    private final class Counter: Sendable {
-        let bytes = Atomic<Int>(0)
+    /// What the bytes are, and how many there may be.
+    struct Kind {
+        /// As `limitExceeded` names it.
+        var limit: String
+        /// Of all users, and of one.
+        var maximum: Int
+        var maximumOfUser: Int
+        /// What they are called.
+        var name: String
+        /// What else may be done than to read replies, or to ask later; empty: nothing.
+        var way: String
+
+        /// Of one user more than one reply may have.
+        static let photos = Kind(
+            limit: "photoReplies", maximum: 512 << 20, maximumOfUser: 320 << 20, name: "the photos",
+            way: ", or have photos delivered to the library")
+        static let libraryParts = Kind(
+            limit: "libraryReplies", maximum: 256 << 20, maximumOfUser: 128 << 20, name: "the part of a file", way: "")
     }
 
-    /// Counted until libzmq is done with the bytes, in whichever reply they are then.
-    private final class Loan: MessageOwner, @unchecked Sendable {
-        private let frame: Message
-        private let count: Int
-        private let counters: [Counter]
+    private let kind: Kind
+    private let all = ByteCount()
+    private var users: [UInt32: ByteCount] = [:]
 
-        init(_ frame: Message, _ counters: [Counter]) {
-            self.frame = frame
-            self.counters = counters
-            count = frame.count
-            super.init()
-            for counter in counters { counter.bytes.wrappingAdd(count, ordering: .relaxed) }
-        }
-
-        override func giveBack() {
-            for counter in counters { counter.bytes.wrappingSubtract(count, ordering: .relaxed) }
-        }
-    }
-
-    /// Of all users, and of one: more than one reply may have.
-    static let maximum = 512 << 20
-    static let maximumOfUser = 320 << 20
-
-    private let all = Counter()
-    private var users: [UInt32: Counter] = [:]
+    init(_ kind: Kind) { self.kind = kind }
 
     /// The same bytes, not copied, and counted from now on.
     ///
-    /// - Throws: `limitExceeded` {limit: "photoReplies", maximum}: there is no room for them now.
+    /// - Throws: `limitExceeded` {limit, maximum}: there is no room for them now.
     func count(_ frame: Message, for uid: UInt32) throws(BusError) -> Message {
-        users = users.filter { $0.value.bytes.load(ordering: .relaxed) > 0 }
-        let user = users[uid] ?? Counter()
-        guard user.bytes.load(ordering: .relaxed) + frame.count <= Self.maximumOfUser else {
-            throw Self.refusal(
-                "Replies to you that are still on their way leave no room for the photos; read them, or have photos delivered to the library.",
-                Self.maximumOfUser)
+        users = users.filter { $0.value.bytes > 0 }
+        let user = users[uid] ?? ByteCount()
+        guard user.bytes + frame.count <= kind.maximumOfUser else {
+            throw refusal(
+                "Replies to you that are still on their way leave no room for \(kind.name); read them\(kind.way).",
+                kind.maximumOfUser)
         }
-        guard all.bytes.load(ordering: .relaxed) + frame.count <= Self.maximum else {
-            throw Self.refusal(
-                "Replies to other users that are still on their way leave no room for the photos; ask again later, or have them delivered to the library.",
-                Self.maximum)
+        guard all.bytes + frame.count <= kind.maximum else {
+            throw refusal(
+                "Replies to other users that are still on their way leave no room for \(kind.name); ask again later\(kind.way).",
+                kind.maximum)
         }
         users[uid] = user
-        let loan = Loan(frame, [all, user])
         let counted = Message()
         do {
-            try frame.withUnsafeBytes { (bytes) throws(ZeroMQError) in try counted.borrow(bytes, from: loan) }
+            try counted.share(frame, countedIn: [all, user])
         } catch {
-            throw BusError(.internalError, "A photo can't be put into a reply: \(error)")
+            throw BusError(.internalError, "There is no memory for the reply: \(error)")
         }
         return counted
     }
 
-    private static func refusal(_ text: String, _ maximum: Int) -> BusError {
-        BusError(.limitExceeded, text, ["limit": "photoReplies", "maximum": JSONValue(maximum)])
+    private func refusal(_ text: String, _ maximum: Int) -> BusError {
+        BusError(.limitExceeded, text, ["limit": .string(kind.limit), "maximum": JSONValue(maximum)])
     }
 }

@@ -81,14 +81,19 @@ final class AuthorizationDesk {
             guard book.policy.remotes.count < Self.maximumRemotes else { return false }
         }
         book.policy.remotes[uid] = role
-        // Whom nothing was known of since the start has no less by that; of others there may be some who have not been heard of yet.
-        if before != nil || role == AuthorizationRole.none { changedNow() }
+        // Who was not heard of kept what it had; with this role there may be something that it may not.
+        if before != nil || min(role, book.policy.remoteLimit) < .control { changedNow() }
         return true
     }
 
-    /// Whether that user may change what is of that medium.
+    /// Whether that user may change what is of that medium, and keep what does.
     func mayChange(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
-        book.mayChange(uid: uid, groups: [gid], media: media)
+        book.isUnheard(uid: uid) || book.mayChange(uid: uid, groups: [gid], media: media)
+    }
+
+    /// Whether what that user has of that medium goes on.
+    func mayKeep(uid: UInt32, gid: UInt32, _ media: AuthorizationMedia) -> Bool {
+        book.isUnheard(uid: uid) || book.status(uid: uid, groups: [gid], media: media) == .authorized
     }
 
     /// Lets the caller change what is of these media.
@@ -329,6 +334,11 @@ final class AuthorizationDesk {
 
     private static func error(_ refusal: AuthorizationBook.Refusal, uid: UInt32) -> BusError {
         switch refusal {
+        case .configured where RemoteUser.uids.contains(uid):
+            return .invalidParams(
+                "uid",
+                "uid \(uid) is a client on another machine, whose key says what it may; 'camerabus keys role' changes that"
+            )
         case .configured(let role):
             let who =
                 uid == 0 ? "root is an administrator" : "the configuration gives uid \(uid) the role '\(role.rawValue)'"

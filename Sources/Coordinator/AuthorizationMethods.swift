@@ -169,7 +169,7 @@ extension Coordinator {
         reviewLivePhotos()
         // Photos that were taken before.
         keptAnswers.forget { [permission] peer in
-            permission.book.status(uid: peer.uid, groups: [peer.gid], media: .video) != .authorized
+            !permission.mayKeep(uid: peer.uid, gid: peer.gid, .video)
         }
         sources.deleteUnauthorized { [self] in !permission.mayChange(uid: $0.uid, gid: $0.gid, .video) }
     }

@@ -15,6 +15,7 @@ extension AuthorizationPolicy {
     private init(_ configuration: Configuration, owner: UInt32, unknown: (String) -> Void) {
         self.init(owner: owner)
         standard = configuration.standardRole
+        remoteLimit = configuration.remoteRole
         for (name, role) in configuration.userRoles {
             if let uid = UInt32(name) ?? UserDatabase.userID(named: name) {
                 users[uid] = role

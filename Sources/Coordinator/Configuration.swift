@@ -42,6 +42,8 @@ public struct Configuration: Hashable, Sendable {
     /// `permission.gateway`: the user, by name or number, that may ask for those on other machines; nil: the one of the
     /// gateway's service, where there is such a user.
     public var gateway: String?
+    /// `permission.remote_role`: what clients on other machines may at most, whatever their keys say.
+    public var remoteRole = AuthorizationRole.admin
     /// `limits.renditions`: distinct ones of a device at the same time.
     public var renditions = BusLimits.maxRenditions
     /// `limits.photo_reply`: bytes of all photos in one reply.
@@ -141,6 +143,8 @@ public struct Configuration: Hashable, Sendable {
             let standard = try permission.string("default", oneOf: words.filter { $0 != "admin" })
             standardRole = standard.flatMap(AuthorizationRole.init) ?? standardRole
             gateway = try permission.string("gateway")
+            let remote = try permission.string("remote_role", oneOf: ["none", "view", "control", "admin"])
+            remoteRole = remote.flatMap(AuthorizationRole.init) ?? remoteRole
             try permission.section("users") { users throws(ParseError) in
                 for name in users.names {
                     userRoles[name] = try users.string(name, oneOf: words).flatMap(AuthorizationRole.init)

@@ -66,7 +66,7 @@ extension Coordinator {
             return nil
         }
         func may(_ media: AuthorizationMedia) -> Bool {
-            permission.book.status(uid: session.owner.uid, groups: [session.owner.gid], media: media) == .authorized
+            permission.mayKeep(uid: session.owner.uid, gid: session.owner.gid, media)
         }
         guard session.run.state == .running, let connection = photoConnections(of: session).first, may(.video),
             let camera = fleet.workers[connection.input]

@@ -1,6 +1,6 @@
 import BusProtocol
 import BusServer
-public import CaptureCore
+import CaptureCore
 import Glibc
 import JSON
 import LinuxIO
@@ -9,40 +9,6 @@ import ZeroMQ
 
 /// The coordinator: identity, locks, state and supervision. It touches no device and no pixel.
 public final class Coordinator {
-    /// What the command line says; it goes before the configuration file.
-    public struct Options: Sendable {
-        /// Read again on SIGHUP; nil: no file.
-        public var configurationPath: String?
-        public var runtimeDirectory: String?
-        /// Where aliases and settings are kept over reboots; nil: the configuration's, or the usual place.
-        public var stateDirectory: String?
-        public var virtualCameras: Int?
-        /// nil: as the configuration says, else one where there are virtual cameras.
-        public var virtualMicrophones: Int?
-        /// Beside those of the configuration.
-        public var replays: [ReplayDescription] = []
-        /// What the virtual cameras are like, in their order; those beyond are plain. Empty: as the configuration says.
-        public var virtualProfiles: [VirtualProfile] = []
-        public var usesHardware = true
-        /// False: the machine's pressure is not watched, whatever the configuration says.
-        public var watchesPressure = true
-        /// The worker's program; nil: `camerabus-worker` beside this one.
-        public var workerProgram: String?
-        /// The matcher's program; nil: `camerabus-matcher` beside this one.
-        public var matcherProgram: String?
-        /// The recorder's program; nil: `camerabus-recorder` beside this one.
-        public var recorderProgram: String?
-        /// The librarian's program; nil: `camerabus-librarian` beside this one.
-        public var librarianProgram: String?
-
-        public init() {}
-    }
-
-    /// Why it can't start. The text says what to do.
-    public struct StartError: Error, CustomStringConvertible, Sendable {
-        public var description: String
-    }
-
     static let version = "0.1.0"
 
     let options: Options
@@ -70,6 +36,7 @@ public final class Coordinator {
     let recorders: RecorderFleet
     let movies: MovieDesk
     let library: LibraryDesk
+    let libraryParts = AttachmentBudget(.libraryParts)
     let takes: TakeDesk
     let photos: PhotoDesk
     let live: LivePhotoDesk
@@ -142,16 +109,14 @@ public final class Coordinator {
     var scenes: [String: JSONValue] = [:]
     private var failure: StartError?
     /// Looks up whom the configuration names when it was read again; from the first time on.
-    private var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?
+    var lookUp: BackgroundWork<Configuration, (policy: AuthorizationPolicy, unknown: [String])>?
     /// How long requests wait for the first search for cameras, milliseconds.
     static let searchPatience: Int64 = 2000
-    /// How long a process without a connection keeps what it holds, milliseconds.
-    private static let connectionGrace: Int64 = 5000
     /// How long a worker without a coordinator lives at most, with time to spare, milliseconds.
     static let workerGrace: Int64 = 60_000
 
     /// When processes that have let go of their last connection lose what they hold.
-    private var graces: [ConnectionGuard.Peer: Loop.Token] = [:]
+    var graces: [ConnectionGuard.Peer: Loop.Token] = [:]
 
     /// Takes the runtime directory and opens the sockets.
     public init(_ options: Options, logger: Logger) throws(StartError) {
@@ -216,6 +181,7 @@ public final class Coordinator {
             }
             // Before anybody can connect: here one may wait for the name service.
             let (policy, unknown) = AuthorizationPolicy.resolved(configuration, owner: CurrentProcess.uid)
+            connections.setUnbounded(policy.gateway)
             var authorizations = AuthorizationBook(policy: policy)
             unknownUsers = unknown.map { .userUnknown($0) }
             permissionKeeper = try AuthorizationKeeper(
@@ -370,97 +336,12 @@ public final class Coordinator {
         }
     }
 
-    // MARK: Clients
-
-    // A process that has let go of its last connection can't be told of anything any more; it gets a moment to come back.
-    func lastConnectionClosed(_ peer: ConnectionGuard.Peer) {
-        loop.cancel(graces[peer])
-        graces[peer] = loop.schedule(afterMilliseconds: Self.connectionGrace) { [weak self] in
-            self?.graces[peer] = nil
-            guard let self else { return }
-            connections.update()
-            if connections.peer(pid: peer.pid) != peer { processNames[peer] = nil }
-            let isOfUser = graces.contains { $0.key.uid == peer.uid }
-            if !isOfUser, !connections.isConnected(uid: peer.uid) { permission.left(uid: peer.uid) }
-            guard let startTime = peer.startTime, connections.peer(pid: peer.pid)?.startTime != startTime else {
-                return
-            }
-            locks.holderEnded(pid: peer.pid, startTime: startTime, cause: .connectionLost)
-            permission.waiterEnded(pid: peer.pid, startTime: startTime)
-            sources.ended(pid: peer.pid, startTime: startTime)
-            movies.ownerEnded(pid: peer.pid, startTime: startTime)
-            photos.ownerEnded(pid: peer.pid, startTime: startTime)
-            sessions.holderEnded(pid: peer.pid, startTime: startTime)
-        }
-    }
-
-    // Those who hold something since before this coordinator's time have as long to come back, from now on.
-    private func awaitHolders() {
-        for holder in Set(locks.inheritedHolders + sessions.inheritedOwners + sources.inheritedOwners) {
-            lastConnectionClosed(.init(uid: holder.uid, pid: holder.pid, startTime: holder.startTime))
-        }
-        for uid in permission.book.onceUsers {
-            loop.schedule(afterMilliseconds: Self.connectionGrace) { [weak self] in
-                guard let self else { return }
-                connections.update()
-                if !connections.isConnected(uid: uid) { permission.left(uid: uid) }
-            }
-        }
-        loop.schedule(afterMilliseconds: Self.workerGrace) { [weak self] in self?.keeper.settleInherited() }
-    }
-
     // MARK: Signals
 
     private func readSignals() {
         while let signal = signals.next() {
             if signal == SIGHUP { reload() } else { stop() }
         }
-    }
-
-    /// Reads the configuration again. A file that can't be read or is wrong changes nothing. Who has which role is as before until those
-    /// whom it names have been looked up.
-    private func reload() {
-        service.notify("RELOADING=1")
-        do {
-            let read = try StartUp.readConfiguration(options.configurationPath)
-            try lookUpNames(read)
-            configuration = read
-            fleet.launch = StartUp.launch(fleet.launch.program, directory, hasGroup: group != nil, configuration)
-            recorders.logLevel = configuration.logLevel
-            library.directory = moviePlace.library
-            connections.setLimits(perUser: configuration.connectionsPerUser, total: configuration.connections)
-            fleet.order = DeviceOrder(configured: configuration.order)
-            rigs.setConfigured(configuration.rigs)
-            // The handler's level, where it has one for all.
-            var logger = logger
-            if let level = Logger.Level(rawValue: configuration.logLevel) { logger.logLevel = level }
-            logger.info("configuration read again")
-            refusal = nil
-            discoverDevices()
-        } catch {
-            logger.error("the configuration is left as it was", metadata: ["error": "\(error)"])
-            refusal = .configurationRefused("\(error)")
-            tellProblems()
-            service.notify("READY=1")
-        }
-    }
-
-    // A name service may be a network away, and has nobody here wait for it.
-    private func lookUpNames(_ configuration: Configuration) throws(SystemError) {
-        if lookUp == nil {
-            lookUp = try BackgroundWork(
-                loop, name: "names", work: { AuthorizationPolicy.resolved($0, owner: CurrentProcess.uid) },
-                then: { [weak self] in self?.setPolicy($0.policy, unknown: $0.unknown) })
-        }
-        lookUp?.start(configuration)
-    }
-
-    private func setPolicy(_ policy: AuthorizationPolicy, unknown: [String]) {
-        guard !isStopping else { return }
-        permission.setPolicy(policy)
-        unknownUsers = unknown.map { .userUnknown($0) }
-        tellProblems()
-        service.notify("READY=1")
     }
 
     /// Ends everything in order: movies are finished, waits and locks are told, workers end, sockets go.

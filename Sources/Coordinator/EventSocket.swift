@@ -11,14 +11,10 @@ final class EventSocket {
     let server: ServerSocket
     private let connections: ConnectionGuard
     private(set) var store: StateStore
-    /// When each topic's current value was last sent again, so that a crowd of subscribers can't multiply the traffic.
-    private var resent: [String: Instant] = [:]
-    private var overdue: Set<String> = []
+    private var pacer: TopicPacer?
     private var counter = SubscriptionCounter()
-    private var overdueTimer: Loop.Token?
     private var hasEnded = false
 
-    private static let resendInterval: Int64 = 100_000_000
     private static let heartbeatInterval: Int64 = 1000
 
     init(_ loop: Loop, _ server: ServerSocket, _ connections: ConnectionGuard, epoch: String) {
@@ -26,6 +22,10 @@ final class EventSocket {
         self.server = server
         self.connections = connections
         store = StateStore(epoch: epoch)
+        pacer = TopicPacer(loop) { [weak self] topic in
+            guard let self else { return }
+            for publication in store.current(matching: topic) where publication.topic == topic { publish(publication) }
+        }
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
         scheduleHeartbeat()
     }
@@ -35,7 +35,7 @@ final class EventSocket {
 
     /// Publishes a new value; nil: the thing is gone. Nothing is sent when it is what it was.
     func set(_ path: String, _ value: JSONValue?) {
-        if value == nil { resent["\(path)/"] = nil }
+        if value == nil { pacer?.forget("\(path)/") }
         if let publication = store.set(path, value) { publish(publication) }
     }
 
@@ -78,33 +78,8 @@ final class EventSocket {
                 send(prefix, [:])
             } else {
                 let now = MonotonicClock.now()
-                for publication in store.current(matching: prefix) { resend(publication, at: now) }
-            }
-        }
-    }
-
-    private func resend(_ publication: StateStore.Publication, at now: Instant) {
-        if let last = resent[publication.topic], now - last < Self.resendInterval {
-            overdue.insert(publication.topic)
-            if overdueTimer == nil {
-                overdueTimer = loop.schedule(at: last + Self.resendInterval) { [weak self] in self?.sendOverdue() }
-            }
-        } else {
-            resent[publication.topic] = now
-            publish(publication)
-        }
-    }
-
-    private func sendOverdue() {
-        overdueTimer = nil
-        let topics = overdue
-        overdue = []
-        let now = MonotonicClock.now()
-        // What is older than the interval says nothing any more.
-        resent = resent.filter { now - $0.value < Self.resendInterval }
-        for topic in topics {
-            for publication in store.current(matching: topic) where publication.topic == topic {
-                resend(publication, at: now)
+                for publication in store.current(matching: prefix)
+                where pacer?.isTime(for: publication.topic, at: now) == true { publish(publication) }
             }
         }
     }

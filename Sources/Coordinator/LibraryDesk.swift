@@ -13,6 +13,8 @@ final class LibraryDesk {
         let request: LibrarianRequest
         /// Who asks; nil: the bus itself.
         let uid: UInt32?
+        /// What the librarian fills.
+        let memory: FilledMemory?
         /// nil: it may wait for its turn as long as it likes.
         var timer: Loop.Token?
         let progress: ((Double) -> Void)?
@@ -73,9 +75,11 @@ final class LibraryDesk {
     ///
     /// - Parameters:
     ///   - uid: who asks; nil: the bus itself, which is never refused for want of room.
+    ///   - memory: filled by the librarian with the part of a file; nil: nothing is.
     ///   - progress: told how much is done, from 0 to 1, of what tells it.
     func ask(
-        _ request: LibrarianRequest, by uid: UInt32?, progress: ((Double) -> Void)? = nil,
+        _ request: LibrarianRequest, by uid: UInt32?, filling memory: FilledMemory? = nil,
+        progress: ((Double) -> Void)? = nil,
         completion: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
         guard !isStopped else { return completion(.failure(Self.shuttingDown)) }
@@ -101,7 +105,7 @@ final class LibraryDesk {
         lastNumber += 1
         let number = lastNumber
         questions[number] = Question(
-            request: request, uid: uid, timer: nil, progress: progress, completion: completion)
+            request: request, uid: uid, memory: memory, timer: nil, progress: progress, completion: completion)
         switch request.action {
         case .join: break
         case .recover, .left: limit(number, Self.recoveryLimit)
@@ -230,7 +234,7 @@ final class LibraryDesk {
                 arguments: [
                     "--library", directory ?? "", "--runtime-dir", runtimeDirectory.path, "--request",
                     "\(question.request.json)",
-                ], limit: Self.maximumBytes)
+                ], standardInput: question.memory?.rawValue, limit: Self.maximumBytes)
         } catch {
             logger.error("the librarian can't be started", metadata: ["error": "\(error)"])
             return answer(number, .failure(BusError(.internalError, "The librarian can't be started: \(error).")))

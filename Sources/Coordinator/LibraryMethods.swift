@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import JSON
+import LinuxIO
 
 /// `library.*`
 extension Coordinator {
@@ -8,6 +9,7 @@ extension Coordinator {
         "library.list": { $0.listLibrary }, "library.get": { $0.getFromLibrary },
         "library.delete": { $0.deleteFromLibrary },
     ]
+    static let libraryReading: [String: AttachingService] = ["library.read": { $0.readFromLibrary }]
 
     /// Has the library looked after as movies are made.
     func connectLibrary() {
@@ -43,9 +45,31 @@ extension Coordinator {
         }
     }
 
+    private func readFromLibrary(_ call: Call, _ respond: @escaping AnswerTaker) {
+        let part = LibrarianRequest.Part(
+            id: call.string("id") ?? "", file: call.string("file") ?? "path",
+            offset: call.params["offset"]?.integer ?? 0,
+            length: call.params["length"]?.integer.flatMap { Int(exactly: $0) } ?? LibraryPart.usualLength)
+        let memory: FilledMemory?
+        do throws(SystemError) {
+            memory = part.length > 0 ? try FilledMemory(name: "library.read", count: part.length) : nil
+        } catch {
+            return respond(.failure(BusError(.internalError, "There is no memory for the part of a file: \(error).")))
+        }
+        askLibrary(.read(part), call, filling: memory) { [libraryParts] result in
+            do throws(BusError) {
+                let read = LibraryPart(try result.get(), memory?.view)
+                respond(try read.answer(to: call.caller.peer.uid, libraryParts))
+            } catch {
+                respond(.failure(error))
+            }
+        }
+    }
+
     // What others recorded is theirs: who may see a camera now may not see what it saw before.
     private func askLibrary(
-        _ action: LibrarianRequest.Action, _ call: Call, _ respond: @escaping Responder
+        _ action: LibrarianRequest.Action, _ call: Call, filling memory: FilledMemory? = nil,
+        _ respond: @escaping Responder
     ) {
         let peer = call.caller.peer
         do throws(BusError) {
@@ -57,6 +81,6 @@ extension Coordinator {
         }
         library.ask(
             LibrarianRequest(action, uid: permission.isAdmin(call.caller) ? nil : peer.uid), by: peer.uid,
-            completion: respond)
+            filling: memory, completion: respond)
     }
 }

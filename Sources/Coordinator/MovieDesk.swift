@@ -10,21 +10,6 @@ import Logging
 /// What a movie may be, and what follows when something happens to it, is ``RunningMovie``'s affair; that a recorder makes it,
 /// ``RecorderFleet``'s.
 final class MovieDesk {
-    /// Movies that begin together, or not at all, and who waits for that.
-    private final class Start {
-        let movies: [String]
-        var waiting: Set<String>
-        let completion: (Result<[RunningMovie], BusError>) -> Void
-        var timer: Loop.Token?
-
-        init(_ movies: [String], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void) {
-            self.movies = movies
-            waiting = Set(movies)
-            self.completion = completion
-        }
-    }
-
-    private let loop: Loop
     private let events: EventSocket
     private let holders: HolderWatch
     private let recorders: RecorderFleet
@@ -35,7 +20,7 @@ final class MovieDesk {
     private var order: [String] = []
     /// The last ones, the oldest first.
     private var finished: [RunningMovie] = []
-    private var starts: [Start] = []
+    let starts: MovieStarts
     /// Who waits for the end of which.
     private var stoppers: [String: [(Result<RunningMovie, BusError>) -> Void]] = [:]
     private(set) var hasEnded = false
@@ -48,8 +33,6 @@ final class MovieDesk {
     var sessionEnd: ((RunningMovie) -> MovieEndReason?)?
     /// The camera that a session has now in the place of a segment's; nil: it has that still, or none to go on with.
     var sessionCamera: ((RunningMovie) -> RecorderOrder.Input?)?
-    /// Why a device gives no pictures or sound.
-    var trouble: ((MovieRequest.Device) -> BusError?)?
     /// Somebody's movie was taken over, who has to come back.
     var onInherited: ((LockHolder) -> Void)?
     /// Whether a camera, by `uniqueID`, has a size or exposures for a moment that are those of a photo.
@@ -63,16 +46,14 @@ final class MovieDesk {
     static let maximumOfUser = 32
     private static let maximumFinished = 64
     private static let maximumStoppers = 64
-    /// How long the first frame may take, milliseconds.
-    private static let patience: Int64 = 10_000
     /// How long recorders may take to finish when the bus ends, nanoseconds.
     private static let lastPatience: Int64 = 10_000_000_000
 
     init(_ loop: Loop, events: EventSocket, _ holders: HolderWatch, _ recorders: RecorderFleet, logger: Logger) {
-        self.loop = loop
         self.events = events
         self.holders = holders
         self.recorders = recorders
+        starts = MovieStarts(loop)
         self.logger = logger
         holders.whenEnded { [weak self] pid, startTime in self?.ownerEnded(pid: pid, startTime: startTime) }
         recorders.onAdopted = { [weak self] in self?.adopt($0, $1, $2) ?? false }
@@ -120,19 +101,15 @@ final class MovieDesk {
         // Nobody would end it.
         guard !hasEnded else { throw Self.shuttingDown }
         try check(requests)
-        let start = Start(requests.map(\.movie), completion)
-        starts.append(start)
+        let start = starts.add(requests.map(\.movie), completion)
         do throws(BusError) {
             for request in requests { try begin(request) }
         } catch {
-            starts.removeAll { $0 === start }
+            starts.remove(start)
             for id in start.movies { end(id, for: .stopped) }
             throw error
         }
-        start.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak start] in
-            guard let self, let start else { return }
-            fail(start, late(start))
-        }
+        starts.limit(start) { [weak self] in self?.late($0) }
         return { [weak self, weak start] in
             guard let self, let start else { return }
             fail(start, BusError(.cancelled, "The movie was given up before it had begun."))
@@ -209,21 +186,16 @@ final class MovieDesk {
         logger.info("movie", metadata: ["movie": "\(movie.id)", "owner": "\(movie.request.owner.name)"])
     }
 
-    private func fail(_ start: Start, _ error: BusError) {
-        guard starts.contains(where: { $0 === start }) else { return }
-        starts.removeAll { $0 === start }
-        loop.cancel(start.timer)
+    private func fail(_ start: MovieStarts.Start, _ error: BusError) {
+        guard starts.remove(start) else { return }
         // None of them is to be, also those that have begun.
         for id in start.movies { discard(id) }
         start.completion(.failure(error))
     }
 
-    private func late(_ start: Start) -> BusError {
-        let devices = start.movies.filter(start.waiting.contains).compactMap { running[$0] }.flatMap(\.devices)
-        for device in devices { if let error = trouble?(device) { return error } }
-        return BusError(
-            .interrupted, "No picture came within \(Self.patience / 1000) seconds; try again.",
-            ["interruption": "noFrames", "device": devices.first.map { .string($0.id) } ?? .null])
+    private func late(_ start: MovieStarts.Start) {
+        let waiting = start.movies.filter(start.waiting.contains).compactMap { running[$0] }
+        fail(start, starts.late(waiting.flatMap(\.devices)))
     }
 
     // MARK: The end
@@ -312,11 +284,7 @@ final class MovieDesk {
         guard running[id]?.begin() ?? false, let movie = running[id] else { return }
         publish(movie)
         tell(movie, .didStartRecording)
-        guard let start = starts.first(where: { $0.waiting.contains(id) }) else { return }
-        start.waiting.remove(id)
-        guard start.waiting.isEmpty else { return }
-        starts.removeAll { $0 === start }
-        loop.cancel(start.timer)
+        guard let start = starts.begun(id) else { return }
         start.completion(.success(start.movies.compactMap { id in try? self.movie(id) }))
     }
 
@@ -344,14 +312,14 @@ final class MovieDesk {
             completion(movie.isTold ? .success(movie) : .failure(Self.over(id)))
         }
         // One of a rig may have reached its limit before the others have begun.
-        if let start = starts.first(where: { $0.movies.contains(id) }), !movie.hasBegun || !result.isSuccess {
-            fail(start, why(movie, result))
+        if let start = starts[id], !movie.hasBegun || !result.isSuccess {
+            fail(start, starts.why(movie, result))
         }
     }
 
     /// Another recorder goes on where one has died, or found a file already.
     private func succeed(_ movie: RunningMovie) -> String? {
-        guard !hasEnded, !starts.contains(where: { $0.movies.contains(movie.id) }),
+        guard !hasEnded, starts[movie.id] == nil,
             let next = movie.follower(hexadecimal(randomBytes(8)), at: MonotonicClock.now())
         else { return nil }
         do {
@@ -360,34 +328,6 @@ final class MovieDesk {
         } catch {
             logger.error("a movie does not go on", metadata: ["movie": "\(movie.id)", "error": "\(error.message)"])
             return nil
-        }
-    }
-
-    /// Why a movie could not be begun.
-    private func why(_ movie: RunningMovie, _ result: MovieResult) -> BusError {
-        let needed = movie.request.limits.minFreeDiskSpace.map { JSONValue($0) } ?? .null
-        if var error = result.error, result.reason != .recorderCrashed {
-            if error.reason == .diskFull { error.data.merge(["free": .null, "needed": needed]) { own, _ in own } }
-            return error
-        }
-        switch result.reason {
-        case .diskFull, .minimumFreeDiskSpaceReached:
-            return BusError(
-                .diskFull, "There is no room for a movie at \(result.path).", ["free": .null, "needed": needed])
-        case .deviceLost, .formatChanged:
-            for device in movie.devices { if let error = trouble?(device) { return error } }
-            return BusError(
-                .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
-                ["interruption": "noFrames"])
-        case .maximumFileSizeReached:
-            return .invalidParams("maxFileSize", "is less than the first frame of such a movie needs")
-        case .ownerGone, .stopped:
-            return BusError(.cancelled, "The movie was given up before it had begun.")
-        case .shuttingDown:
-            return Self.shuttingDown
-        default:
-            return result.error
-                ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")
         }
     }
 
@@ -424,7 +364,7 @@ final class MovieDesk {
     }
 
     /// A process has ended, or has let go of its last connection for too long.
-    func ownerEnded(pid: Int32, startTime: UInt64, uid: UInt32? = nil) {
+    func ownerEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil) {
         for movie in movies where !movie.note.isDetached && movie.request.owner.pid == pid {
             let owner = movie.request.owner
             if owner.startTime == startTime, uid == nil || owner.uid == uid { end(movie.id, for: .ownerGone) }
@@ -481,7 +421,7 @@ final class MovieDesk {
     /// Has all finish; the body is called when they have, or when that takes too long.
     func shutDown(then body: @escaping () -> Void) {
         hasEnded = true
-        for start in starts { fail(start, Self.shuttingDown) }
+        for start in starts.all { fail(start, Self.shuttingDown) }
         for movie in movies { self.end(movie.id, for: .shuttingDown) }
         recorders.finishAll(by: MonotonicClock.now() + Self.lastPatience, then: body)
     }

@@ -16,26 +16,6 @@ extension Coordinator {
     /// How long before the movies of a rig begin, so that all cameras give frames by then, nanoseconds.
     private static let rigLead: Int64 = 1_000_000_000
 
-    /// What a movie, or each of a rig's, is of.
-    struct Subject {
-        var cameras: [Worker] = []
-        var microphone: Worker?
-        var rig: String?
-        var session: CaptureSession?
-        /// As the session's connection has it.
-        var orientation: VideoOrientation?
-        var isMirrored: Bool?
-        var stabilization = VideoStabilizationMode.off
-        /// What may not be had is to be blank, as the client or its session wants it.
-        var isBlankWhenDenied = false
-        /// What of it may not be had, and is to be blank.
-        var denied: Set<AuthorizationMedia> = []
-
-        var media: Set<AuthorizationMedia> {
-            Set((cameras.isEmpty ? [] : [.video]) + (microphone == nil ? [] : [.audio]) + [.libraryAdd])
-        }
-    }
-
     private func startMovie(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             var subject = try subject(call)
@@ -98,165 +78,6 @@ extension Coordinator {
         return .invalidParams("name", error.data["why"]?.string ?? error.message)
     }
 
-    // MARK: What it is of
-
-    func subject(_ call: Call) throws(BusError) -> Subject {
-        let named = ["session", "rig"].filter { call.params[$0] != nil }
-        guard named.count < 2, named != ["rig"] || call.params["device"] == nil else {
-            throw .invalidParams(named.last ?? "rig", "a movie is of a session, of a device, or of a rig's devices")
-        }
-        var subject = Subject()
-        if let session = call.string("session") {
-            try take(session, call, into: &subject)
-        } else if let rig = call.string("rig") {
-            guard let devices = try rigs.devices(of: rig) else {
-                throw BusError(
-                    .rigNotFound, "No rig is called '\(rig.prefix(64))'.", ["rig": .string(rig)])
-            }
-            subject.rig = rig
-            for device in devices { subject.cameras.append(try worker(device, "rig", .video)) }
-        } else if let device = call.string("device") {
-            let worker = try worker(device, "device", nil)
-            if worker.device.identity.mediaType == .audio {
-                subject.microphone = worker
-            } else {
-                subject.cameras = [worker]
-            }
-        } else {
-            throw .invalidParams("device", "is missing: name a device, a session or a rig")
-        }
-        if let microphone = call.string("microphone") {
-            guard !subject.cameras.isEmpty else {
-                throw .invalidParams("microphone", "the device is a microphone already")
-            }
-            subject.microphone = try worker(microphone, "microphone", .audio)
-        }
-        return subject
-    }
-
-    func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> Worker {
-        guard let worker = fleet.workers[id] else { throw .deviceNotFound(id, known: fleet.deviceIDs) }
-        guard media == nil || worker.device.identity.mediaType == media else {
-            throw .invalidParams(path, "\(id) is no \(media == .audio ? "microphone" : "camera")")
-        }
-        guard worker.device.isPlugged else { throw Self.notReady(worker) }
-        return worker
-    }
-
-    /// A session's camera, as the connection to its movie output has it, and its microphone.
-    private func take(_ id: String, _ call: Call, into subject: inout Subject) throws(BusError) {
-        let session = try sessions.entry(id).session
-        guard session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
-            throw BusError(
-                .unauthorized, "The session is another user's; its own user and administrators may record it.",
-                ["status": "denied", "needed": "admin", "session": .string(id)])
-        }
-        guard call.params["detached"] == nil else {
-            throw .invalidParams("detached", "the movie of a session ends with the session")
-        }
-        guard let output = session.outputs.first(where: { $0.kind == .movie }) else {
-            throw .invalidParams(
-                "session", "it has no movie output: session.configure {addOutput: \"movie\"} adds one")
-        }
-        guard session.run.state == .running else {
-            throw BusError(
-                .sessionNotRunning, "The session \(id) is \(session.run.state.rawValue); session.start starts it.",
-                ["session": .string(id)])
-        }
-        let media = { (device: String) in self.fleet.workers[device]?.device.identity.mediaType }
-        let joined = session.connections(of: output.id).filter(\.isEnabled)
-        let (named, cameras) = (call.string("device"), joined.filter { media($0.input) == .video })
-        guard named != nil || cameras.count < 2 else {
-            throw .invalidParams("device", "is needed: the session has several cameras")
-        }
-        if call.params["microphone"] == nil, let microphone = joined.first(where: { media($0.input) == .audio }) {
-            subject.microphone = try worker(microphone.input, "session", .audio)
-        }
-        subject.session = session
-        subject.isBlankWhenDenied = output.isBlankWhenDenied
-        guard let connection = cameras.first(where: { named == nil || $0.input == named }) else {
-            guard named == nil, subject.microphone != nil else {
-                throw .invalidParams(named == nil ? "session" : "device", "its movie output has no such camera")
-            }
-            return
-        }
-        let camera = try worker(connection.input, "session", .video)
-        subject.cameras = [camera]
-        subject.orientation = connection.videoOrientation
-        subject.stabilization = connection.preferredVideoStabilizationMode
-        subject.isMirrored = connection.videoMirrored.isOn(position: camera.device.identity.position)
-    }
-
-    /// Who may not yet, is asked about. What may not be had is noted, where black, or silence, is taken in the place of one of the two.
-    ///
-    /// - Throws: `unauthorized` {status, needed}.
-    func checkMayRecord(_ caller: Caller, _ subject: inout Subject) throws(BusError) {
-        let (uid, gid) = (caller.peer.uid, caller.peer.gid)
-        let media = subject.media
-        let missing = AuthorizationMedia.allCases.filter {
-            media.contains($0) && permission.authorization(of: caller, $0) != .authorized
-        }
-        for media in missing {
-            permission.tried(uid: uid, gid: gid, pid: caller.peer.pid, media, program: programName(caller))
-        }
-        let isBlank = subject.isBlankWhenDenied
-        if let media = missing.first(where: { !isBlank || $0 == .libraryAdd }) {
-            throw permission.refusal(caller, media)
-        }
-        // Of nothing there is no movie.
-        if let media = missing.first, Set(missing) == subject.media.subtracting([.libraryAdd]) {
-            throw permission.refusal(caller, media)
-        }
-        subject.denied = Set(missing)
-    }
-
-    /// What of it the movie's user may not have any more, and has to be blank from now on; nil: the movie has to end.
-    func withdrawal(from movie: RunningMovie) -> Set<AuthorizationMedia>? {
-        let owner = movie.request.owner
-        let denied = [AuthorizationMedia.video, .audio, .libraryAdd].filter {
-            permission.book.status(uid: owner.uid, groups: [owner.gid], media: $0) != .authorized
-        }
-        return denied.contains(.libraryAdd) ? nil : movie.withdrawal(of: Set(denied))
-    }
-
-    /// The camera that a session has got in the place of a segment's; nil: it has the same one, or none that a movie can be of.
-    func sessionCamera(of movie: RunningMovie) -> RecorderOrder.Input? {
-        guard movie.note.isSegment, let camera = movie.request.camera,
-            let session = movie.request.session.flatMap({ sessions.entries[$0]?.session }), session.run.isWanted,
-            let output = session.outputs.first(where: { $0.kind == .movie })
-        else { return nil }
-        let joined = session.connections(of: output.id).filter(\.isEnabled).compactMap { connection in
-            fleet.workers[connection.input].map { (connection, $0) }
-        }.filter { $0.1.device.identity.mediaType == .video }
-        guard !joined.contains(where: { $0.1.device.identity.uniqueID == camera.uniqueID }), joined.count == 1,
-            let (connection, worker) = joined.first
-        else { return nil }
-        let isMirrored = connection.videoMirrored.isOn(position: worker.device.identity.position)
-        return RecorderOrder.Input(
-            MovieRequest.Device(worker), orientation: connection.videoOrientation.rotationAngle, mirrored: isMirrored)
-    }
-
-    /// Why the movie of a session is to end; nil: it goes on.
-    func sessionEnd(of movie: RunningMovie) -> MovieEndReason? {
-        guard let id = movie.request.session else { return nil }
-        guard let session = sessions.entries[id]?.session else {
-            let owner = movie.request.owner
-            let isAlive = movie.note.isDetached || ProcessTable.startTime(of: owner.pid) == owner.startTime
-            return isAlive ? .stopped : .ownerGone
-        }
-        // A device that isn't known yet, or not any more, is the one that was called so.
-        func isInput(_ device: MovieRequest.Device) -> Bool {
-            session.inputs.contains { input in
-                guard let worker = fleet.workers[input.device] else { return input.device == device.id }
-                return worker.device.identity.uniqueID == device.uniqueID
-            }
-        }
-        let isServed =
-            session.run.isWanted && session.outputs.contains { $0.kind == .movie }
-            && movie.devices.first.map(isInput) ?? true
-        return isServed ? nil : .stopped
-    }
-
     // MARK: The requests
 
     func requests(_ call: Call, _ subject: Subject) throws(BusError) -> [MovieRequest] {
@@ -305,7 +126,7 @@ extension Coordinator {
                 rig: subject.rig, owner: owner, note: note.json)
             request.root = file.root
             if subject.denied.contains(.video), let camera {
-                let video = Self.recommendedVideo(camera)
+                let video = RecommendedVideo(camera)
                 let (width, height) = (video?.width ?? 640, video?.height ?? 480)
                 let isUpright = (request.orientation ?? 0) % 180 == 0
                 request.blank.picture = Dimensions(
@@ -392,74 +213,6 @@ extension Coordinator {
 
     private func listMovies(_ call: Call, _ respond: @escaping Responder) {
         respond(.success(["movies": .array(movies.movies.map(\.json))]))
-    }
-
-    // MARK: Recommended settings
-
-    private func recommendSettings(_ call: Call, _ respond: @escaping Responder) {
-        do throws(BusError) {
-            let fileType = call.string("fileType").flatMap(MovieFileType.init) ?? .mp4
-            let subject = try settingsSubject(call)
-            let all = subject.cameras + (subject.microphone.map { [$0] } ?? [])
-            whenReady(all[...]) { error in
-                if let error { return respond(.failure(error)) }
-                respond(
-                    .success([
-                        "video": subject.cameras.first.flatMap(Self.recommendedVideo)?.json ?? .null,
-                        "audio": subject.microphone.flatMap { Self.recommendedAudio($0, fileType) }?.json ?? .null,
-                    ]))
-            }
-        } catch {
-            respond(.failure(error))
-        }
-    }
-
-    private func settingsSubject(_ call: Call) throws(BusError) -> Subject {
-        guard let id = call.string("session") else { return try subject(call) }
-        // Of a session that may not run yet, too, and whoever asks.
-        let session = try sessions.entry(id).session
-        let inputs = session.inputs.compactMap { fleet.workers[$0.device] }
-        let named = call.string("device")
-        let camera = inputs.first {
-            $0.device.identity.mediaType == .video && (named == nil || $0.device.id == named)
-        }
-        guard let camera else {
-            throw .invalidParams(named == nil ? "session" : "device", "the session has no such camera")
-        }
-        var subject = Subject(cameras: [camera], session: session)
-        if let microphone = call.string("microphone") {
-            subject.microphone = try worker(microphone, "microphone", .audio)
-        } else if call.params["microphone"] == nil {
-            subject.microphone = inputs.first { $0.device.identity.mediaType == .audio }
-        }
-        return subject
-    }
-
-    /// Calls the body when each has described its device, or with why one has not.
-    private func whenReady(_ workers: ArraySlice<Worker>, _ body: @escaping (BusError?) -> Void) {
-        guard let worker = workers.first else { return body(nil) }
-        worker.whenReady(withinMilliseconds: Self.patience) { [weak self] in
-            guard worker.description != nil else { return body(Self.notReady(worker)) }
-            self?.whenReady(workers.dropFirst(), body)
-        }
-    }
-
-    // As it is; while that isn't known, as it was set, or else as the first row of its table has it.
-    private static func recommendedVideo(_ worker: Worker) -> RecommendedVideo? {
-        let known = [worker.status["activeFormat"], worker.committed?["activeFormat"]].compactMap(\.self)
-        let sizes = known.compactMap { format -> Dimensions? in
-            guard let width = format["width"]?.integer, let height = format["height"]?.integer else { return nil }
-            return Dimensions(width: Int(clamping: width), height: Int(clamping: height))
-        }
-        guard let size = sizes.first ?? worker.formats?.first?.dimensions else { return nil }
-        return RecommendedVideo(size, frameRate: worker.status["frameRate"]?.double ?? 30)
-    }
-
-    private static func recommendedAudio(_ worker: Worker, _ fileType: MovieFileType) -> RecommendedAudio? {
-        let format = worker.status["activeFormat"] ?? worker.committed?["activeFormat"]
-        let rate = format?["rate"]?.integer ?? 48000
-        let channels = format?["channels"]?.integer ?? 2
-        return RecommendedAudio(fileType, rate: Int(clamping: rate), channels: Int(clamping: channels))
     }
 }
 

@@ -48,7 +48,7 @@ final class PhotoDesk {
     let locks: LockDesk
     let fleet: DeviceFleet
     private let logger: Logger
-    private let budget = AttachmentBudget()
+    private let budget = AttachmentBudget(.photos)
 
     var queue = PhotoQueue()
     private var used = PhotoIDLedger()
@@ -292,7 +292,7 @@ final class PhotoDesk {
     }
 
     /// A process has ended, or has let go of its last connection for too long: what is taken by then is finished.
-    func ownerEnded(pid: Int32, startTime: UInt64, uid: UInt32? = nil) {
+    func ownerEnded(pid: Int32, startTime: UInt64?, uid: UInt32? = nil) {
         endAll { request in
             let owner = request.owner
             return owner.pid == pid && owner.startTime == startTime && (uid == nil || owner.uid == uid)

@@ -181,8 +181,8 @@ extension Coordinator {
     private func libraryRefusal(_ request: PhotoRequest) -> BusError? { refusal(of: request.owner, .libraryAdd) }
 
     private func refusal(of owner: LockHolder, _ media: AuthorizationMedia) -> BusError? {
-        let status = permission.book.status(uid: owner.uid, groups: [owner.gid], media: media)
-        return status == .authorized ? nil : permission.refusal(uid: owner.uid, gid: owner.gid, media)
+        permission.mayKeep(uid: owner.uid, gid: owner.gid, media)
+            ? nil : permission.refusal(uid: owner.uid, gid: owner.gid, media)
     }
 
     /// Why these photos can't be taken (any more); nil: they can.

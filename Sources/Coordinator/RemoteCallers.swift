@@ -66,10 +66,12 @@ extension Coordinator {
     /// `bus.leave`
     func leave(_ call: Call, _ respond: @escaping Responder) {
         let holder = holder(call.caller)
-        if let startTime = holder.startTime {
-            let (pid, uid) = (holder.pid, holder.uid)
+        let (pid, startTime, uid) = (holder.pid, holder.startTime, holder.uid)
+        // Who is on another machine is a user of its own, also where its gateway's process can't be seen; of a local one it isn't known whose
+        // it is then.
+        if call.caller.remote != nil || startTime != nil {
             locks.holderEnded(pid: pid, startTime: startTime, uid: uid, cause: .connectionLost)
-            if call.caller.remote == nil {
+            if call.caller.remote == nil, let startTime {
                 permission.waiterEnded(pid: pid, startTime: startTime)
                 sources.ended(pid: pid, startTime: startTime)
             }

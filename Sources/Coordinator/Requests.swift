@@ -30,14 +30,7 @@ extension Coordinator {
         }
         let (method, serve) = (served.method, served.serve)
         if let error = method.params.validate(request.params) { return respond(.failure(error)) }
-        if method.admin, !permission.isAdmin(caller) {
-            return respond(
-                .failure(
-                    BusError(
-                        .unauthorized,
-                        "\(method.name) is for administrators: root, the user that the bus runs as, and whom its configuration makes one.",
-                        ["status": "denied", "needed": "admin"])))
-        }
+        if method.admin, !permission.isAdmin(caller) { return respond(.failure(adminNeeded(method, caller))) }
         do throws(BusError) {
             try checkPermission(method, caller, request.params)
             try checkPlace(method, caller, request.params)
@@ -45,13 +38,24 @@ extension Coordinator {
             return respond(.failure(error))
         }
         guard let key = request.key else { return serve(self)(Call(caller, request), respond) }
-        serveOnce(caller, request, key: key, serve(self), respond)
+        serveOnce(caller, request, key: key, method, serve(self), respond)
     }
 
-    /// A request with a key is carried out once, however often it is asked.
+    private func adminNeeded(_ method: Method, _ caller: Caller) -> BusError {
+        let role = permission.role(of: caller).rawValue
+        let who =
+            caller.remote == nil
+            ? "root, the user that the bus runs as, and whom its configuration makes one"
+            : "the key of this client has the role '\(role)', and 'admin' is needed (camerabus keys role)"
+        return BusError(
+            .unauthorized, "\(method.name) is for administrators: \(who).", ["status": "denied", "needed": "admin"])
+    }
+
+    /// A request with a key is carried out once, however often it is asked; one that changes nothing may be carried out again, so that nobody's
+    /// reading takes the room of answers that can't be had a second time.
     private func serveOnce(
-        _ caller: Caller, _ request: Request, key: String, _ serve: (Call, @escaping AnswerTaker) -> Void,
-        _ respond: @escaping AnswerTaker
+        _ caller: Caller, _ request: Request, key: String, _ method: Method,
+        _ serve: @escaping (Call, @escaping AnswerTaker) -> Void, _ respond: @escaping AnswerTaker
     ) {
         let name = RequestKey(uid: caller.peer.uid, key: key)
         let now = MonotonicClock.now()
@@ -66,8 +70,10 @@ extension Coordinator {
                     guard let self else { return }
                     cancellations[name] = nil
                     let later = answer.later.map { .success($0) } ?? answer.result
-                    ledger.finish(uid: name.uid, key: key, result: later, at: MonotonicClock.now())
-                    keptAnswers.keep(answer, for: name, of: caller.peer)
+                    ledger.finish(
+                        uid: name.uid, key: key, result: method.isRepeatable ? .success([:]) : later,
+                        at: MonotonicClock.now())
+                    if !method.isRepeatable { keptAnswers.keep(answer, for: name, of: caller.peer) }
                     let waiting = joined.removeValue(forKey: name) ?? []
                     for respond in waiting { respond(answer.shared) }
                 }
@@ -78,6 +84,7 @@ extension Coordinator {
                         ["limit": "repetitions", "maximum": 64])
                 }
                 joined[name, default: []].append(respond)
+            case .replay where method.isRepeatable: serve(Call(caller, request), respond)
             case .replay(let result): respond(keptAnswers[name] ?? Answer(result: result))
             }
         } catch {
@@ -150,6 +157,7 @@ extension Coordinator {
             for (name, serve) in services { add(name, attaching(serve)) }
         }
         for (name, serve) in photoServices { add(name, serve) }
+        for (name, serve) in libraryReading { add(name, serve) }
         return all
     }()
 

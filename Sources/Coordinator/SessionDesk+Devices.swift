@@ -2,8 +2,6 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import JSON
-import LinuxIO
-import Logging
 
 /// From what sessions want to how devices are set: asked anew whenever either, or a lock, has changed.
 extension SessionDesk {
@@ -72,74 +70,6 @@ extension SessionDesk {
         entries.values.map(\.session).filter {
             $0.run.isActive && $0.input(device) != nil && mayHave(device, $0)
         }
-    }
-
-    // MARK: Who wants it
-
-    /// A session that wants the device, as it is or as it is to be with another camera.
-    struct Claim {
-        let entry: Entry
-        var isTrial = false
-        /// As it is to be; nil: as it is.
-        var candidate: CaptureSession?
-        var session: CaptureSession { candidate ?? (isTrial ? entry.trial?.session : nil) ?? entry.session }
-    }
-
-    func claims(on device: String) -> [Claim] {
-        entries.values.filter(\.session.run.isActive).compactMap { entry in
-            if entry.trial?.device == device { return Claim(entry: entry, isTrial: true) }
-            return entry.session.input(device) == nil || !mayHave(device, entry.session) ? nil : Claim(entry: entry)
-        }.sorted { $0.entry.session.id < $1.entry.session.id }
-    }
-
-    private func place(_ claim: Claim, _ device: String) -> Place {
-        (claim.isTrial ? claim.entry.trial?.place : claim.entry.places[device]) ?? .pending
-    }
-
-    /// - Returns: the sessions that are to be looked at again, as this changed something.
-    func put(_ claim: Claim, _ device: String, _ place: Place) {
-        if claim.isTrial {
-            claim.entry.trial?.place = place
-            judgeTrial(claim.entry)
-        } else {
-            claim.entry.places[device] = place
-            judge(claim.entry)
-        }
-    }
-
-    // From what has become of it on each of its devices to whether it runs.
-    func judge(_ entry: Entry) {
-        var isServed = true
-        for input in entry.session.inputs where mayHave(input.device, entry.session) {
-            switch entry.places[input.device] ?? .pending {
-            case .denied(let interruption): return update(entry, entry.session.run.interrupt(interruption))
-            case .pending: isServed = false
-            case .served, .heard: break
-            }
-        }
-        guard isServed else { return publish(entry.session.id) }
-        entry.error = nil
-        let before = entry.session.run
-        update(entry, entry.session.run.serve())
-        // That it was told to run is kept, so that the next coordinator doesn't tell it again.
-        if entry.session.run.hasStarted != before.hasStarted { save() }
-    }
-
-    func fail(_ claim: Claim, _ device: String, _ error: BusError, stops: Bool) {
-        let entry = claim.entry
-        if claim.isTrial { return endTrial(entry, error) }
-        entry.places[device] = .pending
-        if entry.error != error || stops {
-            entry.error = error
-            update(entry, entry.session.run.fail(error, stops: stops))
-            logger.warning(
-                "session has failed",
-                metadata: ["session": "\(entry.session.id)", "device": "\(device)", "error": "\(error.message)"])
-        }
-        guard stops else { return }
-        entry.places = [:]
-        save()
-        for input in entry.session.inputs where input.device != device { review(input.device) }
     }
 
     // MARK: The decision
@@ -268,7 +198,7 @@ extension SessionDesk {
             stage, served.contains { $0.0.session.prefersStabilization(of: device) }, lock: isOwnLock ? lock : nil)
         for (claim, delivery) in served {
             // A session begins with the first stream; what restarts later on doesn't end it.
-            if case .served = place(claim, device) {
+            if case .served = claim.place(on: device) {
                 put(claim, device, .served(delivery))
             } else if isStreaming {
                 put(claim, device, .served(delivery))
@@ -343,104 +273,5 @@ extension SessionDesk {
         return SessionInterruption(
             reason, device: device, by: .object(who),
             message: "\(device) is kept by \(name); the session goes on by itself when that is over.")
-    }
-
-    // MARK: Setting the device
-
-    /// How long a change waits for somebody's short lock, nanoseconds.
-    private static let lockPatience: Int64 = 10_000_000_000
-
-    func apply(_ wish: StreamSetting, _ stage: SessionStage, lock: Lock?, _ claims: [Claim]) {
-        stage.isApplying = true
-        let device = stage.device
-        let ahead = locks.table.waiters(on: device).first { !$0.isTransient }
-        let formats = fleet.workers[device]?.formats ?? []
-        let change = JSONValue.members([
-            "device": .string(device), "activeFormat": wish.format.request(id: wish.formatID, in: formats).json,
-            "frameRate": wish.frameDuration?.json,
-        ])
-        let wait = { [weak self] (ticket: UInt64) in
-            // For a call that is under way it is waited without a word.
-            guard let self, let ahead else { return }
-            stage.ticket = ticket
-            // Who has its pictures goes on with them until the change is made.
-            for claim in claims {
-                if case .served = place(claim, device) { continue }
-                put(claim, device, .denied(promised(device, to: ahead.holder)))
-            }
-        }
-        carryOut(change, of: device, lock, isStandIn: stage.given != nil, onWait: wait) { [weak self] in
-            self?.applied(wish, stage, $0)
-        }
-    }
-
-    private func promised(_ device: String, to holder: LockHolder) -> SessionInterruption {
-        SessionInterruption(
-            .videoDeviceInUseByAnotherClient, device: device, by: ["holder": holder.json],
-            message:
-                "\(device) is to be set otherwise, and \(holder.name) waits for its lock and was first; the session goes on "
-                + "by itself when that is over.")
-    }
-
-    /// Changes a device.
-    ///
-    /// - Parameters:
-    ///   - lock: the one that it is done under; nil: one for just this, for which it waits.
-    ///   - isStandIn: its format stands in for what there is no room for.
-    ///   - onWait: gets the ticket with which it waits, if it has to.
-    func carryOut(
-        _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool = false,
-        onWait: (_ ticket: UInt64) -> Void = { _ in }, then body: @escaping Responder
-    ) {
-        var batch = ConfigurationDesk.Batch(
-            changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0, isStandIn: isStandIn)
-        if let lock {
-            batch.fence = lock.fence
-            return carryOut(batch, body)
-        }
-        locks.withTransientLock(
-            on: [device], for: .ourselves, wait: Self.lockPatience, onWait: onWait, then: body
-        ) { [carryOut, batch] fence, done in
-            var batch = batch
-            batch.fence = fence
-            carryOut(batch, done)
-        }
-    }
-
-    private func applied(_ wish: StreamSetting, _ stage: SessionStage, _ result: Result<JSONValue, BusError>) {
-        let isWithdrawn = stage.isWithdrawn
-        stage.isApplying = false
-        stage.isDirty = false
-        stage.ticket = nil
-        stage.isWithdrawn = false
-        guard stages[stage.device] === stage else { return }
-        // Of what was given up nothing is to be learned.
-        if isWithdrawn, case .failure = result { return review(stage.device) }
-        switch result {
-        case .success:
-            stage.applied = .init(wish: wish, result: fleet.workers[stage.device]?.setting)
-            stage.succeeded()
-        case .failure(let error) where error.mayPass: retry(stage, error)
-        case .failure(let error):
-            logger.warning("a device can't be set for its sessions", metadata: ["error": "\(error.message)"])
-            for claim in claims(on: stage.device) {
-                guard case .satisfied? = stage.decision?.outcome(of: CaptureParty(.session, id: claim.session.id))
-                else { continue }
-                fail(claim, stage.device, error, stops: true)
-            }
-        }
-        review(stage.device)
-    }
-
-    // What a driver refuses now it may take in a while; nobody tells when.
-    func retry(_ stage: SessionStage, _ obstacle: BusError) {
-        stage.obstacle = obstacle
-        loop.cancel(stage.retry)
-        stage.retry = loop.schedule(afterMilliseconds: stage.backOff()) { [weak self, weak stage] in
-            guard let self, let stage else { return }
-            stage.retry = nil
-            stage.obstacle = nil
-            review(stage.device)
-        }
     }
 }

@@ -4,6 +4,28 @@ import JSON
 
 /// What comes of sessions, and why: for their state, and for replies.
 extension SessionDesk {
+    /// The value of `state/session/<id>/`.
+    func value(_ entry: Entry) -> JSONValue {
+        var members = entry.session.members
+        members["resolved"] = .array(resolved(entry))
+        members["outputs"] = .array(outputs(of: entry.session, members["outputs"]?.array ?? []))
+        members["hardwareCost"] =
+            entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
+        members["explanation"] = JSONValue(explanation(entry))
+        members["error"] =
+            entry.error.map {
+                ["reason": .string($0.reason.rawValue), "message": .string($0.message)]
+            } ?? .null
+        return .object(members)
+    }
+
+    private func outputs(of session: CaptureSession, _ values: [JSONValue]) -> [JSONValue] {
+        zip(session.outputs, values).map { output, value -> JSONValue in
+            guard output.kind == .photo, let photoMembers, let members = value.object else { return value }
+            return .object(members.merging(photoMembers(session)) { $1 })
+        }
+    }
+
     /// What each output gets, of devices that serve the session.
     func resolved(_ entry: Entry) -> [JSONValue] {
         guard entry.session.run.isWanted else { return [] }

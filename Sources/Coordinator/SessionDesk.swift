@@ -2,7 +2,6 @@ import BusProtocol
 import BusServer
 import CaptureCore
 import JSON
-import LinuxIO
 import Logging
 
 /// Keeps the sessions: who has which, what they want, whether they run, and who is to know of it.
@@ -10,46 +9,6 @@ import Logging
 /// What a session may be is ``CaptureSession``'s affair, who gets a device ``Arbiter``'s; that it gets there is in
 /// `SessionDesk+Devices.swift`.
 final class SessionDesk {
-    /// What has become of a session on one of its devices.
-    enum Place {
-        case pending
-        case served(Delivery)
-        /// It is a microphone, which gives sound as it is set.
-        case heard(SessionMicrophone)
-        case denied(SessionInterruption)
-    }
-
-    final class Entry {
-        var session: CaptureSession
-        /// By device.
-        var places: [String: Place] = [:]
-        /// What its outputs have of each device, or had when they last had something.
-        var renditions: [String: Set<Rendition>] = [:]
-        /// By microphone, how it was set when the session first had it since it was started: its sound stays so, whatever others want.
-        var soundFormats: [String: SoundFormat] = [:]
-        /// With another camera, which is being tried: the session is not touched before that one serves it.
-        var trial: Trial?
-        /// What went wrong last, until it runs.
-        var error: BusError?
-        var waiting: [(timer: Loop.Token, body: () -> Void)] = []
-
-        init(_ session: CaptureSession) { self.session = session }
-    }
-
-    struct Trial {
-        var session: CaptureSession
-        var device: String
-        var place = Place.pending
-        var timer: Loop.Token
-        var completion: (BusError?) -> Void
-
-        /// - Returns: whether it is about any of these devices.
-        mutating func rename(_ names: [String: String]) -> Bool {
-            device = names[device] ?? device
-            return session.rename(names)
-        }
-    }
-
     let loop: Loop
     let events: EventSocket
     let keeper: StateKeeper
@@ -104,10 +63,6 @@ final class SessionDesk {
 
     static let maximumSessions = 256
     static let maximumSessionsOfUser = 64
-    /// How long a reply waits for the session to run, milliseconds: who asks wants to know, but not for ever.
-    static let patience: Int64 = 5000
-    /// Replies that wait for one session; a further one is given at once.
-    private static let maximumWaiting = 64
     private static let saveInterval: Int64 = 1000
 
     init(
@@ -323,49 +278,9 @@ final class SessionDesk {
         holders.release(pid: session.owner.pid, startTime: startTime)
     }
 
-    /// Calls the body when the session runs, is interrupted, or is as it is to be; or after a while in any case.
-    func whenSettled(_ id: String, _ body: @escaping () -> Void) {
-        guard let entry = entries[id], !isSettled(entry), entry.waiting.count < Self.maximumWaiting else {
-            return body()
-        }
-        let timer = loop.schedule(afterMilliseconds: Self.patience) { [weak self, weak entry] in
-            guard let entry else { return }
-            let due = entry.waiting.prefix(1)
-            entry.waiting.removeFirst(due.count)
-            for (_, body) in due { body() }
-            self?.settle(entry)
-        }
-        entry.waiting.append((timer, body))
-    }
-
     /// Has all of its devices decided anew.
     func reviewAll(_ entry: Entry) {
         for input in entry.session.inputs { review(input.device) }
-    }
-
-    private func isSettled(_ entry: Entry) -> Bool {
-        guard entry.session.run.isActive else { return true }
-        let isBusy = entry.session.inputs.contains { stages[$0.device]?.isBusy ?? false }
-        return !isBusy && (!isComing(entry) || entry.error != nil)
-    }
-
-    // What kept it from its devices may be over, and their first pictures still to come.
-    private func isComing(_ entry: Entry) -> Bool {
-        switch entry.session.run.state {
-        case .starting: return true
-        case .interrupted: return !entry.places.values.contains { if case .denied = $0 { true } else { false } }
-        default: return false
-        }
-    }
-
-    func settle(_ entry: Entry) {
-        guard !entry.waiting.isEmpty, isSettled(entry) else { return }
-        let waiting = entry.waiting
-        entry.waiting = []
-        for (timer, body) in waiting {
-            loop.cancel(timer)
-            body()
-        }
     }
 
     // MARK: What happens
@@ -454,28 +369,6 @@ final class SessionDesk {
         guard let entry = entries[id] else { return }
         events.set("state/session/\(id)", value(entry))
         onChange?(id)
-    }
-
-    /// The value of `state/session/<id>/`.
-    func value(_ entry: Entry) -> JSONValue {
-        var members = entry.session.members
-        members["resolved"] = .array(resolved(entry))
-        members["outputs"] = .array(outputs(of: entry.session, members["outputs"]?.array ?? []))
-        members["hardwareCost"] =
-            entry.session.run.isWanted ? .number(BandwidthBudget.rounded(hardwareCost(entry.session))) : .null
-        members["explanation"] = JSONValue(explanation(entry))
-        members["error"] =
-            entry.error.map {
-                ["reason": .string($0.reason.rawValue), "message": .string($0.message)]
-            } ?? .null
-        return .object(members)
-    }
-
-    private func outputs(of session: CaptureSession, _ values: [JSONValue]) -> [JSONValue] {
-        zip(session.outputs, values).map { output, value -> JSONValue in
-            guard output.kind == .photo, let photoMembers, let members = value.object else { return value }
-            return .object(members.merging(photoMembers(session)) { $1 })
-        }
     }
 
     /// Writes the sessions; what can't be written is tried again, as what has ended must not come back.

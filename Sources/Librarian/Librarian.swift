@@ -27,14 +27,19 @@ public struct Librarian {
 
     /// Does what is asked for.
     ///
-    /// - Parameter progress: told how much of a take is joined, from 0 to 1; returns false to end.
-    /// - Throws: `entryNotFound`, `recordingInProgress`, `invalidParams`, `diskFull`, `cancelled`; `internalError` for what the system refuses.
+    /// - Parameters:
+    ///   - output: a descriptor that takes the part of a file; standard input unless said otherwise.
+    ///   - progress: told how much of a take is joined, from 0 to 1; returns false to end.
+    /// - Throws: `entryNotFound`, `recordingInProgress`, `pathNotAllowed`, `invalidParams`, `diskFull`, `cancelled`; `internalError` for what the
+    ///   system refuses.
     public func answer(
-        _ request: LibrarianRequest, progress: @escaping (Double) -> Bool = { _ in true }
+        _ request: LibrarianRequest, output: Int32 = 0,
+        progress: @escaping (Double) -> Bool = { _ in true }
     ) throws(BusError) -> JSONValue {
         switch request.action {
         case .list(let filter): try list(filter, request.uid)
         case .get(let id): try get(id, request.uid)
+        case .read(let part): try read(part, request.uid, to: output)
         case .delete(let id): try delete(id, request.uid)
         case .recover(let id): try recover(id)
         case .left: try left()

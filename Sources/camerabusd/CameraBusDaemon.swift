@@ -1,12 +1,12 @@
 import ArgumentParser
 import CaptureCore
 import Coordinator
-import Glibc
 import Logging
+import ServiceCommand
 import Settings
 
 @main
-struct CameraBusDaemon: ParsableCommand {
+struct CameraBusDaemon: ServiceCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabusd",
         abstract: "The coordinator of CameraBus: one service owns the cameras and microphones, many programs use them.",
@@ -79,19 +79,6 @@ struct CameraBusDaemon: ParsableCommand {
             "The librarian's program (default: camerabus-librarian beside this one).", valueName: "file"))
     var librarian: String?
 
-    // The parser's own exit status for usage, 64, is not the one that camerabus and most programs have.
-    static func main() {
-        do {
-            var command = try parseAsRoot()
-            try command.run()
-        } catch {
-            guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
-            let message = Array((fullMessage(for: error) + "\n").utf8)
-            _ = message.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
-            Glibc.exit(2)
-        }
-    }
-
     func validate() throws {
         for name in virtualProfile where VirtualProfile(rawValue: name) == nil {
             throw ValidationError("there is no virtual profile '\(name)'; there are plain and iphone6")
@@ -121,11 +108,6 @@ struct CameraBusDaemon: ParsableCommand {
         options.recorderProgram = recorder
         options.librarianProgram = librarian
         let logger = Logger(label: "camerabusd")
-        do {
-            try Coordinator(options, logger: logger).run()
-        } catch {
-            logger.critical("\(error)")
-            throw ExitCode.failure
-        }
+        try serve(logger) { try Coordinator(options, logger: logger).run() }
     }
 }

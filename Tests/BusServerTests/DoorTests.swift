@@ -1,4 +1,5 @@
 import BusProtocol
+import CameraBusTesting
 import Glibc
 import LinuxIO
 import Logging
@@ -37,24 +38,6 @@ import ZeroMQ
         return socket
     }
 
-    /// Runs the loop until the condition holds, at most a minute.
-    private func run(until condition: @escaping () -> Bool) throws -> Bool {
-        if condition() { return true }
-        var isLate = false
-        let deadline = loop.schedule(afterMilliseconds: 60_000) { [loop] in
-            isLate = true
-            loop.stop()
-        }
-        defer { loop.cancel(deadline) }
-        func check() {
-            if condition() { return loop.stop() }
-            if !isLate { loop.schedule(afterMilliseconds: 5) { check() } }
-        }
-        check()
-        try loop.run()
-        return !isLate
-    }
-
     @Test func `the self-test passes, so every message names its sender`() throws {
         try PeerAddressTest.run(at: "\(folder)/test.sock")
         #expect(access("\(folder)/test.sock", F_OK) == -1)
@@ -91,7 +74,7 @@ import ZeroMQ
         let dealer = try Socket(context, .dealer)
         try dealer.connect(endpoint)
         try dealer.send([1])
-        #expect(try run { refusals > 0 })
+        #expect(try loop.run { refusals > 0 })
         #expect(asked == 0 && received == 0)
         withExtendedLifetime((keeper, dealer)) {}
     }
@@ -107,7 +90,7 @@ import ZeroMQ
         loop.watch(.socket(server.socket)) { received = (try? server.socket.receive()) ?? received }
         let dealer = try client(.dealer, "s")
         try dealer.send([1])
-        #expect(try run { received != nil })
+        #expect(try loop.run { received != nil })
         #expect(seen.first?.0 == "command")
         #expect(seen.first?.1.pid == CurrentProcess.pid)
         #expect(received?.last?.property("Peer-Address").flatMap(PeerAddress.init(zmqPeerAddress:)) == seen.first?.1)
@@ -126,10 +109,10 @@ import ZeroMQ
         loop.watch(.socket(server.socket)) { received = (try? server.socket.receive()) ?? received }
         let dealer = try client(.dealer, "s")
         try dealer.send([1])
-        #expect(try run { refusals > 0 })
+        #expect(try loop.run { refusals > 0 })
         #expect(received == nil)
         isOpen = true
-        #expect(try run { received != nil })
+        #expect(try loop.run { received != nil })
         withExtendedLifetime(keeper) {}
     }
 
@@ -141,12 +124,12 @@ import ZeroMQ
         var subscriptions = 0
         loop.watch(.socket(server.socket)) { while (try? server.socket.receive()) ?? nil != nil { subscriptions += 1 } }
         let first = try client(.subscribe, "s")
-        #expect(try run { subscriptions == 1 && guardian.count == 1 })
+        #expect(try loop.run { subscriptions == 1 && guardian.count == 1 })
         // The second is one too many for its user, and again whenever it comes back.
         let second = try client(.subscribe, "s")
-        #expect(try run { guardian.refused > 0 })
+        #expect(try loop.run { guardian.refused > 0 })
         try server.socket.send([7])
-        #expect(try run { first.readiness().canReceive })
+        #expect(try loop.run { first.readiness().canReceive })
         #expect(guardian.peer(pid: CurrentProcess.pid)?.startTime == ProcessTable.startTime(of: CurrentProcess.pid))
         withExtendedLifetime((keeper, second)) {}
     }
@@ -167,7 +150,7 @@ import ZeroMQ
             try socket.connect("ipc://\(server.path)")
             peers.append(socket)
             // The kernel keeps so many waiting at the door, and no more.
-            if peers.count % 25 == 0 { #expect(try run { subscriptions == peers.count }) }
+            if peers.count % 25 == 0 { #expect(try loop.run { subscriptions == peers.count }) }
         }
         return peers
     }
@@ -179,7 +162,7 @@ import ZeroMQ
         let guardian = ConnectionGuard(loop, perUser: 1000, total: 1000, logger: Logger(label: "test"))
         guardian.add(server)
         #expect(guardian.shutDown { uid, _ in uid == CurrentProcess.uid } == 300)
-        #expect(try run { guardian.count == 0 })
+        #expect(try loop.run { guardian.count == 0 })
         // That was for those of that moment.
         var subscriptions = 0
         loop.watch(.socket(server.socket)) {
@@ -188,9 +171,9 @@ import ZeroMQ
             }
         }
         let next = try client(.subscribe, "s")
-        #expect(try run { subscriptions == 1 && guardian.count == 1 })
+        #expect(try loop.run { subscriptions == 1 && guardian.count == 1 })
         try server.socket.send([7])
-        #expect(try run { next.readiness().canReceive })
+        #expect(try loop.run { next.readiness().canReceive })
         withExtendedLifetime((keeper, peers)) {}
     }
 
@@ -206,7 +189,7 @@ import ZeroMQ
         #expect(guardian.shutDown { uid, _ in uid == CurrentProcess.uid } == 20)
         var ended = 0
         guardian.onClosed = { _ in ended += 1 }
-        #expect(try run { ended == 50 && guardian.count == 0 })
+        #expect(try loop.run { ended == 50 && guardian.count == 0 })
         withExtendedLifetime((keeper, peers)) {}
     }
 
@@ -219,12 +202,12 @@ import ZeroMQ
         guardian.onLastConnectionClosed = { gone = $0.pid }
         var first: Socket? = try client(.dealer, "s")
         var second: Socket? = try client(.dealer, "s")
-        #expect(try run { guardian.count == 2 })
+        #expect(try loop.run { guardian.count == 2 })
         first = nil
-        #expect(try run { guardian.count == 1 })
+        #expect(try loop.run { guardian.count == 1 })
         #expect(gone == nil)
         second = nil
-        #expect(try run { gone == CurrentProcess.pid })
+        #expect(try loop.run { gone == CurrentProcess.pid })
         withExtendedLifetime((keeper, first, second)) {}
     }
 
@@ -236,16 +219,16 @@ import ZeroMQ
             while let frames = (try? server.socket.receive()) ?? nil { seen.append(frames[0].bytes[0]) }
         }
         var first: Socket? = try client(.subscribe, "s")
-        #expect(try run { seen == [1] })
+        #expect(try loop.run { seen == [1] })
         var second: Socket? = try client(.subscribe, "s")
         // Each subscription is told, so that a new subscriber can be answered.
-        #expect(try run { seen == [1, 1] })
+        #expect(try loop.run { seen == [1, 1] })
         first = nil
         let third = try client(.subscribe, "s")
-        #expect(try run { seen == [1, 1, 1] })
+        #expect(try loop.run { seen == [1, 1, 1] })
         try third.unsubscribe("")
         second = nil
-        #expect(try run { seen == [1, 1, 1, 0] })
+        #expect(try loop.run { seen == [1, 1, 1, 0] })
         withExtendedLifetime((keeper, first, second, third)) {}
     }
 
@@ -274,9 +257,9 @@ import ZeroMQ
             """
         let subscriber = try ChildProcess(
             program: "python3", arguments: ["-c", script, server.path], searchesPath: true)
-        #expect(try run { seen == [Array("\u{1}x".utf8)] })
+        #expect(try loop.run { seen == [Array("\u{1}x".utf8)] })
         subscriber.process.send(SIGKILL)
-        #expect(try run { seen.last == Array("\u{0}x".utf8) && gone == subscriber.process.pid })
+        #expect(try loop.run { seen.last == Array("\u{0}x".utf8) && gone == subscriber.process.pid })
         _ = subscriber.reap()
         withExtendedLifetime(keeper) {}
     }
@@ -292,13 +275,13 @@ import ZeroMQ
         loop.watch(.socket(server.socket)) { while (try? server.socket.receive()) ?? nil != nil { received += 1 } }
         let small = try client(.dealer, "s")
         try small.send([1])
-        #expect(try run { received == 1 && guardian.count == 1 })
+        #expect(try loop.run { received == 1 && guardian.count == 1 })
         let large = try client(.dealer, "s")
         try large.send([UInt8](repeating: 0, count: (1 << 20) + 1))
-        #expect(try run { ended == 1 })
+        #expect(try loop.run { ended == 1 })
         // The other's connection is the same as before, and what was too large is nowhere.
         try small.send([2])
-        #expect(try run { received == 2 })
+        #expect(try loop.run { received == 2 })
         #expect(ended == 1)
         withExtendedLifetime((keeper, large, small)) {}
     }

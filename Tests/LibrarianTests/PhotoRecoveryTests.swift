@@ -10,22 +10,16 @@ import Testing
 
 /// What becomes of photos whose maker is ended between two steps.
 @Suite struct PhotoRecoveryTests {
-    private let scratch: TemporaryDirectory
-    private let library: CaptureLibrary
-    private let librarian: Librarian
+    private let place: LibraryPlace
+    private var scratch: TemporaryDirectory { place.scratch }
+    private var library: CaptureLibrary { place.library }
+    private var librarian: Librarian { place.librarian }
     private let bytes = Array("what a camera sees".utf8)
 
     /// How far a photo has come.
     enum Step: Int, CaseIterable { case entered, written, published, finished }
 
-    init() throws {
-        scratch = try TemporaryDirectory()
-        library = try CaptureLibrary("\(scratch.path)/library")
-        let runtime = try RuntimeDirectory("\(scratch.path)/bus")
-        mkdir(runtime.path, 0o700)
-        mkdir(runtime.internalDirectory, 0o700)
-        librarian = try Librarian(library.directory, runtimeDirectory: runtime)
-    }
+    init() throws { place = try LibraryPlace() }
 
     private func ask(_ action: LibrarianRequest.Action) throws(BusError) -> JSONValue {
         try librarian.answer(LibrarianRequest(action))

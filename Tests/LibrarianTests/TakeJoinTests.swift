@@ -11,19 +11,13 @@ import Synchronization
 import Testing
 
 @Suite("Takes that are joined") struct TakeJoinTests {
-    private let scratch: TemporaryDirectory
-    private let library: CaptureLibrary
-    private let runtime: RuntimeDirectory
-    private let librarian: Librarian
+    private let place: LibraryPlace
+    private var scratch: TemporaryDirectory { place.scratch }
+    private var library: CaptureLibrary { place.library }
+    private var runtime: RuntimeDirectory { place.runtime }
+    private var librarian: Librarian { place.librarian }
 
-    init() throws {
-        scratch = try TemporaryDirectory()
-        library = try CaptureLibrary("\(scratch.path)/library")
-        runtime = try RuntimeDirectory("\(scratch.path)/bus")
-        mkdir(runtime.path, 0o700)
-        mkdir(runtime.internalDirectory, 0o700)
-        librarian = try Librarian(library.directory, runtimeDirectory: runtime)
-    }
+    init() throws { place = try LibraryPlace() }
 
     private var day: String { "\(library.directory)/2026-11-22" }
     private var path: String { "\(day)/take.mp4" }

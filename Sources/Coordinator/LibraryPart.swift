@@ -1,0 +1,80 @@
+import BusProtocol
+import JSON
+import LinuxIO
+import ZeroMQ
+
+/// A part of a file of the capture library, as a librarian has read it.
+struct LibraryPart {
+    /// Keeps the memory that it was read into.
+    private final class Keeper: MessageOwner, @unchecked Sendable {
+        private let view: SharedMemoryView
+
+        init(_ view: SharedMemoryView) { self.view = view }
+    }
+
+    /// Bytes where the client doesn't say.
+    static let usualLength = 1 << 20
+    /// Up to so many bytes are copied: a mapping for each would take more than they do.
+    private static let maximumCopied = 64 << 10
+
+    private let told: [String: JSONValue]
+    private let view: SharedMemoryView?
+
+    /// - Parameters:
+    ///   - told: what the librarian said of it.
+    ///   - view: what it has filled; nil: nothing was to be read.
+    init(_ told: JSONValue, _ view: SharedMemoryView?) {
+        self.told = told.object ?? [:]
+        self.view = view
+    }
+
+    /// What is answered to a user.
+    ///
+    /// - Throws: `limitExceeded` when too much is on its way to him.
+    func answer(to uid: UInt32, _ budget: AttachmentBudget) throws(BusError) -> Answer {
+        var members = told
+        let count = members.removeValue(forKey: "bytes")?.integer.flatMap { Int(exactly: $0) } ?? -1
+        guard (0...(view?.bytes.count ?? 0)).contains(count), let name = members["name"]?.string else {
+            throw BusError(.internalError, "The librarian told another part than it was asked for.")
+        }
+        members["attachments"] = [
+            [
+                "name": .string(name), "contentType": .string(Self.contentType(of: name)),
+                "bytes": JSONValue(count),
+            ]
+        ]
+        let frame: Message
+        do throws(ZeroMQError) {
+            frame = try message(count)
+        } catch {
+            throw BusError(.internalError, "There is no memory for the part of a file: \(error).")
+        }
+        return Answer(result: .success(.object(members)), attachments: [try budget.count(frame, for: uid)])
+    }
+
+    private func message(_ count: Int) throws(ZeroMQError) -> Message {
+        let frame = Message()
+        guard let view, count > 0 else { return frame }
+        let bytes = UnsafeRawBufferPointer(rebasing: view.bytes[..<count])
+        if count <= Self.maximumCopied {
+            try frame.allocate(count: count)
+            frame.withUnsafeMutableBytes { $0.copyMemory(from: bytes) }
+        } else {
+            try frame.borrow(bytes, from: Keeper(view))
+        }
+        return frame
+    }
+
+    // Of what the bus makes.
+    private static func contentType(of name: String) -> String {
+        switch name.split(separator: ".").last?.lowercased() {
+        case "mp4": "video/mp4"
+        case "mov": "video/quicktime"
+        case "mkv": "video/matroska"
+        case "jpg", "jpeg": "image/jpeg"
+        case "dng": "image/x-adobe-dng"
+        case "jsonl": "application/jsonl"
+        default: "application/octet-stream"
+        }
+    }
+}

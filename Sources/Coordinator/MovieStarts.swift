@@ -1,0 +1,107 @@
+import BusProtocol
+import BusServer
+import CaptureCore
+import JSON
+
+/// Movies that are about to begin, together or not at all, who waits for that, and why one could not begin.
+final class MovieStarts {
+    final class Start {
+        let movies: [String]
+        /// Those without a first frame.
+        fileprivate(set) var waiting: Set<String>
+        let completion: (Result<[RunningMovie], BusError>) -> Void
+        fileprivate var timer: Loop.Token?
+
+        fileprivate init(_ movies: [String], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void) {
+            self.movies = movies
+            waiting = Set(movies)
+            self.completion = completion
+        }
+    }
+
+    private let loop: Loop
+    private(set) var all: [Start] = []
+    /// Why a device gives no pictures or sound.
+    var trouble: ((MovieRequest.Device) -> BusError?)?
+
+    /// How long the first frame may take, milliseconds.
+    private static let patience: Int64 = 10_000
+
+    init(_ loop: Loop) { self.loop = loop }
+
+    /// The one that a movie belongs to.
+    subscript(movie: String) -> Start? { all.first { $0.movies.contains(movie) } }
+
+    func add(_ movies: [String], _ completion: @escaping (Result<[RunningMovie], BusError>) -> Void) -> Start {
+        let start = Start(movies, completion)
+        all.append(start)
+        return start
+    }
+
+    /// Has it be told when its movies have not begun in time.
+    func limit(_ start: Start, onLate: @escaping (Start) -> Void) {
+        start.timer = loop.schedule(afterMilliseconds: Self.patience) { [weak start] in
+            if let start { onLate(start) }
+        }
+    }
+
+    /// It is over, however that came.
+    ///
+    /// - Returns: whether it wasn't yet.
+    @discardableResult
+    func remove(_ start: Start) -> Bool {
+        guard all.contains(where: { $0 === start }) else { return false }
+        all.removeAll { $0 === start }
+        loop.cancel(start.timer)
+        return true
+    }
+
+    /// A movie has its first frame.
+    ///
+    /// - Returns: the start that is over with it, as it was the last one.
+    func begun(_ movie: String) -> Start? {
+        guard let start = all.first(where: { $0.waiting.contains(movie) }) else { return nil }
+        start.waiting.remove(movie)
+        guard start.waiting.isEmpty else { return nil }
+        remove(start)
+        return start
+    }
+
+    // MARK: Why one could not begin
+
+    /// Nothing has come of these devices.
+    func late(_ devices: [MovieRequest.Device]) -> BusError {
+        for device in devices { if let error = trouble?(device) { return error } }
+        return BusError(
+            .interrupted, "No picture came within \(Self.patience / 1000) seconds; try again.",
+            ["interruption": "noFrames", "device": devices.first.map { .string($0.id) } ?? .null])
+    }
+
+    /// Why a movie could not be begun.
+    func why(_ movie: RunningMovie, _ result: MovieResult) -> BusError {
+        let needed = movie.request.limits.minFreeDiskSpace.map { JSONValue($0) } ?? .null
+        if var error = result.error, result.reason != .recorderCrashed {
+            if error.reason == .diskFull { error.data.merge(["free": .null, "needed": needed]) { own, _ in own } }
+            return error
+        }
+        switch result.reason {
+        case .diskFull, .minimumFreeDiskSpaceReached:
+            return BusError(
+                .diskFull, "There is no room for a movie at \(result.path).", ["free": .null, "needed": needed])
+        case .deviceLost, .formatChanged:
+            for device in movie.devices { if let error = trouble?(device) { return error } }
+            return BusError(
+                .interrupted, "\(movie.devices.first?.id ?? "The device") gave no pictures; try again.",
+                ["interruption": "noFrames"])
+        case .maximumFileSizeReached:
+            return .invalidParams("maxFileSize", "is less than the first frame of such a movie needs")
+        case .ownerGone, .stopped:
+            return BusError(.cancelled, "The movie was given up before it had begun.")
+        case .shuttingDown:
+            return MovieDesk.shuttingDown
+        default:
+            return result.error
+                ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")
+        }
+    }
+}
