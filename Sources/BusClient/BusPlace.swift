@@ -77,7 +77,7 @@ public enum BusPlace: Hashable, Sendable {
 
     /// Why nobody answers there, in a few words.
     var absence: String {
-        directory.map(Discovery.absence) ?? "no answer: is its key, or ours, another one there?"
+        directory.map(Discovery.absence) ?? "no answer"
     }
 }
 
@@ -87,13 +87,16 @@ public struct RemoteBus: Hashable, Sendable {
     let serverKey: CurveKey
     let keys: CurveKeyPair
 
+    /// Ours, by which the gateway knows us.
+    public var publicKey: String { keys.publicKey.text }
+
     /// Milliseconds between signs of life, and after which a link without any is down.
     static let heartbeat = 2000
     static let silence = 6000
 
     /// - Parameters:
     ///   - address: `tcp://HOST:PORT`.
-    ///   - serverKey: the gateway's public key, or a file with it.
+    ///   - serverKey: the gateway's public key, or a file with it (``KeyFile/publicKey(in:)``).
     ///   - keyFile: the file with our keys, as `camerabus keys new` makes it.
     /// - Throws: ``ClientError/invalidRuntimeDirectory(_:)`` with what is wrong with them.
     public init(_ address: String, serverKey: String, keyFile: String) throws(ClientError) {
@@ -101,11 +104,14 @@ public struct RemoteBus: Hashable, Sendable {
             throw .invalidRuntimeDirectory("A bus on another machine is tcp://HOST:PORT, not '\(address)'.")
         }
         var text: String? = serverKey
-        if !AllowedKeys.isKey(serverKey) { text = try Self.keys(in: serverKey).publicKey }
-        guard let server = text.flatMap({ CurveKey($0) }) else {
-            throw .invalidRuntimeDirectory("'\(serverKey)' is no public key, and no file with one.")
+        if !AllowedKeys.isKey(serverKey) {
+            text = KeyFile.publicKey(in: try Self.text(serverKey, "The gateway's key ($CAMERABUS_SERVER_KEY)"))
         }
-        let own = try Self.keys(in: keyFile)
+        guard let server = text.flatMap({ CurveKey($0) }) else {
+            throw .invalidRuntimeDirectory(
+                "'\(serverKey)' has no public key in it: 'camerabus keys server' prints the gateway's on its machine.")
+        }
+        let own = KeyFile.keys(in: try Self.text(keyFile, "The file with our keys ($CAMERABUS_KEY)"))
         guard let open = own.publicKey.flatMap({ CurveKey($0) }), let secret = own.secretKey.flatMap({ CurveKey($0) })
         else {
             throw .invalidRuntimeDirectory("'\(keyFile)' has no pair of keys; 'camerabus keys new' makes one.")
@@ -115,13 +121,12 @@ public struct RemoteBus: Hashable, Sendable {
         keys = CurveKeyPair(publicKey: open, secretKey: secret)
     }
 
-    private static func keys(
-        in path: String
-    ) throws(ClientError) -> (publicKey: String?, secretKey: String?) {
+    private static func text(_ path: String, _ what: String) throws(ClientError) -> String {
         do throws(SystemError) {
-            return KeyFile.keys(in: String(decoding: try File.readAtOnce(path, limit: 1 << 16), as: UTF8.self))
+            return String(decoding: try File.readAtOnce(path, limit: 1 << 16), as: UTF8.self)
         } catch {
-            throw .invalidRuntimeDirectory("The key can't be read: \(error).")
+            throw .invalidRuntimeDirectory(
+                "\(what) can't be read: '\(path)': \(String(cString: strerror(error.code))).")
         }
     }
 }

@@ -49,8 +49,22 @@ final class CallChannel {
     private var pending: [Int64: Pending] = [:]
     private var unsent: [Int64] = []
     private var isConnected = false
-    private var wasConnected = false
+    private var connections = 0
+    private var wasConnected: Bool { connections > 0 }
     private var isClosed = false
+    /// What stood between us and the gateway when that was looked for last.
+    private var obstacle: GatewayObstacle?
+    /// How often in a row that was not to be let in.
+    private var refusals = 0
+    private var isExamining = false
+    private var nextExamination: Int64 = 0
+    private var cutWaiters: [Int64: () -> Void] = [:]
+
+    /// How long a connection may take before it is looked what keeps it.
+    private static let connecting = Duration.seconds(1)
+    private static let examinationInterval = Duration.seconds(1)
+    /// A gateway that lets nobody in for a moment, as it is busy, is told so by trying again.
+    private static let decidingRefusals = 2
 
     /// - Parameter name: told to the bus on every further connection, so that it knows its holder again.
     init(_ loop: ClientLoop, _ place: BusPlace, name: String) throws(ZeroMQError) {
@@ -65,6 +79,7 @@ final class CallChannel {
         monitor = try Socket(loop.context, .pair)
         try monitor.connect(events)
         try place.connect(socket, to: .command)
+        if place.isRemote { loop.schedule(at: monotonic(after: Self.connecting)) { [weak self] in self?.examine() } }
     }
 
     var sources: [PollSet.Source] { [.socket(socket), .socket(monitor)] }
@@ -76,7 +91,19 @@ final class CallChannel {
         let alarm = loop.schedule(at: call.deadline) { [weak self] in self?.runOut(id) }
         pending[id] = Pending(call: call, alarm: alarm, finish: finish)
         unsent.append(id)
+        if wasConnected { examine() }
     }
+
+    /// Calls back when a connection ends; at once where it has, or there is none.
+    ///
+    /// - Parameter connection: which one; nil: that of now.
+    func whenCut(_ connection: Int? = nil, _ number: Int64, _ tell: @escaping () -> Void) {
+        guard isConnected, !isClosed, connection ?? connections == connections else { return tell() }
+        cutWaiters[number] = tell
+    }
+
+    /// Calls that one back now.
+    func stopWaitingForCut(_ number: Int64) { cutWaiters.removeValue(forKey: number)?() }
 
     /// The caller has gone: it is told so, the bus is asked to stop waiting, and a late success is taken back.
     func giveUp(_ id: Int64, _ error: ClientError) {
@@ -103,7 +130,9 @@ final class CallChannel {
             case .disconnected:
                 disconnected()
                 endIfGone()
-            case .connectRetried: endIfGone()
+            case .connectRetried:
+                endIfGone()
+                examine()
             default: break
             }
         }
@@ -116,6 +145,7 @@ final class CallChannel {
         let waiting = pending
         pending = [:]
         unsent = []
+        tellCut()
         for call in waiting.values { call.finish?(.failure(error)) }
     }
 
@@ -127,12 +157,21 @@ final class CallChannel {
 
     private func connected() {
         isConnected = true
+        obstacle = nil
+        refusals = 0
         if wasConnected, socket.readiness().canSend { _ = try? socket.send(frames: [[], greeting]) }
-        wasConnected = true
+        connections += 1
+    }
+
+    private func tellCut() {
+        let waiting = cutWaiters
+        cutWaiters = [:]
+        for tell in waiting.values { tell() }
     }
 
     private func disconnected() {
         isConnected = false
+        defer { tellCut() }
         // What came before the end still counts.
         receiveAnswers()
         for (id, waiting) in pending where waiting.isSent {
@@ -148,6 +187,39 @@ final class CallChannel {
             pending[id]?.finish?(.failure(.ended(directory: place.name)))
             forget(id)
         }
+    }
+
+    // Of a gateway libzmq only says that a connection has failed.
+    private func examine() {
+        let now = MonotonicClock.now()
+        guard case .remote(let bus) = place, !isConnected, !isExamining, !unsent.isEmpty, now >= nextExamination else {
+            return
+        }
+        isExamining = true
+        loop.examine(bus) { [weak self] found in self?.examined(found) }
+    }
+
+    private func examined(_ found: GatewayObstacle?) {
+        isExamining = false
+        nextExamination = monotonic(after: Self.examinationInterval)
+        guard !isConnected else { return }
+        obstacle = found
+        refusals = found?.isDoubtful == true ? refusals + 1 : 0
+        guard let found, isFinal(found) else {
+            // A gateway that hangs doesn't end connections, which else is the reason to look.
+            if refusals > 0, !wasConnected { loop.schedule(at: nextExamination) { [weak self] in self?.examine() } }
+            return
+        }
+        for id in unsent {
+            pending[id]?.finish?(.failure(.unreachable(address: place.name, found)))
+            forget(id)
+        }
+    }
+
+    // A gateway that was there before may be about to be back.
+    private func isFinal(_ found: GatewayObstacle) -> Bool {
+        if wasConnected { return found.isAboutKeys }
+        return found.isFinal || refusals >= Self.decidingRefusals
     }
 
     private func sendWaiting() {
@@ -170,7 +242,7 @@ final class CallChannel {
             forget(id)
             let attachments = frames[(start + 2)...].map(Payload.init)
             switch (waiting.finish, reply.result) {
-            case (let finish?, .success(let result)): finish(Self.outcome(result, attachments, of: waiting.call.method))
+            case (let finish?, .success(let result)): finish(outcome(result, attachments, of: waiting.call.method))
             case (let finish?, .failure(let error)): finish(.failure(.refused(error)))
             case (nil, .success(let result)):
                 for undoing in waiting.call.undo?(result) ?? [] { notify(undoing.method, undoing.params) }
@@ -180,18 +252,22 @@ final class CallChannel {
     }
 
     // What is announced and what came must not be taken for one another.
-    private static func outcome(_ result: JSONValue, _ attachments: [Payload], of method: String) -> Outcome {
+    private func outcome(_ result: JSONValue, _ attachments: [Payload], of method: String) -> Outcome {
         let announced = (result["attachments"]?.array ?? []).map { $0["bytes"]?.integer }
         guard announced == attachments.map({ Int64($0.count) }) else {
             return .failure(.unreadable("The bus answered \(method) with other attachments than it announced."))
         }
-        return .success(Answer(result: result, attachments: attachments))
+        return .success(Answer(result: result, attachments: attachments, connection: connections))
     }
 
     private func runOut(_ id: Int64) {
         guard let waiting = pending[id] else { return }
         // A socket that takes connections and doesn't go on from there is of a bus that is stopped, or that lets us wait.
-        if waiting.isSent || isConnected || place.isLive {
+        if place.isRemote, !waiting.isSent, !isConnected {
+            giveUp(id, .unreachable(address: place.name, obstacle ?? .noAnswer))
+        } else if place.isRemote, waiting.isSent, waiting.call.method == "bus.hello" {
+            giveUp(id, .unreachable(address: place.name, .noReply))
+        } else if waiting.isSent || isConnected || place.isLive {
             giveUp(id, .timedOut(method: waiting.call.method, milliseconds: waiting.call.milliseconds))
         } else {
             let place = ClientError.Place(directory: self.place.name, why: self.place.absence)

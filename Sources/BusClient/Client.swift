@@ -31,7 +31,7 @@ public final class Client: Sendable {
     /// `$CAMERABUS_LOCK`, which `camerabus lock … -- COMMAND` sets.
     public let defaultLock: String?
 
-    private let line: Line
+    let line: Line
     private let lastNumber = Atomic<UInt64>(0)
 
     private init(_ place: BusPlace, _ greeting: Greeting, _ line: Line, defaultLock: String?) {
@@ -53,16 +53,23 @@ public final class Client: Sendable {
     ///   - name: the program's, for others to read: who holds a lock is told by it.
     ///   - defaultLock: ``defaultLock``, where it isn't that of `$CAMERABUS_LOCK`; empty: none.
     ///   - timeout: for the first answer.
-    /// - Throws: ``ClientError/noBus(lookedAt:)`` when none runs.
+    /// - Throws: ``ClientError/noBus(lookedAt:)`` when none runs; for another machine ``ClientError/unreachable(address:_:)``, as soon as that is sure.
     public static func connect(
         runtimeDirectory: String? = nil, name: String, defaultLock: String? = nil, timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Client {
+        let place = try place(runtimeDirectory: runtimeDirectory)
+        return try await connect(to: place, name: name, defaultLock: defaultLock, timeout: timeout)
+    }
+
+    /// Where ``connect(runtimeDirectory:name:defaultLock:timeout:)`` finds the bus. On another machine nobody is asked yet.
+    ///
+    /// - Throws: ``ClientError/noBus(lookedAt:)``, and ``ClientError/invalidRuntimeDirectory(_:)`` also for keys that can't be read.
+    public static func place(runtimeDirectory: String? = nil) throws(ClientError) -> BusPlace {
         var environment: [String: String] = [:]
         for variable in ["CAMERABUS_RUNTIME_DIR", "XDG_RUNTIME_DIR", "CAMERABUS_SERVER_KEY", "CAMERABUS_KEY"] {
             environment[variable] = CurrentProcess.environment(variable)
         }
-        let place = try Discovery.place(flag: runtimeDirectory, environment: environment)
-        return try await connect(to: place, name: name, defaultLock: defaultLock, timeout: timeout)
+        return try Discovery.place(flag: runtimeDirectory, environment: environment)
     }
 
     /// Says hello to the bus at that place, here or on another machine.
@@ -107,6 +114,10 @@ public final class Client: Sendable {
     ) async throws(ClientError) -> Answer {
         try await line.ask(method, params, timeout: timeout)
     }
+
+    /// Returns when the connection for requests has ended that there is now, or the task is cancelled; at once where there is none. It comes about
+    /// again by itself, where it can.
+    public func waitUntilCut() async { await line.waitUntilCut() }
 
     /// A request that takes its time, and that is not repeated: giving it up tells the bus, which then need not go on with it.
     func cancellableRequest(

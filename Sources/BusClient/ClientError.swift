@@ -15,6 +15,8 @@ public enum ClientError: Error, Hashable, Sendable {
     case connectionLost(method: String)
     /// The bus that was in that runtime directory was ended in order; none is there now.
     case ended(directory: String)
+    /// The gateway of a bus on another machine can't be reached, or doesn't let us in.
+    case unreachable(address: String, GatewayObstacle)
     /// Nothing came on a subscription for that long; the sentence tells what is known of why.
     case silent(String)
     /// The task that waited was cancelled.
@@ -64,6 +66,7 @@ extension ClientError: CustomStringConvertible {
             "The bus has not answered \(method) within \(Self.seconds(milliseconds)) s."
         case .connectionLost(let method): "The bus ended before it answered \(method)."
         case .ended(let directory): "The bus in \(directory) has ended."
+        case .unreachable(let address, let obstacle): obstacle.sentence(address)
         case .silent(let why): why
         case .cancelled: "Cancelled."
         case .closed: "The connection to the bus is closed."

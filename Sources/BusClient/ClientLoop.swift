@@ -14,6 +14,8 @@ final class ClientLoop {
     private(set) var subscriptions: [UInt64: Subscription] = [:]
     private var lastWord: LastWord?
     private let handle: Handle
+    /// Who waits to be told what stands between us and the gateway.
+    private var examining: [(GatewayObstacle?) -> Void] = []
     private var appointments: [(token: UInt64, time: Int64, action: () -> Void)] = []
     private var lastToken: UInt64 = 0
     private var pollSet: PollSet?
@@ -60,6 +62,20 @@ final class ClientLoop {
     func unschedule(_ token: UInt64?) {
         guard let token else { return }
         appointments.removeAll { $0.token == token }
+    }
+
+    /// Calls back when it is known what stands between us and the gateway, if anything does. One examination is for all who wait for it.
+    func examine(_ bus: RemoteBus, _ tell: @escaping (GatewayObstacle?) -> Void) {
+        examining.append(tell)
+        guard examining.count == 1 else { return }
+        let handle = handle
+        bus.examine { found in handle.post { $0.examined(found) } }
+    }
+
+    private func examined(_ found: GatewayObstacle?) {
+        let waiting = examining
+        examining = []
+        for tell in waiting { tell(found) }
     }
 
     fileprivate func run() {

@@ -4,6 +4,10 @@ import JSON
 /// Devices locked for configuration by this process, until ``Client/unlock(_:timeout:)`` or the end of the process.
 ///
 /// It goes on over a restart of the bus: a bus that was killed is succeeded by one that knows it, token and fence the same.
+///
+/// A process that the bus can't see, as all on other machines, has its locks by a lease of ten seconds. The client renews it three times in that time,
+/// until ``Client/unlock(_:timeout:)`` or the client's end, and again as soon as a link is back that was cut. When that doesn't come about in time,
+/// or somebody took the lock away, ``loss`` says so, and ``lost()`` returns.
 public struct DeviceLock: Hashable, Sendable {
     /// The secret that stands for the lock: whoever shows it may use it.
     public var token: String
@@ -13,6 +17,8 @@ public struct DeviceLock: Hashable, Sendable {
     public var devices: [String]
     /// It is the lock that this program was started under, and not this program's to unlock.
     public var isJoined = false
+    /// nil: its lease is not this client's to renew, or there is none.
+    var renewal: LockRenewal?
 
     init(_ json: JSONValue) throws(ClientError) {
         guard let token = json["lock"]?.string, let fence = json["fence"]?.integer,
@@ -29,12 +35,35 @@ public struct DeviceLock: Hashable, Sendable {
         self.devices = devices
         isJoined = true
     }
+
+    /// This client renews it, and finds out when it is lost.
+    public var isRenewed: Bool { renewal != nil }
+
+    /// How a lock ended that this client renews; nil: as far as is known it is still there, or it isn't renewed here.
+    public var loss: LockLoss? { renewal?.loss }
+
+    /// Returns when a lock is lost that this client renews.
+    ///
+    /// - Returns: nil: it was unlocked, the client was closed, or the task that waits was cancelled; and at once where it isn't renewed here. What
+    ///   becomes of the lock of a process that the bus sees, `state/device/<id>/` tells.
+    public func lost() async -> LockLoss? { await renewal?.wait() }
+
+    public static func == (one: DeviceLock, other: DeviceLock) -> Bool {
+        (one.token, one.fence, one.devices, one.isJoined)
+            == (other.token, other.fence, other.devices, other.isJoined)
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(token)
+        hasher.combine(fence)
+    }
 }
 
 extension Client {
     /// The lock that this program was started under, if it covers all of the devices; nil: there is none, or it is about others.
     private func joinedLock(_ devices: [String], timeout: Duration) async throws(ClientError) -> DeviceLock? {
         guard let token = defaultLock else { return nil }
+        let asked = ContinuousClock.now
         let result = try await repeatedCall("device.renew", ["lock": .string(token)], timeout: timeout)
         let covered = result["devices"]?.array?.compactMap(\.string) ?? devices
         var devices = devices
@@ -48,7 +77,16 @@ extension Client {
                 + "\(missing.joined(separator: ", ")), and a lock on all would have to wait for it: lock all of them there."
             throw .refused(BusError(.lockRequired, message, ["devices": JSONValue(missing)]))
         }
-        return DeviceLock(joining: token, fence: result["fence"]?.integer ?? 0, devices: covered)
+        let lock = DeviceLock(joining: token, fence: result["fence"]?.integer ?? 0, devices: covered)
+        return renewed(lock, lease: nil, asked: asked)
+    }
+
+    // Who asked for a lease has said when it is to end.
+    private func renewed(_ lock: DeviceLock, lease: Duration?, asked: ContinuousClock.Instant) -> DeviceLock {
+        guard greeting.pid == 0, lease == nil else { return lock }
+        var lock = lock
+        lock.renewal = LockRenewal(line, token: lock.token, fence: lock.fence, asked: asked)
+        return lock
     }
 
     /// Locks devices for configuration, all or none of them.
@@ -58,7 +96,8 @@ extension Client {
     ///
     /// - Parameters:
     ///   - wait: how long to stand in the queue; nothing: it is now or never.
-    ///   - lease: how long it lasts unless renewed; nil: as long as this process.
+    ///   - lease: how long it lasts unless renewed by ``renew(_:timeout:)``; nil: as long as this process, or where the bus can't see it, as on another
+    ///     machine, as long as the client, which renews it then; ``DeviceLock/lost()`` tells when it could not.
     ///   - note: what for; all can read it.
     ///   - timeout: for the bus's answer, beyond `wait`. Who is cancelled while waiting leaves the queue.
     /// A bus that ends while this waits is succeeded by another, where it stands in the queue anew.
@@ -73,16 +112,18 @@ extension Client {
         if wait > .zero { params["wait"] = JSONValue(wait.clampedMilliseconds) }
         if let lease { params["lease"] = JSONValue(lease.clampedMilliseconds) }
         if let note { params["note"] = .string(note) }
+        let asked = ContinuousClock.now
         let result = try await patientCall("device.lock", .object(params), timeout: wait + timeout) { result in
             result["lock"].map { [("device.unlock", ["lock": $0])] } ?? []
         }
-        return try DeviceLock(result)
+        return renewed(try DeviceLock(result), lease: lease, asked: asked)
     }
 
     /// Takes devices from whoever has them locked; for administrators. The loser's lock ends as a whole, and it is told.
     ///
     /// - Parameters:
-    ///   - lease: how long it lasts unless renewed; nil: as long as this process.
+    ///   - lease: how long it lasts unless renewed by ``renew(_:timeout:)``; nil: as long as this process, or where the bus can't see it, as on another
+    ///     machine, as long as the client, which renews it then; ``DeviceLock/lost()`` tells when it could not.
     ///   - note: what for; all can read it.
     /// - Throws: ``ClientError/refused(_:)`` with `unauthorized` or `deviceNotFound`.
     public func takeOver(
@@ -91,10 +132,11 @@ extension Client {
         var params: [String: JSONValue] = ["devices": JSONValue(devices)]
         if let lease { params["lease"] = JSONValue(lease.clampedMilliseconds) }
         if let note { params["note"] = .string(note) }
+        let asked = ContinuousClock.now
         let result = try await patientCall("device.takeOver", .object(params), timeout: timeout) { result in
             result["lock"].map { [("device.unlock", ["lock": $0])] } ?? []
         }
-        return try DeviceLock(result)
+        return renewed(try DeviceLock(result), lease: lease, asked: asked)
     }
 
     /// Ends a lock, unless it was joined.
@@ -103,6 +145,7 @@ extension Client {
     /// - Throws: ``ClientError/refused(_:)`` with `lockLost` when it had ended before.
     @discardableResult
     public func unlock(_ lock: DeviceLock, timeout: Duration = defaultTimeout) async throws(ClientError) -> Bool {
+        lock.renewal?.end()
         guard !lock.isJoined else { return true }
         let answer = try await repeatedCall("device.unlock", ["lock": .string(lock.token)], timeout: timeout) {
             $0.reason == .lockLost
@@ -117,10 +160,7 @@ extension Client {
         _ = try await repeatedCall("device.renew", ["lock": .string(lock.token)], timeout: timeout)
     }
 
-    /// A third of the time that a lock lasts of a process that the bus can't see, as all on other machines.
-    private static let renewal = Duration.seconds(3)
-
-    /// Locks devices while the body runs, and unlocks them however it ends. Where the bus can't see this process, the lock is renewed meanwhile.
+    /// Locks devices while the body runs, and unlocks them however it ends. A lock that is lost meanwhile (``DeviceLock/lost()``) does not end the body.
     ///
     /// - Parameter takingOver: takes them from whoever has them, instead of waiting.
     public func withLock<Result>(
@@ -131,13 +171,6 @@ extension Client {
             takingOver
             ? try await takeOver(devices, note: note, timeout: timeout)
             : try await self.lock(devices, wait: wait, note: note, timeout: timeout)
-        let renewing =
-            greeting.pid > 0
-            ? nil
-            : Task {
-                while (try? await Task.sleep(for: Self.renewal)) != nil { try? await renew(lock, timeout: timeout) }
-            }
-        defer { renewing?.cancel() }
         let outcome: Swift.Result<Result, any Error>
         do { outcome = .success(try await body(lock)) } catch { outcome = .failure(error) }
         // A cancelled task must give its lock back too: another task does it.

@@ -17,6 +17,24 @@ final class Line: Sendable {
         }
     }
 
+    /// Returns when a connection has ended, or the task is cancelled; at once where there is none.
+    ///
+    /// - Parameter connection: over which an answer came (``Answer/connection``); nil: that of now.
+    func waitUntilCut(_ connection: Int? = nil) async {
+        let number = lastID.add(1, ordering: .relaxed).newValue
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
+                let refusal = handle.post(unlessCancelled: true) { loop in
+                    guard let calls = loop.calls else { return continuation.resume() }
+                    calls.whenCut(connection, number) { continuation.resume() }
+                }
+                if refusal != nil { continuation.resume() }
+            }
+        } onCancel: {
+            handle.post { $0.calls?.stopWaitingForCut(number) }
+        }
+    }
+
     func ask(
         _ method: String, _ params: JSONValue, timeout: Duration, key: String? = nil,
         undo: CallChannel.Undo? = nil

@@ -8,6 +8,7 @@ final class MediaAsking {
     private let monitor: Socket
     private let topics: [String]
     private let kind: MediaAsk.Kind
+    private(set) var isConnected = false
     /// What there was no room for yet, on the present connection.
     private var owed: [[UInt8]] = []
 
@@ -38,7 +39,8 @@ final class MediaAsking {
         while let frames = try? monitor.receive() {
             // What was asked before goes with the connection, and each begins anew.
             owed = []
-            guard case .handshakeSucceeded? = MonitorEvent(frames)?.kind else { continue }
+            isConnected = MonitorEvent(frames)?.kind == .handshakeSucceeded
+            guard isConnected else { continue }
             isNew = true
             for topic in topics {
                 let count = topic.hasPrefix("audio/") ? Self.aheadOfSound : Self.ahead

@@ -220,6 +220,7 @@ final class Subscription {
             isWelcome
             ? "The socket of \(plan.publisher) lets us in but does not take up our subscriptions (\(plan.place.endpoint(plan.source)))."
             : "Nobody lets us in at the socket of \(plan.publisher) (\(plan.place.endpoint(plan.source))): it is not served, or not for us."
+                + (plan.place.isRemote ? " A firewall has to let three ports of a gateway through." : "")
         finishOpening(.failure(.silent(why)))
     }
 
@@ -271,7 +272,20 @@ final class Subscription {
         withdrawProbe()
         let (due, overflow) = lastMessage.addingReportingOverflow(silence)
         guard !overflow, due <= MonotonicClock.now() else { return watchForSilence() }
-        fail(.silent(silenceReport(silence)))
+        guard let asking, !asking.isConnected, case .remote(let bus) = plan.place else {
+            return fail(.silent(silenceReport(silence)))
+        }
+        loop.examine(bus) { [weak self] found in self?.failAsUnreachable(found) }
+    }
+
+    private func failAsUnreachable(_ found: GatewayObstacle?) {
+        // Nothing may be wrong with the port of requests.
+        guard let found else { return fail(.silent(mediaPortReport)) }
+        fail(.unreachable(address: plan.place.name, found))
+    }
+
+    private var mediaPortReport: String {
+        "The connection for \(plan.publisher)'s media was lost and does not come about again (\(plan.place.endpoint(plan.source)))."
     }
 
     // A worker outlives its coordinator for a while; when neither gives a sign of life, nobody is there.
@@ -288,6 +302,8 @@ final class Subscription {
     private func silenceReport(_ silence: Int64) -> String {
         let time = ClientError.seconds(silence / 1_000_000)
         if plan.heartbeatCounts { return "No sign of \(plan.publisher) for \(time) s." }
+        // There are none at a gateway's port of media.
+        if asking != nil { return "\(plan.publisher) has sent nothing for \(time) s, though the gateway is there." }
         // Heartbeats come once a second: three missing are no accident.
         let isAlive = lastHeartbeat.map { MonotonicClock.now() - $0 < 3_000_000_000 } ?? false
         return isAlive
