@@ -64,6 +64,9 @@ static const unsigned char locks_js[] = {
 static const unsigned char main_js[] = {
 #embed "../Gateway/Page/main.js"
 };
+static const unsigned char microphone_js[] = {
+#embed "../Gateway/Page/microphone.js"
+};
 static const unsigned char notices_js[] = {
 #embed "../Gateway/Page/notices.js"
 };
@@ -75,6 +78,9 @@ static const unsigned char pictures_js[] = {
 };
 static const unsigned char points_js[] = {
 #embed "../Gateway/Page/points.js"
+};
+static const unsigned char presets_js[] = {
+#embed "../Gateway/Page/presets.js"
 };
 static const unsigned char profiles_js[] = {
 #embed "../Gateway/Page/profiles.js"
@@ -124,10 +130,12 @@ static const struct cpage_file files[] = {
     FILE_OF("library.js", library_js),
     FILE_OF("locks.js", locks_js),
     FILE_OF("main.js", main_js),
+    FILE_OF("microphone.js", microphone_js),
     FILE_OF("notices.js", notices_js),
     FILE_OF("photos.js", photos_js),
     FILE_OF("pictures.js", pictures_js),
     FILE_OF("points.js", points_js),
+    FILE_OF("presets.js", presets_js),
     FILE_OF("profiles.js", profiles_js),
     FILE_OF("record.js", record_js),
     FILE_OF("rights.js", rights_js),

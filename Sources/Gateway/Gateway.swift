@@ -47,7 +47,7 @@ public final class Gateway {
             context.setMaximumSockets(4 * connections + 1024)
             place = BusPlace(context, loop, directory)
             events = try BusEvents(place)
-            herald = try Herald(place)
+            herald = try Herald(place, logger: logger)
         } catch {
             throw GatewayError(description: "\(error)")
         }
@@ -59,7 +59,10 @@ public final class Gateway {
             let desk = try WebDesk(place, media, events, herald, settings, logger: logger) { [weak self] in
                 self?.remote?.counts ?? []
             }
-            web = try WebSide(desk, logger: logger)
+            let folder =
+                state
+                ?? configuration.tcp?.serverKeyPath.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
+            web = try WebSide(desk, keptPath: folder.map { "\($0)/web-tokens.known" }, logger: logger)
         }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
     }

@@ -21,6 +21,9 @@ public struct GatewayConfiguration: Hashable, Sendable {
         /// `tcp.raw`: uncompressed pictures, to who asks for them.
         public var allowsRaw = true
 
+        /// Of ``replyBytes``, at least: a part of a file of the library, and as much again.
+        static let leastReplyBytes = 2 * BusLimits.maxLibraryPartBytes
+
         public init(listen: TCPAddress) { self.listen = listen }
     }
 
@@ -53,8 +56,11 @@ public struct GatewayConfiguration: Hashable, Sendable {
     public var logLevel = "info"
     /// nil: nothing listens on TCP.
     public var tcp: TCP?
-    /// nil: nothing is served over HTTP. Without any configuration the page is there for this machine's own browsers.
+    /// nil: nothing is served over HTTP (`web.listen = "none"`). Unless something is said of it the page is there for this machine's own browsers.
     public var web: Web? = Web()
+
+    /// The word for no page.
+    private static let nowhere = "none"
 
     public init() {}
 
@@ -66,7 +72,6 @@ public struct GatewayConfiguration: Hashable, Sendable {
         }
         try reader.section("tcp") { section throws(SettingsError) in
             tcp = try Self.tcp(&section)
-            web = nil
         }
         try reader.section("web") { section throws(SettingsError) in web = try Self.web(&section) }
         try reader.finish()
@@ -84,16 +89,19 @@ public struct GatewayConfiguration: Hashable, Sendable {
         tcp.connectionsPerAddress =
             try reader.integer("connections_per_address", 1...65536) ?? tcp.connectionsPerAddress
         tcp.requestsPerSecond = try reader.integer("requests_per_second", 1...100_000) ?? tcp.requestsPerSecond
-        tcp.replyBytes = try reader.integer("reply_bytes", 1...BusLimits.maxPhotoReplyBytes) ?? tcp.replyBytes
+        tcp.replyBytes =
+            try reader.integer("reply_bytes", TCP.leastReplyBytes...BusLimits.maxPhotoReplyBytes) ?? tcp.replyBytes
         tcp.allowsRaw = try reader.boolean("raw") ?? tcp.allowsRaw
         return tcp
     }
 
-    private static func web(_ reader: inout TableReader) throws(SettingsError) -> Web {
+    private static func web(_ reader: inout TableReader) throws(SettingsError) -> Web? {
         var web = Web()
-        if let listen = try reader.string("listen") {
+        let listen = try reader.string("listen")
+        if let listen, listen != nowhere {
             guard let address = WebAddress(listen) else {
-                throw SettingsError(description: "web.listen must be ADDRESS:PORT, * for all addresses")
+                throw SettingsError(
+                    description: "web.listen must be ADDRESS:PORT, * for all addresses, or none for no page at all")
             }
             web.listen = address
         }
@@ -123,7 +131,7 @@ public struct GatewayConfiguration: Hashable, Sendable {
                     "web.listen lets other machines in, and nobody there has a token: name a file of them with web.tokens, or listen on 127.0.0.1"
             )
         }
-        return web
+        return listen == nowhere ? nil : web
     }
 
     private static func path(

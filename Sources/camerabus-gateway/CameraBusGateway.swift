@@ -3,9 +3,10 @@ import Gateway
 import Glibc
 import LinuxIO
 import Logging
+import ServiceCommand
 
 @main
-struct CameraBusGateway: ParsableCommand {
+struct CameraBusGateway: ServiceCommand {
     static let configuration = CommandConfiguration(
         commandName: "camerabus-gateway",
         abstract: "Serves the page of a CameraBus, and lets clients on other machines use its cameras.",
@@ -38,19 +39,6 @@ struct CameraBusGateway: ParsableCommand {
     @Option(help: ArgumentHelp("trace, debug, info, notice, warning, error or critical.", valueName: "level"))
     var logLevel: String?
 
-    // The parser's own exit status for usage, 64, is not the one that camerabus and most programs have.
-    static func main() {
-        do {
-            var command = try parseAsRoot()
-            try command.run()
-        } catch {
-            guard exitCode(for: error) == .validationFailure else { exit(withError: error) }
-            let message = Array((fullMessage(for: error) + "\n").utf8)
-            _ = message.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
-            Glibc.exit(2)
-        }
-    }
-
     func validate() throws {
         if let logLevel, Logger.Level(rawValue: logLevel) == nil {
             throw ValidationError("there is no level '\(logLevel)'")
@@ -66,11 +54,6 @@ struct CameraBusGateway: ParsableCommand {
         options.configurationPath = config
         options.runtimeDirectory = runtimeDir
         options.logLevel = logLevel
-        do {
-            try Gateway(options, signals: signals, logger: logger).run()
-        } catch {
-            logger.critical("\(error)")
-            throw ExitCode.failure
-        }
+        try serve(logger) { try Gateway(options, signals: signals, logger: logger).run() }
     }
 }

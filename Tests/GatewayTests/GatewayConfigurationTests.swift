@@ -20,18 +20,20 @@ import Testing
             connections = 3
             connections_per_address = 2
             requests_per_second = 7
-            reply_bytes = 1000
+            reply_bytes = 8388608
             raw = false
             """
         let tcp = try #require(try GatewayConfiguration(toml: text).tcp)
         #expect(tcp.listen.description == "tcp://10.0.0.1:7000" && tcp.keysPath == "/tmp/keys")
         #expect(tcp.serverKeyPath == "/tmp/server.key" && tcp.connections == 3 && tcp.connectionsPerAddress == 2)
-        #expect(tcp.requestsPerSecond == 7 && tcp.replyBytes == 1000 && !tcp.allowsRaw)
+        #expect(tcp.requestsPerSecond == 7 && tcp.replyBytes == 8 << 20 && !tcp.allowsRaw)
     }
 
     @Test(arguments: [
         "[tcp]\n", "[tcp]\nlisten = \"rig\"\n", "[tcp]\nlisten = \"tcp://*:7350\"\nkeys = \"keys\"\n",
-        "[tcp]\nlisten = \"tcp://*:7350\"\nconections = 1\n", "[gateway]\nlog_level = \"loud\"\n", "x",
+        "[tcp]\nlisten = \"tcp://*:7350\"\nconections = 1\n",
+        "[tcp]\nlisten = \"tcp://*:7350\"\nreply_bytes = 8388607\n",
+        "[gateway]\nlog_level = \"loud\"\n", "x",
     ])
     func `what is wrong is told`(_ text: String) {
         #expect(throws: (any Error).self) { try GatewayConfiguration(toml: text) }

@@ -1,4 +1,5 @@
 import BusServer
+import CameraBusTesting
 import LinuxIO
 import Testing
 import ZeroMQ
@@ -13,23 +14,6 @@ import ZeroMQ
     init() throws {
         context = try Context()
         loop = try Loop()
-    }
-
-    /// Runs the loop until the condition holds, at most a minute.
-    private func run(until condition: @escaping () -> Bool) throws -> Bool {
-        var isLate = false
-        let deadline = loop.schedule(afterMilliseconds: 60_000) { [loop] in
-            isLate = true
-            loop.stop()
-        }
-        defer { loop.cancel(deadline) }
-        func check() {
-            if condition() { return loop.stop() }
-            if !isLate { loop.schedule(afterMilliseconds: 5) { check() } }
-        }
-        check()
-        try loop.run()
-        return !isLate
     }
 
     private func server(_ kind: Socket.Kind, _ pair: CurveKeyPair) throws -> (socket: Socket, endpoint: String) {
@@ -63,12 +47,25 @@ import ZeroMQ
         try dealer.connect(requests)
         try subscriber.connect(events)
         try dealer.send([1])
-        #expect(try run { door.refused >= 2 })
+        var told: [String] = []
+        door.onRefused = { told.append("\($0) \($1 ?? "none")") }
+        #expect(try loop.run { door.refused >= 2 })
+        #expect(Set(told) == ["127.0.0.1 \(client.publicKey.text)"])
         #expect(seen.isEmpty)
         allowed = [client.publicKey.text]
-        #expect(try run { seen.count == 2 })
+        #expect(try loop.run { seen.count == 2 })
         #expect(seen == [client.publicKey.text, client.publicKey.text])
         withExtendedLifetime((dealer, subscriber)) {}
+    }
+
+    @Test func `a client that tries for ever is told of once a minute, and a crowd of them once a second`() {
+        var log = RefusalLog()
+        func isTold(_ who: String, _ seconds: Double) -> Bool {
+            log.isToBeTold(who, at: Int64(seconds * 1_000_000_000))
+        }
+        #expect([isTold("a", 0), isTold("b", 0.5), isTold("b", 1), isTold("a", 59)] == [true, false, true, false])
+        #expect(isTold("a", 60))
+        #expect((0..<1000).allSatisfy { isTold("\($0)", Double(100 + $0)) })
     }
 
     @Test func `who speaks in the clear is not heard`() throws {
@@ -85,7 +82,7 @@ import ZeroMQ
         let dealer = try Socket(context, .dealer)
         try dealer.connect(requests)
         try dealer.send([1])
-        #expect(try run { refusals > 0 })
+        #expect(try loop.run { refusals > 0 })
         #expect(received == 0)
         withExtendedLifetime((door, dealer)) {}
     }

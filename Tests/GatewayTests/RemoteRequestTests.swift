@@ -17,6 +17,21 @@ import Testing
         #expect(json["for"] == ["name": "laptop", "role": "view"])
     }
 
+    @Test func `whose answers may bring frames is known before they are asked`() {
+        let definitions = Schema.definitions.filter { name, schema in
+            String(decoding: schema.json.serialized, as: UTF8.self).contains("\"attachments\"")
+        }
+        let found = MethodTable.all.filter { method in
+            let text = String(decoding: method.result.json.serialized, as: UTF8.self)
+            return text.contains("\"attachments\"") || definitions.keys.contains { text.contains("/\($0)\"") }
+        }
+        #expect(Set(found.map(\.name)) == RemoteRequest.attaching)
+        func mayBring(_ params: JSONValue) -> Bool {
+            RemoteRequest.mayBringFrames(Request(id: 1, method: "photo.capture", params: params))
+        }
+        #expect(mayBring([:]) && mayBring(["deliver": ["library", "reply"]]) && !mayBring(["deliver": ["library"]]))
+    }
+
     @Test func `a client that says so itself is refused`() {
         let asked = Request(
             id: 7, method: "bus.ping", onBehalfOf: Request.Principal(name: "laptop", role: .admin))

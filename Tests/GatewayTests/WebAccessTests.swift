@@ -17,7 +17,7 @@ import Testing
         let hosts = HostCheck(
             listen: try #require(WebAddress(listen)), hosts: ["rig.example.org"], origins: ["https://desk.example.org"])
         let access = WebAccess(hosts, localRole: local, localUsers: users)
-        access.tokens = try WebTokens(parsing: "# who\nview \(token) The laptop\n")
+        access.tokens = WebTokens(parsing: "# who\nview \(token) The laptop\n")
         return access
     }
 
@@ -49,6 +49,17 @@ import Testing
         #expect(!isIn(access, try request("Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors")))
         #expect(isIn(access, try request("Host: localhost", "Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate")))
         #expect(!isIn(access, try request("Accept: */*")))
+    }
+
+    @Test func `what is kept of tokens are no tokens, and another for each`() throws {
+        let guests = WebTokens(parsing: "view \(token) The laptop\ncontrol fedcba9876543210 Ada\n").guests
+        #expect(guests.map(\.name) == ["The laptop", "Ada"] && guests.map(\.role) == [.view, .control])
+        #expect(Set(guests.map(\.key)).count == 2)
+        for guest in guests {
+            var kept = AllowedKeys()
+            try kept.add(guest)
+            #expect(try AllowedKeys(parsing: kept.text).entries == [guest] && !kept.text.contains(token))
+        }
     }
 
     @Test func `who sits at this machine needs no token, and who comes from elsewhere does`() throws {
@@ -86,13 +97,16 @@ import Testing
     }
 
     @Test(arguments: [
-        "view short a", "view 0123456789abcdef", "boss 0123456789abcdef a", "view 0123456789abcde! a",
-        "view 0123456789abcdef web",
-        "view 0123456789abcdef web/a", "view 0123456789abcdef a\nview 0123456789abcdeF a",
-        "view 0123456789abcdef a\nview 0123456789abcdef b",
+        ("view short a", [2]), ("view 0123456789abcdef", [2]), ("boss 0123456789abcdef a", [2]),
+        ("view 0123456789abcde! a", [2]), ("view 0123456789abcdef web", [2]), ("view 0123456789abcdef web/a", [2]),
+        ("view 0123456789abcdef a\nview 0123456789abcdeF a", [2, 3]),
+        ("view 0123456789abcdef a\nadmin 0123456789abcdef b", [2, 3]),
     ])
-    func `a file of tokens with a line that is wrong is none`(line: String) {
-        #expect(throws: WebTokens.Problem.self) { try WebTokens(parsing: line) }
+    func `a line that is wrong, or is there twice, lets nobody in, and the others stay`(lines: String, wrong: [Int]) {
+        let tokens = WebTokens(parsing: "control fedcba9876543210 Ada\n\(lines)\n\n# view 1123456789abcdef Eve\n")
+        #expect(tokens.problems.map(\.line) == wrong)
+        #expect(tokens.visitors == [WebTokens.Visitor(name: "Ada", role: .control)])
+        #expect(tokens.visitor(of: "fedcba9876543210")?.name == "Ada" && tokens.visitor(of: "0123456789abcdef") == nil)
     }
 
     @Test(arguments: [
@@ -108,7 +122,10 @@ import Testing
     @Test func `the page is there without a configuration, and other machines need tokens`() throws {
         #expect(try GatewayConfiguration(toml: "").web == GatewayConfiguration.Web())
         #expect(GatewayConfiguration().web?.listen.description == "127.0.0.1:7380")
-        #expect(try GatewayConfiguration(toml: "[tcp]\nlisten = \"tcp://*:7350\"").web == nil)
+        // Who opens the door to other machines keeps the page, unless that is taken away by its name.
+        let tcp = "[tcp]\nlisten = \"tcp://*:7350\"\n"
+        #expect(try GatewayConfiguration(toml: tcp).web == GatewayConfiguration.Web())
+        #expect(try GatewayConfiguration(toml: "\(tcp)[web]\nlisten = \"none\"").web == nil)
         let both = try GatewayConfiguration(
             toml: "[tcp]\nlisten = \"tcp://*:7350\"\n[web]\nlisten = \"*:80\"\ntokens = \"/etc/t\"\nrole = \"none\"")
         #expect(both.tcp != nil && both.web?.tokensPath == "/etc/t" && both.web?.localRole == nil)

@@ -1,3 +1,4 @@
+import JSON
 import Testing
 
 @testable import Gateway
@@ -84,5 +85,12 @@ import Testing
         ] as [(String?, ByteRange)])
     func `a part of a file is the part that is there`(header: String?, expected: ByteRange) {
         #expect(ByteRange(header, of: 100) == expected)
+    }
+
+    @Test func `a file of an entry is found by what stands behind the last slash, whatever that is followed by`() {
+        let entry: JSONValue = ["path": "/l/\u{301}a.mp4", "sideCar": "\u{301}b", "cover": "/l/c.jpg"]
+        #expect(LibraryFile.path(named: "\u{301}a.mp4", of: entry) == "/l/\u{301}a.mp4")
+        #expect(LibraryFile.path(named: "c.jpg", of: entry) == "/l/c.jpg")
+        #expect(LibraryFile.path(named: "\u{301}b", of: entry) == nil && LibraryFile.path(named: "l", of: entry) == nil)
     }
 }

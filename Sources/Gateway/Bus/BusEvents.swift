@@ -1,5 +1,6 @@
 import BusProtocol
 import BusServer
+import LinuxIO
 import ZeroMQ
 
 /// All that the bus publishes as state and events, subscribed to once for the whole process, and the newest state of everything for who
@@ -16,6 +17,13 @@ final class BusEvents {
     private var cache = StateCache()
     private var listeners: [(token: Token, take: (_ topic: String, _ body: [UInt8]) -> Void)] = []
     private var lastNumber: UInt64 = 0
+    /// The bus that was heard last.
+    private var epoch: String?
+    /// Since when that has been telling what it has; nil: it has not begun.
+    private var since: Int64?
+
+    /// Nanoseconds in which a bus has told all that it has.
+    private static let introduction: Int64 = 1_000_000_000
 
     private static let messagesPerTurn = 64
 
@@ -44,10 +52,15 @@ final class BusEvents {
     /// What a subscription to that beginning of topics sees, in the order in which it came about.
     func current(matching prefix: String) -> [(topic: String, body: [UInt8])] { cache.current(matching: prefix) }
 
-    /// Whether the bus has told of itself, and nothing of a device or rig of that name.
-    func knowsNothing(of device: String) -> Bool {
-        cache.has(Topic.state(.bus).text)
-            && !cache.has(Topic.state(.device(device)).text) && !cache.has(Topic.state(.rig(device)).text)
+    /// Whether there is a device or a rig of that name.
+    func knows(_ device: String) -> Bool {
+        cache.has(Topic.state(.device(device)).text) || cache.has(Topic.state(.rig(device)).text)
+    }
+
+    /// Whether the bus has told all of itself, and nothing of a device or rig of that name.
+    func knowsNothing(of device: String, at now: Int64) -> Bool {
+        guard let since else { return false }
+        return now - since > Self.introduction && !knows(device)
     }
 
     private func read() {
@@ -56,6 +69,11 @@ final class BusEvents {
             guard frames.count == 2, let topic = String(validating: frames[0].bytes, as: UTF8.self) else { continue }
             let body = Array(frames[1].bytes)
             cache.take(topic, body)
+            if cache.epoch != epoch {
+                epoch = cache.epoch
+                since = nil
+            }
+            if since == nil, cache.has(Topic.state(.bus).text) { since = MonotonicClock.now() }
             for listener in listeners { listener.take(topic, body) }
         }
     }

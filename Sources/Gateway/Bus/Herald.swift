@@ -1,39 +1,147 @@
 import BusProtocol
 import BusServer
+import JSON
 import Logging
 import ZeroMQ
 
 /// Tells the bus of those on other machines who have gone, or may not be here any more. What there is no bus for waits for the next.
 final class Herald {
-    private let line: BusLine
-    /// What is to be told, of each name the last.
-    private var untold: [String: Request] = [:]
+    private enum News {
+        /// Its key is let in no more, or with less; the body is called when the bus has answered that.
+        case revoked(told: () -> Void)
+        /// Its last connection has been gone for too long.
+        case left(Request.Principal)
+    }
 
+    /// A revocation that the bus has not answered yet.
+    private struct Underway {
+        let name: String
+        let told: () -> Void
+    }
+
+    private let line: BusLine
+    private let place: BusPlace
+    private let logger: Logger
+    /// What is to be told, by name.
+    private var untold: [String: News] = [:]
+    /// By the ids of their requests.
+    private var underway: [Int64: Underway] = [:]
+    private var lastNumber: Int64 = 0
+    private var presences: [(_ name: String) -> Bool] = []
+    private var patience: Loop.Token?
+
+    private static let name = "camerabus-gateway"
     /// Names that may wait to be told.
     private static let maximum = 4096
+    /// Milliseconds after which a bus that should be there is not.
+    private static let patience: Int64 = 1000
 
-    init(_ place: BusPlace) throws(ZeroMQError) {
+    init(_ place: BusPlace, logger: Logger) throws(ZeroMQError) {
+        self.place = place
+        self.logger = logger
         line = try BusLine(place, maximumMessageBytes: BusLimits.maxMessageBytes)
-        line.onConnected = { [weak self] in self?.tellAll() }
+        line.onConnected = { [weak self] in self?.cameToBus() }
+        line.onLost = { [weak self] in self?.lostBus() }
+        line.onMessage = { [weak self] in self?.answered($0) }
+        patience = place.loop.schedule(afterMilliseconds: Self.patience) { [weak self] in self?.missesBus() }
     }
+
+    deinit { place.loop.cancel(patience) }
+
+    /// Has the body asked whether somebody of that name is here.
+    func whoIsHere(_ body: @escaping (_ name: String) -> Bool) { presences.append(body) }
 
     /// All that this name has ends: its key is let in no more, or with less.
-    func revoked(_ name: String) {
-        tell(name, Request(id: nil, method: "bus.ping", onBehalfOf: Request.Principal(name: name, role: .nobody)))
-    }
+    ///
+    /// - Parameter told: called when a bus has answered that; for several of a name, that of the last.
+    func revoked(_ name: String, then told: @escaping () -> Void = {}) { tell(name, .revoked(told: told)) }
 
     /// Its last connection has been gone for too long.
-    func left(_ principal: Request.Principal) {
-        tell(principal.name, Request(id: nil, method: "bus.leave", onBehalfOf: principal))
-    }
+    func left(_ principal: Request.Principal) { tell(principal.name, .left(principal)) }
 
-    private func tell(_ name: String, _ request: Request) {
-        if untold[name] == nil, untold.count >= Self.maximum { return }
-        untold[name] = request
+    private func tell(_ name: String, _ news: News) {
+        note(name, news)
         tellAll()
     }
 
+    private func note(_ name: String, _ news: News) {
+        switch (untold[name], news) {
+        // More ends by that than by leaving.
+        case (.revoked?, .left): break
+        case (_?, _): untold[name] = news
+        case (nil, _): if untold.count < Self.maximum { untold[name] = news }
+        }
+    }
+
     private func tellAll() {
-        for (name, request) in untold where line.send([[], request.serialized]) { untold[name] = nil }
+        for (name, news) in untold {
+            guard let request = request(name, news) else {
+                untold[name] = nil
+                continue
+            }
+            guard line.send([[], request.serialized]) else { return }
+            untold[name] = nil
+            if case .revoked(let told) = news { underway[lastNumber] = Underway(name: name, told: told) }
+        }
+    }
+
+    /// nil: it is true no more.
+    private func request(_ name: String, _ news: News) -> Request? {
+        switch news {
+        case .revoked:
+            lastNumber += 1
+            return Request(
+                id: .integer(lastNumber), method: "bus.ping",
+                onBehalfOf: Request.Principal(name: name, role: .nobody))
+        case .left(let principal):
+            guard !presences.contains(where: { $0(name) }) else { return nil }
+            return Request(id: nil, method: "bus.leave", onBehalfOf: principal)
+        }
+    }
+
+    private func answered(_ frames: [Message]) {
+        guard let body = frames.last, let reply = try? Reply(parsing: body.bytes), let number = reply.id.integer,
+            let told = underway.removeValue(forKey: number)
+        else { return }
+        do throws(BusError) {
+            _ = try reply.result.get()
+            told.told()
+        } catch {
+            // To be told with the next news, or to the next bus.
+            noteAgain(told)
+            logger.error(
+                "the bus doesn't take it that somebody is let in no more",
+                metadata: ["name": "\(told.name)", "error": "\(error.message)"])
+        }
+    }
+
+    // What came later counts.
+    private func noteAgain(_ told: Underway) {
+        if case .revoked? = untold[told.name] { return }
+        note(told.name, .revoked(told: told.told))
+    }
+
+    private func cameToBus() {
+        place.loop.cancel(patience)
+        patience = nil
+        logger.info("the bus is there", metadata: ["directory": "\(place.directory.path)"])
+        // What the process is called in `device.who`: the kernel cuts off the names of programs.
+        let hello = Request(id: nil, method: "bus.hello", params: ["client": .string(Self.name)])
+        _ = line.send([[], hello.serialized])
+        tellAll()
+    }
+
+    private func lostBus() {
+        let unanswered = underway.sorted { $0.key > $1.key }
+        underway = [:]
+        for (_, told) in unanswered { noteAgain(told) }
+        logger.warning("the bus has gone; who asks for something waits for the next one")
+    }
+
+    private func missesBus() {
+        patience = nil
+        logger.warning(
+            "there is no bus yet; who asks for something waits for it",
+            metadata: ["directory": "\(place.directory.path)"])
     }
 }

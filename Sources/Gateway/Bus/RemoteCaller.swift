@@ -23,7 +23,7 @@ final class RemoteCaller {
     var onAnswer: ((_ envelope: [[UInt8]], _ frames: ArraySlice<Message>, _ isHello: Bool) -> Void)?
     /// The bus has gone, or isn't there: what was asked will not be answered.
     var onLost: (() -> Void)?
-    /// The bus is there, or it isn't any more.
+    /// The bus is there, or it isn't any more, or has not come while requests waited for it.
     var onPresence: ((_ isHere: Bool) -> Void)?
 
     /// Requests of a connection that may be under way.
@@ -53,6 +53,8 @@ final class RemoteCaller {
 
     deinit { loop.cancel(patience) }
 
+    var isConnected: Bool { line.isConnected }
+
     /// Passes a request on.
     ///
     /// - Parameter envelope: that the answer is to have.
@@ -69,6 +71,7 @@ final class RemoteCaller {
             patience = loop.schedule(afterMilliseconds: Self.absence) { [weak self] in
                 self?.patience = nil
                 self?.lost()
+                self?.onPresence?(false)
             }
         }
         return true

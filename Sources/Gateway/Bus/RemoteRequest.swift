@@ -3,6 +3,16 @@ import JSON
 
 /// What may be asked from another machine, and how the bus is asked it.
 enum RemoteRequest {
+    /// Methods whose answers may bring photos, or parts of files.
+    static let attaching: Set<String> = ["photo.capture", "library.read"]
+
+    /// Whether this one's may.
+    static func mayBringFrames(_ request: Request) -> Bool {
+        guard attaching.contains(request.method) else { return false }
+        guard let places = request.params["deliver"]?.array else { return true }
+        return places.contains("reply")
+    }
+
     /// The request in that name.
     ///
     /// - Throws: `unauthorized` for one that says itself for whom it is: that is the gateway's to say.

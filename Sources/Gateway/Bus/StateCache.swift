@@ -10,7 +10,8 @@ struct StateCache {
     /// Topics that are kept; beyond that, those who come later learn by `bus.snapshot` alone.
     static let maximum = 8192
 
-    private var epoch: String?
+    /// Of the bus that it is of; nil: none has been heard.
+    private(set) var epoch: String?
     private var kept: [String: Kept] = [:]
 
     /// Takes a message of the events socket in.

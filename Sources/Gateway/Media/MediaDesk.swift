@@ -29,13 +29,23 @@ final class MediaDesk {
     }
 
     /// A topic that somebody wants.
-    private struct Run {
+    private final class Run {
         let device: String
         let isPicture: Bool
         /// Messages that are kept of it, where each stands for itself: one, but of sound.
         let room: Int
         var reel = Reel<MediaItem>()
         var viewers: [Peer: Viewer] = [:]
+        /// Whether the bus has had the device, or the rig, while this was wanted.
+        var wasKnown = false
+        /// Since when it hasn't; nil: it has.
+        var unknownSince: Int64?
+
+        init(device: String, isPicture: Bool, room: Int) {
+            self.device = device
+            self.isPicture = isPicture
+            self.room = room
+        }
     }
 
     private struct Asker {
@@ -57,17 +67,22 @@ final class MediaDesk {
 
     /// Bytes on their way to one client.
     static let maximumBytesUnderWay = 64 << 20
-    /// Topics of one connection.
+    /// Topics of one owner.
     static let maximumTopics = 64
     /// Topics of one device that one owner may have at a time.
     static let maximumTopicsOfDevice = 4
     /// Messages that are kept of sound, and of frames that build on one another: a second or two.
     private static let chainRoom = 64
+    /// Nanoseconds for which a device that was there may be away before who waits for it is refused: a bus that was started anew makes it again.
+    private static let absence: Int64 = 10_000_000_000
 
     init(_ place: BusPlace, _ events: BusEvents, logger: Logger) {
         self.place = place
         self.events = events
         self.logger = logger
+        events.listen { [weak self] topic, _ in
+            if topic == Topic.heartbeat.text { self?.cameHeartbeat(at: MonotonicClock.now()) }
+        }
     }
 
     /// Topics that the bus makes something for now.
@@ -91,7 +106,11 @@ final class MediaDesk {
 
     func take(_ ask: MediaAsk, of peer: Peer) {
         let now = MonotonicClock.now()
+        take(ask, of: peer, at: now)
         endIdle(at: now)
+    }
+
+    private func take(_ ask: MediaAsk, of peer: Peer, at now: Int64) {
         if ask.kind == .end {
             askers[peer]?.topics.remove(ask.topic)
             return end(ask.topic, of: peer)
@@ -109,31 +128,31 @@ final class MediaDesk {
 
     /// Has a topic made for a client.
     ///
-    /// - Returns: false: it can't be, and the client is told so as far as it can be.
+    /// - Returns: false: it can't be, and the client is told so.
     private func begin(_ topic: [UInt8], for peer: Peer, at now: Int64) -> Bool {
         if runs[topic]?.viewers[peer] != nil { return true }
-        guard let asker = askers[peer], asker.topics.count < Self.maximumTopics else { return false }
+        guard let asker = askers[peer] else { return false }
+        let own = Set(askers.values.filter { $0.way.owner == asker.way.owner }.flatMap(\.topics))
+        guard own.contains(topic) || own.count < Self.maximumTopics else {
+            refuse(topic, peer, Self.tooManyTopics)
+            return false
+        }
         guard let run = runs[topic] ?? Self.run(topic) else {
             refuse(topic, peer, Self.notHere)
             return false
         }
-        // Of what isn't there nothing comes, not even what would end it.
-        guard !events.knowsNothing(of: run.device) else {
-            refuse(
-                topic, peer,
-                BusError(
-                    .deviceNotFound, "There is no device and no rig of that name.", ["device": .string(run.device)]))
-            return false
-        }
         // A device makes so many renditions for all: one key must not have them all made.
-        let own = Set(askers.values.filter { $0.way.owner == asker.way.owner }.flatMap(\.topics))
         let wanted = own.count(where: { $0 != topic && runs[$0]?.device == run.device })
         guard wanted < Self.maximumTopicsOfDevice else {
             refuse(topic, peer, Self.tooMany)
             return false
         }
         if runs[topic] == nil {
-            guard let feed = feed(of: run.device) else { return false }
+            guard let feed = feed(of: run.device) else {
+                refuse(topic, peer, Self.noFeed)
+                return false
+            }
+            run.wasKnown = events.knows(run.device)
             runs[topic] = run
             feed.subscribe(topic)
         }
@@ -153,6 +172,29 @@ final class MediaDesk {
                 end(topic, of: peer)
             }
         }
+    }
+
+    /// The bus has told what there is by now. Of what isn't there nothing comes, not even what would end it: who waits for that is refused.
+    func cameHeartbeat(at now: Int64) {
+        for (topic, run) in runs {
+            guard events.knowsNothing(of: run.device, at: now) else {
+                if events.knows(run.device) { run.wasKnown = true }
+                run.unknownSince = nil
+                continue
+            }
+            guard let since = run.unknownSince else {
+                // What came to be just before it was asked for may be told behind this.
+                run.unknownSince = now
+                continue
+            }
+            guard !run.wasKnown || now - since >= Self.absence else { continue }
+            for peer in run.viewers.keys {
+                refuse(topic, peer, Self.nobody(run.device))
+                askers[peer]?.topics.remove(topic)
+                end(topic, of: peer)
+            }
+        }
+        endIdle(at: now)
     }
 
     private func end(_ topic: [UInt8], of peer: Peer) {
@@ -193,7 +235,7 @@ final class MediaDesk {
         guard let topic = message.first.map({ Array($0.bytes) }), let run = runs[topic],
             let item = MediaItem(message.dropFirst(), isPicture: run.isPicture, at: MonotonicClock.now())
         else { return }
-        runs[topic]?.reel.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
+        run.reel.put(item, room: item.isKey == nil ? run.room : Self.chainRoom)
         for (peer, viewer) in run.viewers {
             guard viewer.isIdle(at: item.arrived) else {
                 serve(topic, peer, at: item.arrived)
@@ -234,6 +276,10 @@ final class MediaDesk {
 
     // MARK: What can't be had
 
+    private static func nobody(_ device: String) -> BusError {
+        BusError(.deviceNotFound, "There is no device and no rig of that name.", ["device": .string(device)])
+    }
+
     private static let notHere = BusError(
         .formatUnsupported, "That does not go to other machines; frame/, set/, audio/ and level/ do.",
         ["nearest": .null])
@@ -241,6 +287,11 @@ final class MediaDesk {
         .limitExceeded,
         "This client has as much of this device already as goes to other machines; end one of the others.",
         ["limit": "renditions", "maximum": JSONValue(maximumTopicsOfDevice)])
+    private static let tooManyTopics = BusError(
+        .limitExceeded, "This client has as many topics as go to one; end one of the others.",
+        ["limit": "topics", "maximum": JSONValue(maximumTopics)])
+    private static let noFeed = BusError(
+        .internalError, "The gateway has no connection to the bus left for that device; ask again later.")
     private static let rawUnasked = BusError(
         .formatUnsupported,
         "Pixels that are not compressed go to other machines only where they are asked for; jpeg goes always.",

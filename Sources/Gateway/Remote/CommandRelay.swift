@@ -18,12 +18,13 @@ final class CommandRelay {
     private let server: RemoteSocket
     private let settings: GatewayConfiguration.TCP
     private let visitors: Visitors
-    private let keys: KeyBook
+    private let keys: GuestBook
     private let logger: Logger
     /// By libzmq's names of connections.
     private var visits: [[UInt8]: Visit] = [:]
     private var buckets: [String: TokenBucket] = [:]
     private var frames: [Message] = []
+    private let ledger = ByteLedger()
     /// Requests that were refused here, and answers that no room was for.
     private(set) var refusals = 0
     private(set) var dropped = 0
@@ -33,10 +34,12 @@ final class CommandRelay {
     private static let requestsPerTurn = 32
     /// Bytes of a request that is read also when there are too many of them.
     private static let shortBytes = 4096
+    /// Milliseconds that the bus has to take the last requests of who has gone.
+    private static let parting: Int64 = 5000
 
     init(
         _ place: BusPlace, _ server: RemoteSocket, _ settings: GatewayConfiguration.TCP, _ visitors: Visitors,
-        _ keys: KeyBook, logger: Logger
+        _ keys: GuestBook, logger: Logger
     ) {
         self.place = place
         self.server = server
@@ -76,7 +79,7 @@ final class CommandRelay {
             if let connection { visitors.shutDown(connection) }
             return
         }
-        if let connection { visitors.seen(connection, key: key, on: server) }
+        let isThere = connection.map { visitors.seen($0, key: key, on: server) } ?? true
         let (envelope, body) = RequestEnvelope.split(message.dropFirst(), size: \.count)
         guard RequestEnvelope.isAcceptable(envelope, size: \.count) else { return }
         let mirrored = envelope.map { Array($0.bytes) }
@@ -100,7 +103,12 @@ final class CommandRelay {
                         .limitExceeded, "That are more requests than this key may make; ask less often.",
                         ["limit": "requestRate", "maximum": JSONValue(settings.requestsPerSecond)])
                 }
-                let caller = try caller(routing, entry, connection)
+                // Before it is carried out: a photo can't be taken back.
+                guard !RemoteRequest.mayBringFrames(request) || ledger.hasRoom(for: key) else {
+                    throw ReplyRefusal.noRoomYet
+                }
+                let caller = try caller(routing, entry, isThere ? connection : nil)
+                if !isThere { part(routing, key) }
                 guard caller.ask(named, envelope: mirrored) else {
                     throw BusError(
                         .limitExceeded, "Too many requests of this connection are under way; wait for their answers.",
@@ -110,6 +118,13 @@ final class CommandRelay {
                 if let id = request.id { refuse(routing, mirrored, RequestFailure(id: id, error: error)) }
             }
         }
+    }
+
+    /// Who has gone already, without having waited for an answer: what was asked is carried out, and what came of it ends as if the connection
+    /// had ended just now.
+    private func part(_ routing: [UInt8], _ key: String) {
+        visitors.passed(key)
+        place.loop.schedule(afterMilliseconds: Self.parting) { [weak self] in self?.visits[routing] = nil }
     }
 
     /// Whether the key has not asked too often, this time included.
@@ -135,7 +150,7 @@ final class CommandRelay {
             throw BusError(.internalError, "The gateway has no connection to the bus left; see its log.")
         }
         made.onAnswer = { [weak self] envelope, frames, isHello in
-            self?.answer(routing, envelope, frames, isHello: isHello)
+            self?.answer(routing, key, envelope, frames, isHello: isHello)
         }
         // As on the bus's machine: the connection ends, and the client asks the next bus.
         made.onLost = { [weak self] in
@@ -148,24 +163,30 @@ final class CommandRelay {
     // MARK: Answers
 
     private func answer(
-        _ routing: [UInt8], _ envelope: [[UInt8]], _ frames: ArraySlice<Message>, isHello: Bool
+        _ routing: [UInt8], _ key: String, _ envelope: [[UInt8]], _ frames: ArraySlice<Message>, isHello: Bool
     ) {
         guard let first = frames.first else { return }
         let bytes = frames.reduce(0) { $0 + $1.count }
         guard bytes <= settings.replyBytes else {
-            let id = (try? Reply(parsing: first.bytes))?.id ?? .null
-            let error = BusError(
-                .limitExceeded,
-                "The answer has \(bytes) bytes, which is more than goes to other machines; have it in the library.",
-                ["limit": "remoteReply", "maximum": JSONValue(settings.replyBytes)])
-            return refuse(routing, envelope, RequestFailure(id: id, error: error))
+            return refuse(routing, envelope, first, ReplyRefusal.tooLong(bytes, maximum: settings.replyBytes))
         }
-        var head = envelope
-        guard !isHello else {
-            head.append(HelloReply.rewritten(Array(first.bytes), settings.listen))
-            return send(routing, head, [])
+        if isHello {
+            return send(routing, envelope + [HelloReply.rewritten(Array(first.bytes), settings.listen)], [])
         }
-        send(routing, head, frames)
+        guard ledger.hasRoom(for: key, bytes) else {
+            return refuse(routing, envelope, first, ReplyRefusal.noRoomLeft)
+        }
+        guard let counted = try? frames.map({ try ledger.counted($0, for: key) }) else {
+            dropped += 1
+            return
+        }
+        send(routing, envelope, counted)
+    }
+
+    /// In place of an answer.
+    private func refuse(_ routing: [UInt8], _ envelope: [[UInt8]], _ answer: Message, _ error: BusError) {
+        let id = (try? Reply(parsing: answer.bytes))?.id ?? .null
+        refuse(routing, envelope, RequestFailure(id: id, error: error))
     }
 
     private func refuse(_ routing: [UInt8], _ envelope: [[UInt8]], _ failure: RequestFailure) {
@@ -173,23 +194,7 @@ final class CommandRelay {
         send(routing, envelope + [Response.failure(id: failure.id, error: failure.error)], [])
     }
 
-    private func send(_ routing: [UInt8], _ head: [[UInt8]], _ frames: ArraySlice<Message>) {
-        // In a row of answers libzmq looks only now and then at what clients have taken; asking for the events makes it look.
-        _ = server.socket.readiness()
-        do throws(ZeroMQError) {
-            guard try server.socket.send(routing, more: true) else {
-                dropped += 1
-                return
-            }
-            // Once its first frame is taken, all of a message is.
-            for (index, frame) in head.enumerated() {
-                try server.socket.send(frame, more: !frames.isEmpty || index < head.count - 1)
-            }
-            for (index, frame) in zip(frames.indices, frames) {
-                try server.socket.send(frame, more: index < frames.endIndex - 1)
-            }
-        } catch {
-            dropped += 1
-        }
+    private func send(_ routing: [UInt8], _ head: [[UInt8]], _ frames: [Message]) {
+        if !server.send(to: routing, head, frames) { dropped += 1 }
     }
 }

@@ -7,35 +7,33 @@ import ZeroMQ
 ///
 /// Subscriptions stay here: to the bus this is one subscriber of everything, and who comes later gets the present state from what is kept.
 final class EventRelay {
-    private let loop: Loop
     private let server: RemoteSocket
     private let visitors: Visitors
-    private let keys: KeyBook
+    private let keys: GuestBook
     private let bus: BusEvents
     private var counter = SubscriptionCounter()
-    /// When a topic was last sent again, so that a crowd of subscribers can't multiply the traffic.
-    private var resent: [String: Int64] = [:]
-    private var overdue: Set<String> = []
-    private var overdueTimer: Loop.Token?
+    private var pacer: TopicPacer?
     /// By connection: each subscription has all that is kept looked through.
     private var buckets: [Int32: TokenBucket] = [:]
 
     /// Messages that wait for a client that is slow.
     static let waitingMessages = 1000
-    private static let resendInterval: Int64 = 100_000_000
     private static let messagesPerTurn = 64
     /// Subscriptions of one connection in a second; at once as many as it may have, and a second's more.
     private static let subscriptionsPerSecond = 200
     private static let subscriptionsAtOnce = SubscriptionCounter.maximum + subscriptionsPerSecond
 
     init(
-        _ loop: Loop, _ bus: BusEvents, _ server: RemoteSocket, _ visitors: Visitors, _ keys: KeyBook
+        _ loop: Loop, _ bus: BusEvents, _ server: RemoteSocket, _ visitors: Visitors, _ keys: GuestBook
     ) {
-        self.loop = loop
         self.bus = bus
         self.server = server
         self.visitors = visitors
         self.keys = keys
+        pacer = TopicPacer(loop) { [weak self] topic in
+            guard let self else { return }
+            for (found, body) in bus.current(matching: topic) where found == topic { send(found, body) }
+        }
         bus.listen { [weak self] topic, body in self?.send(topic, body) }
         loop.watch(.socket(server.socket)) { [weak self] in self?.readSubscriptions() }
         visitors.whenClosed { [weak self] in
@@ -65,13 +63,14 @@ final class EventRelay {
                 visitors.shutDown(connection)
                 continue
             }
-            visitors.seen(connection, key: key, on: server)
+            guard visitors.seen(connection, key: key, on: server) else { continue }
             guard let prefix = String(validating: frame.bytes.dropFirst(), as: UTF8.self) else { continue }
             if case .ack = Topic.parse(prefix.utf8) {
                 send(prefix, Array("{}".utf8))
             } else {
                 let now = MonotonicClock.now()
-                for (topic, body) in bus.current(matching: prefix) { resend(topic, body, at: now) }
+                for (topic, body) in bus.current(matching: prefix)
+                where pacer?.isTime(for: topic, at: now) == true { send(topic, body) }
             }
         }
     }
@@ -80,32 +79,5 @@ final class EventRelay {
         let now = MonotonicClock.now()
         let fresh = TokenBucket(perSecond: Self.subscriptionsPerSecond, burst: Self.subscriptionsAtOnce, at: now)
         return buckets[connection, default: fresh].take(at: now)
-    }
-
-    private func resend(_ topic: String, _ body: [UInt8], at now: Int64) {
-        if let last = resent[topic], now - last < Self.resendInterval {
-            overdue.insert(topic)
-            if overdueTimer == nil {
-                overdueTimer = loop.schedule(at: last + Self.resendInterval) { [weak self] in self?.sendOverdue() }
-            }
-        } else {
-            if resent.count >= StateCache.maximum {
-                resent = resent.filter { now - $0.value < Self.resendInterval }
-            }
-            resent[topic] = now
-            send(topic, body)
-        }
-    }
-
-    private func sendOverdue() {
-        overdueTimer = nil
-        let topics = overdue
-        overdue = []
-        let now = MonotonicClock.now()
-        // What is older than the interval says nothing any more.
-        resent = resent.filter { now - $0.value < Self.resendInterval }
-        for topic in topics {
-            for (found, body) in bus.current(matching: topic) where found == topic { resend(found, body, at: now) }
-        }
     }
 }

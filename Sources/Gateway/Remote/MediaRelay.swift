@@ -17,10 +17,10 @@ final class MediaRelay {
     private let desk: MediaDesk
     private let settings: GatewayConfiguration.TCP
     private let visitors: Visitors
-    private let keys: KeyBook
+    private let keys: GuestBook
     /// By libzmq's names of connections.
     private var askers: [[UInt8]: Asker] = [:]
-    private let outgoing = Message()
+    private let ledger = ByteLedger()
 
     /// Messages that wait in libzmq for a client, beyond what it asked for at a time.
     static let waitingMessages = 16
@@ -30,7 +30,7 @@ final class MediaRelay {
 
     init(
         _ loop: Loop, _ desk: MediaDesk, _ server: RemoteSocket, _ settings: GatewayConfiguration.TCP,
-        _ visitors: Visitors, _ keys: KeyBook
+        _ visitors: Visitors, _ keys: GuestBook
     ) {
         self.desk = desk
         self.server = server
@@ -67,7 +67,8 @@ final class MediaRelay {
             if let connection { visitors.shutDown(connection) }
             return
         }
-        if let connection { visitors.seen(connection, key: key, on: server) }
+        // For who has gone already nothing is to be made: nothing would end it.
+        if let connection, !visitors.seen(connection, key: key, on: server) { return }
         let now = MonotonicClock.now()
         if let known = askers[routing], known.key != key || known.connection != connection { forget(routing) }
         if askers[routing] == nil {
@@ -85,24 +86,15 @@ final class MediaRelay {
     private func open(_ routing: [UInt8], _ key: String) -> MediaDesk.Peer {
         desk.open(
             MediaDesk.Way(
-                owner: key, allowsRaw: settings.allowsRaw, hasRoom: { true },
-                send: { [weak self] topic, frames in self?.send(topic, routing, frames) ?? false }))
+                owner: key, allowsRaw: settings.allowsRaw,
+                // There is again when the next message of a topic comes, or is asked for.
+                hasRoom: { [ledger] in ledger.hasRoom(for: key) },
+                send: { [weak self] topic, frames in self?.send(topic, routing, frames, of: key) ?? false }))
     }
 
-    private func send(_ topic: [UInt8], _ routing: [UInt8], _ frames: [Message]) -> Bool {
-        // libzmq looks only now and then at what clients have taken; asking for the events makes it look.
-        _ = server.socket.readiness()
-        do throws(ZeroMQError) {
-            guard try server.socket.send(routing, more: true) else { return false }
-            try server.socket.send(topic, more: true)
-            for (index, frame) in frames.enumerated() {
-                // Its bytes are counted, not copied: others get the same.
-                try outgoing.share(frame)
-                try server.socket.send(outgoing, more: index < frames.count - 1)
-            }
-            return true
-        } catch {
-            return false
-        }
+    private func send(_ topic: [UInt8], _ routing: [UInt8], _ frames: [Message], of key: String) -> Bool {
+        // Their bytes are counted, not copied: others get the same.
+        guard let counted = try? frames.map({ try ledger.counted($0, for: key) }) else { return false }
+        return server.send(to: routing, [topic], counted)
     }
 }

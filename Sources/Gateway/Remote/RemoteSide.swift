@@ -8,18 +8,17 @@ import ZeroMQ
 final class RemoteSide {
     private let loop: Loop
     private let logger: Logger
-    private let keys: KeyBook
+    private let keys: GuestBook
     private let visitors: Visitors
     private let herald: Herald
     private let door: RemoteDoor
     private let commands: CommandRelay
     private let events: EventRelay
     private let media: MediaRelay
+    private var refusals = RefusalLog()
 
     /// Milliseconds that who has no connection any more has to come back, as on the bus's own machine.
     private static let absence: Int64 = 5000
-    /// Milliseconds after which a revocation is told once more: what was on its way to the bus before has come by then.
-    private static let afterthought: Int64 = 1000
 
     /// - Parameter stateDirectory: where the gateway's own keys are unless the configuration says so; nil: nowhere.
     init(
@@ -33,11 +32,14 @@ final class RemoteSide {
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
             throw GatewayError(
                 description:
-                    "there is no place for the gateway's own keys: name a file with tcp.server_key, or set $STATE_DIRECTORY"
+                    "there is no place for the gateway's own keys: name a file for them, [tcp] server_key = \"/…/server.key\", or set $STATE_DIRECTORY"
             )
         }
         let own = try ServerKeys.load(path)
-        let keys = KeyBook(loop, path: settings.keysPath, logger: logger)
+        let keys = GuestBook(
+            loop, of: "key", path: settings.keysPath, keptPath: "\(path).known", logger: logger,
+            source: { KeysFile.read(settings.keysPath, logger: logger) },
+            tell: { [weak herald] in herald?.revoked($0, then: $1) })
         let visitors = Visitors(
             loop, total: settings.connections, perAddress: settings.connectionsPerAddress, logger: logger)
         self.keys = keys
@@ -63,8 +65,12 @@ final class RemoteSide {
         } catch {
             throw GatewayError(description: "\(error)")
         }
-        keys.onChange = { [weak self] in self?.keysChanged($0) }
+        keys.onCut = { [weak self] in self?.cutOff($0) }
         visitors.onLeft = { [weak self] in self?.left($0) }
+        door.onRefused = { [weak self] in self?.tellRefused($0, $1) }
+        herald.whoIsHere { [weak self] name in self?.isHere(name) ?? false }
+        // Those whose keys were taken out while no gateway ran are told of now.
+        keys.read()
         logger.notice(
             "clients on other machines are served",
             metadata: [
@@ -84,24 +90,27 @@ final class RemoteSide {
         ]
     }
 
-    private func keysChanged(_ changed: [AllowedKeys.Entry]) {
-        let affected = Set(changed.map(\.key))
+    private func cutOff(_ guests: [AllowedKeys.Entry]) {
+        let affected = Set(guests.map(\.key))
         commands.drop { affected.contains($0) }
         media.drop { affected.contains($0) }
         visitors.shutDown { affected.contains($0) }
-        for entry in changed {
-            logger.notice("what a key may has changed: its connections end", metadata: ["name": "\(entry.name)"])
-            herald.revoked(entry.name)
-            loop.schedule(afterMilliseconds: Self.afterthought) { [weak self] in
-                guard let self, !keys.isKnown(entry.name) else { return }
-                herald.revoked(entry.name)
-            }
-        }
+    }
+
+    private func isHere(_ name: String) -> Bool { keys.key(of: name).map(visitors.isHere) ?? false }
+
+    private func tellRefused(_ address: String, _ key: String?) {
+        let name = key.map { String($0.prefix(8)) } ?? "none"
+        guard refusals.isToBeTold("\(address) \(name)", at: MonotonicClock.now()) else { return }
+        // Public keys are no secrets.
+        logger.info(
+            "a client is not let in: its key is not among those in the file",
+            metadata: ["address": "\(address)", "key": "\(name)…", "refused": "\(door.refused)"])
     }
 
     private func left(_ key: String) {
         loop.schedule(afterMilliseconds: Self.absence) { [weak self] in
-            guard let self, let entry = keys[key], !visitors.isHere(key) else { return }
+            guard let self, let entry = keys.owner(of: key), !visitors.isHere(key) else { return }
             herald.left(Request.Principal(name: entry.name, role: entry.role))
         }
     }

@@ -49,4 +49,30 @@ final class RemoteSocket {
         try monitor.connect(events)
         try socket.bind(address.endpoint(door))
     }
+
+    /// Sends a message to one of a router's connections.
+    ///
+    /// - Returns: false: it takes no more now, or has gone.
+    func send(to routing: [UInt8], _ head: [[UInt8]], _ frames: [Message]) -> Bool {
+        // In a row of messages libzmq looks only now and then at what peers have taken; asking for the events makes it look.
+        _ = socket.readiness()
+        guard (try? socket.send(routing, more: true)) == true else { return false }
+        do throws(ZeroMQError) {
+            // Once its first frame is taken, all of a message is.
+            var left = head.count + frames.count
+            for part in head {
+                left -= 1
+                try socket.send(part, more: left > 0)
+            }
+            for frame in frames {
+                left -= 1
+                try socket.send(frame, more: left > 0)
+            }
+            return true
+        } catch {
+            // What is begun has to end: else the next message would be the rest of it.
+            _ = try? socket.send([UInt8]())
+            return false
+        }
+    }
 }

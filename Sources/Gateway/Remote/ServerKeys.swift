@@ -1,4 +1,5 @@
 import BusProtocol
+import Glibc
 import LinuxIO
 import ZeroMQ
 
@@ -22,8 +23,16 @@ enum ServerKeys {
         return CurveKeyPair(publicKey: open, secretKey: secret)
     }
 
+    // Of who starts it by hand there may be no folder for it yet.
+    private static func makeFolder(of path: String) throws(SystemError) {
+        let folder = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+        guard !folder.isEmpty, mkdir(folder, 0o700) != 0, errno != EEXIST else { return }
+        throw SystemError(code: errno, operation: "mkdir", subject: folder)
+    }
+
     private static func make(_ path: String) throws(GatewayError) -> CurveKeyPair {
         do {
+            try makeFolder(of: path)
             let pair = try CurveKeyPair.make()
             let (open, secret) = (pair.publicKey.text, pair.secretKey.text)
             let text = KeyFile.text(publicKey: open, secretKey: secret, name: "the gateway")

@@ -20,6 +20,8 @@ final class Visitors {
     private var visitors: [Int32: Visitor] = [:]
     private var closings: [(Int32) -> Void] = []
     private var lastWarning: Int64 = 0
+    /// Addresses from which somebody with a key has come.
+    private var familiar: Set<String> = []
     /// Connections that were shut down because there were too many.
     private(set) var refused = 0
     /// Called when a key has no connection any more.
@@ -28,6 +30,7 @@ final class Visitors {
     /// Events of one socket that are taken in one turn.
     private static let eventsPerTurn = 256
     private static let turnsAtOnce = 8
+    private static let maximumFamiliar = 1024
 
     init(_ loop: Loop, total: Int, perAddress: Int, logger: Logger) {
         self.loop = loop
@@ -58,20 +61,30 @@ final class Visitors {
     }
 
     /// A message came from that connection of that socket, of who has that key.
-    func seen(_ connection: Int32, key: String, on server: RemoteSocket) {
+    ///
+    /// - Returns: false: the connection has ended by now, and nobody is told of its end any more.
+    func seen(_ connection: Int32, key: String, on server: RemoteSocket) -> Bool {
         guard let known = visitors[connection], known.port == server.port else {
             // Nobody would end it with its key.
-            return shutDown(connection, port: server.port)
+            shutDown(connection, port: server.port)
+            return false
         }
-        guard known.key != key else { return }
+        guard known.key != key else { return true }
         // A message of who had the descriptor's number before may come late. Whose the connection is has to be sure, or it could
         // outlast its key: its client comes again.
         guard known.key == nil, visitors.values.count(where: { $0.key == key }) < perAddress else {
             refused += 1
-            return shutDown(connection)
+            shutDown(connection)
+            return true
         }
         visitors[connection]?.key = key
+        if familiar.count >= Self.maximumFamiliar { familiar = [] }
+        familiar.insert(known.address)
+        return true
     }
+
+    /// Somebody has had something done over a connection that has ended before it was known whose it was.
+    func passed(_ key: String) { if !isHere(key) { onLeft?(key) } }
 
     /// Whether the key has a connection.
     func isHere(_ key: String) -> Bool { visitors.values.contains { $0.key == key } }
@@ -116,7 +129,9 @@ final class Visitors {
             let address = InternetSocket.peerAddress(of: pinned.rawValue)
         else { return }
         closed(connection)
-        guard visitors.count < total, visitors.values.count(where: { $0.address == address }) < perAddress else {
+        // A third is for those from where somebody with a key has come: who has none can't keep them out.
+        let room = familiar.contains(address) ? total : total - total / 3
+        guard visitors.count < room, visitors.values.count(where: { $0.address == address }) < perAddress else {
             refused += 1
             UnixSocket.shutDown(pinned.rawValue)
             let now = MonotonicClock.now()

@@ -26,13 +26,11 @@ struct LibraryDownload {
         guard let path = LibraryFile.path(named: name, of: entry) else {
             return try await respond(WebResponse(404, "The entry has no file of that name."))
         }
-        let file: LibraryFile
-        do throws(SystemError) {
-            file = try LibraryFile(path)
-        } catch {
+        switch await DiskWork.run({ () throws(SystemError) in try LibraryFile(path) }) {
+        case .success(let file): return try await send(file, request)
+        case .failure(let error):
             return try await respond(WebResponse(error.isAbsent ? 404 : 503, "The file can't be read: \(error)."))
         }
-        return try await send(file, request)
     }
 
     private func send(_ file: LibraryFile, _ request: WebRequest) async throws -> Bool {
@@ -51,8 +49,12 @@ struct LibraryDownload {
             bodyBytes: part.count, keepsAlive: request.keepsAlive)
         try await stream.send(head, more: !part.isEmpty && request.method == "GET")
         guard request.method == "GET" else { return request.keepsAlive }
-        file.seek(to: part.lowerBound)
-        try await stream.send(file: file.descriptor.rawValue, count: part.count)
+        guard !part.isEmpty else { return request.keepsAlive }
+        let sent = await DiskWork.run { [part] () throws(SystemError) in
+            file.seek(to: part.lowerBound)
+            try stream.sendNow(file: file.descriptor.rawValue, count: part.count)
+        }
+        guard case .success = sent else { throw WebStream.Ended() }
         return request.keepsAlive
     }
 }

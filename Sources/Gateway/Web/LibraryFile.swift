@@ -13,20 +13,26 @@ final class LibraryFile: Sendable {
     /// - Returns: nil: it has none.
     static func path(named name: String, of entry: JSONValue) -> String? {
         let paths = ["path", "movie", "cover", "sideCar"].compactMap { entry[$0]?.string }
-        return paths.first { $0.hasPrefix("/") && $0.split(separator: "/").last.map(String.init) == name }
+        return paths.first { $0.utf8.first == slash && self.name($0) == name }
+    }
+
+    private static let slash = UInt8(ascii: "/")
+
+    // By bytes: with a combining mark behind it "/" is another Character.
+    private static func name(_ path: String) -> String? {
+        path.utf8.split(separator: slash).last.map { String(Substring($0)) }
     }
 
     /// - Throws: for what isn't there, may not be read, or is no plain file.
     init(_ path: String) throws(SystemError) {
-        let raw = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
-        guard raw >= 0 else { throw SystemError(code: errno, operation: "open", subject: path) }
-        descriptor = FileDescriptor(owning: raw)
+        // An entry may lie in a folder of a user's own, who could have made a link of it since.
+        descriptor = try FileDescriptor(openingByOwnLinks: path)
         var status = stat()
-        guard fstat(raw, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard fstat(descriptor.rawValue, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             throw SystemError(code: EINVAL, operation: "open", subject: path)
         }
         count = Int(status.st_size)
-        name = path.split(separator: "/").last.map(String.init) ?? ""
+        name = Self.name(path) ?? ""
     }
 
     /// Reads on from there.

@@ -50,6 +50,9 @@ final class WebDesk: @unchecked Sendable {
             throw GatewayError(description: "\(error)")
         }
         mailbox.deliver(on: place.loop)
+        herald.whoIsHere { [weak self] name in
+            self?.sessions.values.contains { $0.principal.name == name } ?? false
+        }
     }
 
     // MARK: From connections' threads
@@ -89,8 +92,13 @@ final class WebDesk: @unchecked Sendable {
 
     // MARK: On the loop
 
-    /// All that this one has ends.
-    func revoked(_ principal: Request.Principal) { herald.revoked(principal.name) }
+    /// Whether the bus is there now.
+    var isBusHere: Bool { service.isBusHere }
+
+    /// All that this one has ends; the body is called when the bus has answered that.
+    func revoked(_ principal: Request.Principal, then told: @escaping () -> Void) {
+        herald.revoked(principal.name, then: told)
+    }
 
     /// Whether an owner has not asked too often, this time included.
     func isInTime(_ owner: String, _ kind: Pace) -> Bool {

@@ -21,8 +21,9 @@ struct WebResponse: Hashable, Sendable {
     init(_ refusal: WebRequest.Refusal) { self.init(refusal.status, refusal.reason) }
 
     /// What every answer says: that the page is nobody's part, and loads nothing that isn't this server's.
+    /// Browsers send forms without an origin from a page that has no referrer even for itself.
     static let always = [
-        "X-Content-Type-Options: nosniff", "X-Frame-Options: DENY", "Referrer-Policy: no-referrer",
+        "X-Content-Type-Options: nosniff", "X-Frame-Options: DENY", "Referrer-Policy: same-origin",
         "Cross-Origin-Resource-Policy: same-origin", "Cross-Origin-Opener-Policy: same-origin",
         "Content-Security-Policy: default-src 'self'; img-src 'self' blob: data:; media-src 'self' blob:; "
             + "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",

@@ -12,25 +12,29 @@ final class WebServer: Sendable {
     private let listener: FlyingSocks.Socket
     private let pool: SocketPool<ePoll>
     private let site: WebSite
-    private let total: Int
-    private let perAddress: Int
+    private let turnstile: Turnstile
     private let counters: WebCounters
     private let logger: Logger
-    private let addresses = Mutex<[String: Int]>([:])
 
     /// Bytes that the kernel holds for a client that is slow: what lies there is of the past already when it is taken.
     private static let sendBuffer = 256 << 10
     /// Seconds after which a silent client is asked whether it is still there, and after which one that takes nothing isn't any more.
     private static let silence: Int32 = 30
     private static let stall: Int32 = 60_000
+    /// How long no connection is taken when there is no room for one.
+    private static let patience = Duration.seconds(1)
+    /// Of accept(2): those of one connection, after which the next can be taken.
+    private static let errorsOfOne: Set<Int32> = [
+        ECONNABORTED, EINTR, EPROTO, EPERM, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, ENONET, ENOPROTOOPT,
+        EOPNOTSUPP,
+    ]
 
     /// - Throws: when nothing can listen there; the text says so.
     init(_ address: WebAddress, _ site: WebSite, total: Int, perAddress: Int, _ counters: WebCounters, logger: Logger)
         throws(GatewayError)
     {
         self.site = site
-        self.total = total
-        self.perAddress = perAddress
+        turnstile = Turnstile(total: total, perAddress: perAddress)
         self.counters = counters
         self.logger = logger
         pool = .ePoll(maxEvents: 64)
@@ -72,7 +76,7 @@ final class WebServer: Sendable {
             let listener = try AsyncSocket(socket: listener, pool: pool)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { [pool] in try await pool.run() }
-                group.addTask { [self] in await accept(on: listener) }
+                group.addTask { [self] in try await accept(on: listener) }
                 try await group.next()
                 group.cancelAll()
             }
@@ -81,8 +85,8 @@ final class WebServer: Sendable {
         }
     }
 
-    private func accept(on listener: AsyncSocket) async {
-        await withDiscardingTaskGroup { group in
+    private func accept(on listener: AsyncSocket) async throws {
+        try await withThrowingDiscardingTaskGroup { group in
             while !Task.isCancelled {
                 do {
                     let socket = try await listener.accept()
@@ -100,32 +104,34 @@ final class WebServer: Sendable {
                         stream.close()
                         leave(address)
                     }
+                } catch SocketError.failed(type: _, errno: let code, message: _) where Self.errorsOfOne.contains(code) {
+                    // Who came has gone already, or can't be reached.
                 } catch {
-                    // Most likely there is no descriptor left: until others have ended, there is nothing to be done.
                     logger.error("a connection can't be taken", metadata: ["error": "\(error)"])
-                    try? await Task.sleep(for: .milliseconds(200))
+                    await waitForRoom()
                 }
             }
         }
     }
 
-    private func enter(_ address: String) -> Bool {
-        let isIn = addresses.withLock { addresses in
-            guard addresses.values.reduce(0, +) < total, addresses[address, default: 0] < perAddress else {
-                return false
-            }
-            addresses[address, default: 0] += 1
-            return true
+    // Most likely there is no descriptor, or no memory, left: one of ours may go, or somebody else's, which nobody tells.
+    private func waitForRoom() async {
+        await withTaskGroup(of: Bool.self) { group in
+            group.addTask { [turnstile] in await turnstile.someoneLeft() }
+            group.addTask { (try? await Task.sleep(for: Self.patience)) != nil }
+            for await isTime in group where isTime { break }
+            group.cancelAll()
         }
-        if isIn { counters.connections.add(1, ordering: .relaxed) }
-        return isIn
+    }
+
+    private func enter(_ address: String) -> Bool {
+        guard turnstile.enter(address) else { return false }
+        counters.connections.add(1, ordering: .relaxed)
+        return true
     }
 
     private func leave(_ address: String) {
-        addresses.withLock { addresses in
-            let left = addresses[address, default: 1] - 1
-            addresses[address] = left > 0 ? left : nil
-        }
+        turnstile.leave(address)
         counters.connections.subtract(1, ordering: .relaxed)
     }
 

@@ -29,6 +29,9 @@ final class WebService {
         caller.onLost = { [weak self] in self?.tellAll(.failure(Self.gone)) }
     }
 
+    /// Whether the bus is there now.
+    var isBusHere: Bool { caller.isConnected }
+
     /// Tells the body what came of it, once.
     func ask(
         _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil,

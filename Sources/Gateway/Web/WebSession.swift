@@ -74,6 +74,8 @@ final class WebSession: @unchecked Sendable {
             ],
         ]
         send(.text, hello.serialized)
+        // That it is there is told when this page's own connection to it is.
+        if !desk.isBusHere { send(.text, Self.presence(false).serialized) }
         return true
     }
 
@@ -191,13 +193,8 @@ final class WebSession: @unchecked Sendable {
         }
         let bytes = frames.reduce(0) { $0 + $1.count }
         guard bytes <= desk.settings.replyBytes else {
-            return refuse(
-                RequestFailure(
-                    id: id,
-                    error: BusError(
-                        .limitExceeded,
-                        "The answer has \(bytes) bytes, which is more than goes over the web; have it in the library.",
-                        ["limit": "remoteReply", "maximum": JSONValue(desk.settings.replyBytes)])))
+            let error = ReplyRefusal.tooLong(bytes, maximum: desk.settings.replyBytes)
+            return refuse(RequestFailure(id: id, error: error))
         }
         if isHello { return send(.text, HelloReply.withoutPlaces(Array(first.bytes))) }
         guard let text = try? first.shared() else { return }

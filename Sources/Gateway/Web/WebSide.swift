@@ -12,42 +12,49 @@ final class WebSide {
     private let server: WebServer
     private let settings: GatewayConfiguration.Web
     private let logger: Logger
-    private var watch: Loop.Token?
+    private let book: GuestBook
 
-    /// Milliseconds after which a revocation is told once more: what was on its way to the bus before has come by then.
-    private static let afterthought: Int64 = 1000
     private static let maximumTokenBytes = 1 << 20
+    /// Lines that are told of each time.
+    private static let maximumProblems = 10
 
     /// Listens, but serves nobody yet.
-    init(_ desk: WebDesk, logger: Logger) throws(GatewayError) {
+    ///
+    /// - Parameter keptPath: the gateway's own file of whose tokens it took last; nil: there is no place for it.
+    init(_ desk: WebDesk, keptPath: String?, logger: Logger) throws(GatewayError) {
         self.desk = desk
         self.logger = logger
-        settings = desk.settings
+        let settings = desk.settings
+        self.settings = settings
         let hosts = HostCheck(listen: settings.listen, hosts: settings.hosts, origins: settings.origins)
         var users: Set<UInt32>?
         if !settings.letsAllHereIn {
             users = [0, CurrentProcess.uid]
             if let owner = File.owner(of: desk.place.directory.path) { users?.insert(owner) }
         }
-        access = WebAccess(hosts, localRole: settings.localRole, localUsers: users)
+        let access = WebAccess(hosts, localRole: settings.localRole, localUsers: users)
+        self.access = access
         server = try WebServer(
             settings.listen, WebSite(desk, access, admissions), total: settings.connections,
             perAddress: settings.connectionsPerAddress, desk.counters, logger: logger)
-        reload()
-        guard let path = settings.tokensPath else { return }
-        do throws(SystemError) {
-            let file = try FileWatch(path)
-            watch = desk.place.loop.watch(.descriptor(file.rawValue)) { [weak self] in
-                if file.hasChanged() { self?.reload() }
-            }
-        } catch {
-            logger.error(
-                "the file of tokens can't be watched: after a change, SIGHUP has it read",
-                metadata: ["error": "\(error)"])
+        book = GuestBook(
+            desk.place.loop, of: "token", path: settings.tokensPath, keptPath: keptPath, logger: logger,
+            source: {
+                // Without a file of them nobody has a token any more.
+                guard let path = settings.tokensPath else { return GuestBook.Reading(isWhole: true) }
+                let tokens = Self.read(path, logger: logger)
+                access.tokens = tokens ?? WebTokens()
+                return GuestBook.Reading(guests: access.tokens.guests, isWhole: tokens?.problems.isEmpty == true)
+            },
+            tell: { [weak desk] name, told in
+                desk?.revoked(WebTokens.Visitor(name: name, role: .nobody).principal, then: told)
+            })
+        book.onCut = { [admissions] guests in
+            let gone = Set(guests.map { WebTokens.Visitor(name: $0.name, role: $0.role).principal })
+            admissions.shutDown { gone.contains($0) }
         }
+        book.read()
     }
-
-    deinit { desk.place.loop.cancel(watch) }
 
     /// - Parameter ended: called on the loop, when nobody can be served any more.
     func run(ended: @escaping () -> Void) {
@@ -59,35 +66,30 @@ final class WebSide {
         }
     }
 
-    /// Takes in what the file of tokens says. One that is wrong lets nobody in who needs one.
-    func reload() {
-        guard let path = settings.tokensPath else { return }
-        var tokens = WebTokens()
+    /// Reads the file of tokens, also where its changes are not told.
+    func reload() { book.read() }
+
+    /// What the file says; nil: it can't be read, or others could have written it, and nobody is let in who needs a token.
+    private static func read(_ path: String, logger: Logger) -> WebTokens? {
+        let tokens: WebTokens
         do {
+            let bytes = try File.readAtOnce(path, limit: maximumTokenBytes)
             guard File.isSecret(path) else {
                 throw GatewayError(
                     description: "others may read or write it; chmod 640, owner root or the gateway's user")
             }
-            let bytes = try File.readAtOnce(path, limit: Self.maximumTokenBytes)
-            tokens = try WebTokens(parsing: String(decoding: bytes, as: UTF8.self))
+            tokens = WebTokens(parsing: String(decoding: bytes, as: UTF8.self))
         } catch {
             logger.error(
                 "nobody is let in from elsewhere: the file of tokens can't be read",
                 metadata: ["file": "\(path)", "error": "\(error)"])
+            return nil
         }
-        let before = access.tokens.visitors
-        access.tokens = tokens
-        let gone = Set(before.map(\.principal)).subtracting(tokens.visitors.map(\.principal))
-        admissions.shutDown { gone.contains($0) }
-        for principal in gone {
-            logger.notice("what a token may has changed: its connections end", metadata: ["name": "\(principal.name)"])
-            desk.revoked(principal)
-            desk.place.loop.schedule(afterMilliseconds: Self.afterthought) { [weak self] in
-                guard let self, !access.tokens.visitors.contains(where: { $0.principal.name == principal.name }) else {
-                    return
-                }
-                desk.revoked(principal)
-            }
+        for problem in tokens.problems.prefix(maximumProblems) {
+            logger.warning(
+                "a line of the file of tokens lets nobody in",
+                metadata: ["file": "\(path)", "line": "\(problem.line)", "why": "\(problem.why)"])
         }
+        return tokens
     }
 }

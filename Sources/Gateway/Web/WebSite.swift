@@ -119,36 +119,27 @@ struct WebSite: Sendable {
 
     private func stranger(_ request: WebRequest, _ address: String) -> WebResponse {
         if WebAccess.token(of: request) != nil { guesses.wasWrong(address) }
-        if request.path.isEmpty { return WebResponse(303, "Log in.", headers: ["Location: /login"]) }
+        if request.path.isEmpty {
+            let place = request.cookie(WebAccess.cookie) == nil ? "/login" : "/login?gone"
+            return WebResponse(303, "Log in.", headers: ["Location: \(place)"])
+        }
         return WebResponse(401, "A token is needed.", headers: ["WWW-Authenticate: Bearer realm=\"CameraBus\""])
     }
 
     private func login(_ request: WebRequest, _ form: [UInt8], _ address: String) -> WebResponse {
         guard request.method == "POST" else {
-            return WebResponse(200, type: Self.html, body: Array(Self.form("").utf8))
+            return LoginPage.response(200, request.query["gone"] == nil ? .nothing : .gone)
         }
         let fields = String(validating: form, as: UTF8.self).map { WebRequest.form(Substring($0)) } ?? [:]
         guard guesses.mayTry(address) else { return Self.tooMany }
         guard let token = fields["token"], access.tokens.visitor(of: token) != nil else {
             guesses.wasWrong(address)
-            return WebResponse(401, type: Self.html, body: Array(Self.form("<p>That is no token of this server.").utf8))
+            return LoginPage.response(401, .wrong)
         }
         let isSecure = request["x-forwarded-proto"] == "https"
         let cookie = "\(WebAccess.cookie)=\(token); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
         return WebResponse(
             303, "Welcome.", headers: ["Location: /", "Set-Cookie: \(cookie)\(isSecure ? "; Secure" : "")"])
-    }
-
-    private static let html = "text/html; charset=utf-8"
-
-    private static func form(_ what: String) -> String {
-        """
-        <!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-        <title>CameraBus</title><h1>CameraBus</h1>\(what)
-        <form method="post" action="/login"><label>Token <input type="password" name="token" autocomplete="current-password" \
-        required autofocus></label> <button>Log in</button></form></html>
-
-        """
     }
 
     // MARK: What is counted

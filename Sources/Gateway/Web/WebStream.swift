@@ -1,5 +1,6 @@
 import FlyingSocks
 import Glibc
+import LinuxIO
 import Synchronization
 import ZeroMQ
 
@@ -48,9 +49,23 @@ final class WebStream: Sendable {
         }
     }
 
-    /// So many bytes of a file, from where it stands.
-    func send(file: Int32, count: Int) async throws {
-        try await write(count) { start in sendfile(descriptor, file, nil, min(count - start, Self.filePart)) }
+    /// Sends so many bytes of a file, from where it stands, and waits for both the disk and the other end: not for a thread that others need.
+    func sendNow(file: Int32, count: Int) throws(SystemError) {
+        var left = count
+        while left > 0 {
+            let result = sendfile(descriptor, file, nil, min(left, Self.filePart))
+            let code = errno
+            if result > 0 {
+                left -= result
+                counters.sentBytes.add(result, ordering: .relaxed)
+            } else if result < 0, code == EAGAIN {
+                var wish = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                try check("poll") { poll(&wish, 1, -1) }
+            } else if result == 0 || code != EINTR {
+                // A file that has become shorter can't be sent any more.
+                throw SystemError(code: result == 0 ? EPIPE : code, operation: "sendfile")
+            }
+        }
     }
 
     private func sendSome(_ bytes: UnsafeRawBufferPointer, from start: Int, more: Bool) -> Int {

@@ -1,0 +1,191 @@
+import BusProtocol
+import BusServer
+import LinuxIO
+import Logging
+import ZeroMQ
+
+/// Whom a file lets in, by keys or by tokens. They are kept, too: who is taken out while no gateway runs, or while there is no bus, is told of all
+/// the same, by the next gateway if need be.
+final class GuestBook {
+    /// What the file says.
+    struct Reading {
+        var guests: [AllowedKeys.Entry] = []
+        /// False: some of it, or all, could not be read, and who isn't among the guests may be in that.
+        var isWhole = false
+    }
+
+    /// Tells the bus that what this name has ends; calls the body when the bus has answered that.
+    typealias Tell = (_ name: String, _ told: @escaping () -> Void) -> Void
+
+    /// Who was taken out, and of whom the bus has not been told to the end.
+    private struct Untold {
+        let guest: AllowedKeys.Entry
+        /// Of the last time that it is told.
+        var number: UInt64
+    }
+
+    private let loop: Loop
+    private let kind: String
+    private let keptPath: String?
+    private let source: () -> Reading
+    private let tell: Tell
+    private let afterthought: Int64
+    private let logger: Logger
+    private var token: Loop.Token?
+    /// By key, as is ``known``.
+    private var present: [String: AllowedKeys.Entry] = [:]
+    /// Who was let in when the file was last read whole, or has been since.
+    private var known: [String: AllowedKeys.Entry] = [:]
+    private var untold: [String: Untold] = [:]
+    private var lastNumber: UInt64 = 0
+    private var keptText: String?
+    /// Called with those whose connections end.
+    var onCut: ((_ guests: [AllowedKeys.Entry]) -> Void)?
+
+    private static let maximumBytes = 4 << 20
+    /// Names that may be untold.
+    private static let maximumUntold = 4096
+
+    /// Lets nobody in yet; ``read()`` does.
+    ///
+    /// - Parameters:
+    ///   - kind: what they show, `key` or `token`.
+    ///   - path: of the file, which is read again whenever it changes; nil: there is none.
+    ///   - keptPath: the gateway's own file of whom it let in last; nil: there is no place for it.
+    ///   - afterthought: milliseconds after which a revocation is told once more: what was on its way to the bus before has come by then.
+    ///   - source: reads the file, and logs what is wrong with it.
+    init(
+        _ loop: Loop, of kind: String, path: String?, keptPath: String?, afterthought: Int64 = 1000, logger: Logger,
+        source: @escaping () -> Reading, tell: @escaping Tell
+    ) {
+        self.loop = loop
+        self.kind = kind
+        self.keptPath = keptPath
+        self.source = source
+        self.tell = tell
+        self.afterthought = afterthought
+        self.logger = logger
+        readKept()
+        guard let path else { return }
+        if keptPath == nil {
+            logger.notice(
+                "whose \(kind) is taken out while no gateway runs keeps what it has at the bus: there is no place to keep who is let in; set $STATE_DIRECTORY"
+            )
+        }
+        do throws(SystemError) {
+            let watch = try FileWatch(path)
+            token = loop.watch(.descriptor(watch.rawValue)) { [weak self] in
+                if watch.hasChanged() { self?.read() }
+            }
+        } catch {
+            logger.error(
+                "the file of \(kind)s can't be watched: after a change, SIGHUP has it read",
+                metadata: ["error": "\(error)"])
+        }
+    }
+
+    deinit { loop.cancel(token) }
+
+    /// Who has that key; nil: nobody who is let in.
+    subscript(key: String) -> AllowedKeys.Entry? { present[key] }
+
+    /// Whose key that was when the file was last read whole.
+    func owner(of key: String) -> AllowedKeys.Entry? { known[key] }
+
+    /// How many are let in.
+    var count: Int { present.count }
+
+    /// The key of that name, when the file was last read whole; nil: nobody of that name is let in.
+    func key(of name: String) -> String? { known.values.first { $0.name == name }?.key }
+
+    /// Takes in what the file says. Who isn't in it is let in no more; but what runs for somebody isn't ended by a file that could not be read
+    /// whole: an editor may be about to write it.
+    func read() {
+        let reading = source()
+        let (before, now) = (present, Self.byKey(reading.guests))
+        let names = Set(reading.guests.map(\.name))
+        let gone = known.values.filter { guest in
+            now[guest.key] != guest && (reading.isWhole || now[guest.key] != nil || names.contains(guest.name))
+        }
+        present = now
+        for guest in gone { known[guest.key] = nil }
+        known.merge(now) { $1 }
+        let numbers = gone.map { noteUntold($0) }
+        let cut = before.values.filter { now[$0.key] != $0 } + gone
+        if !cut.isEmpty { onCut?(cut) }
+        // On the disk before it is told.
+        keep()
+        for (guest, number) in zip(gone, numbers) {
+            let what = now[guest.key] == nil ? "a \(kind) was revoked" : "what a \(kind) may has changed"
+            logger.notice("\(what): its connections end", metadata: ["name": "\(guest.name)"])
+            tell(guest.name) { [weak self] in self?.wasTold(guest.name, number) }
+        }
+    }
+
+    // MARK: What is told
+
+    private func noteUntold(_ guest: AllowedKeys.Entry) -> UInt64 {
+        lastNumber += 1
+        if untold[guest.name] != nil || untold.count < Self.maximumUntold {
+            // The older of two is the one that differs from what a later gateway reads.
+            untold[guest.name] = Untold(guest: untold[guest.name]?.guest ?? guest, number: lastNumber)
+        }
+        return lastNumber
+    }
+
+    private func wasTold(_ name: String, _ number: UInt64) {
+        loop.schedule(afterMilliseconds: afterthought) { [weak self] in
+            guard let self else { return }
+            // Who has been let in again meanwhile is not to lose what is new.
+            guard key(of: name) == nil else { return settle(name, number) }
+            tell(name) { [weak self] in self?.settle(name, number) }
+        }
+    }
+
+    private func settle(_ name: String, _ number: UInt64) {
+        guard untold[name]?.number == number else { return }
+        untold[name] = nil
+        keep()
+    }
+
+    // MARK: What is kept
+
+    private func readKept() {
+        guard let keptPath else { return }
+        do {
+            let text = String(decoding: try File.readOwn(keptPath, limit: Self.maximumBytes), as: UTF8.self)
+            known = Self.byKey(try AllowedKeys(parsing: text).entries)
+            keptText = text
+        } catch let error as SystemError where error.isAbsent {
+            return
+        } catch {
+            logger.warning(
+                "whose \(kind) was taken out while no gateway ran is not told of: who was let in last can't be read",
+                metadata: ["file": "\(keptPath)", "error": "\(error)"])
+        }
+    }
+
+    private func keep() {
+        guard let keptPath else { return }
+        var kept = AllowedKeys()
+        // Who is untold comes first, as who was let in by that name or key; the present one is no news to the next gateway.
+        for guest in untold.values.map(\.guest).sorted(by: { $0.name < $1.name })
+            + known.values.sorted(by: { $0.name < $1.name })
+        {
+            try? kept.add(guest)
+        }
+        guard kept.text != keptText, keptText != nil || !kept.entries.isEmpty else { return }
+        do throws(SystemError) {
+            try File.replace(keptPath, with: Array(kept.text.utf8), mode: 0o600)
+            keptText = kept.text
+        } catch {
+            logger.warning(
+                "whose \(kind) is taken out while no gateway runs keeps what it has at the bus: who is let in can't be kept",
+                metadata: ["error": "\(error)"])
+        }
+    }
+
+    private static func byKey(_ entries: [AllowedKeys.Entry]) -> [String: AllowedKeys.Entry] {
+        Dictionary(entries.map { ($0.key, $0) }) { $1 }
+    }
+}

@@ -1,0 +1,20 @@
+import LinuxIO
+
+/// What may wait for a disk, which may sleep, or hang, for as long as it likes: done on a thread of its own, so that the few that serve
+/// all connections never wait with it.
+enum DiskWork {
+    /// Does that, and waits for it without a thread. There are no more of them than connections.
+    static func run<Value: Sendable>(
+        _ body: @escaping @Sendable () throws(SystemError) -> Value
+    ) async -> Result<Value, SystemError> {
+        await withCheckedContinuation { continuation in
+            do throws(SystemError) {
+                _ = try NamedThread(name: "disk") {
+                    continuation.resume(returning: Result { () throws(SystemError) in try body() })
+                }
+            } catch {
+                continuation.resume(returning: .failure(error))
+            }
+        }
+    }
+}

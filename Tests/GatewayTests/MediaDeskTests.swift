@@ -1,0 +1,122 @@
+import BusProtocol
+import BusServer
+import CameraBusTesting
+import JSON
+import LinuxIO
+import Logging
+import Testing
+import ZeroMQ
+
+@testable import Gateway
+
+/// What is made for those who ask.
+@Suite struct MediaDeskTests {
+    @Test func `a key has so many topics, over all its connections, and others have theirs`() throws {
+        let scratch = try TemporaryDirectory()
+        let place = BusPlace(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let desk = MediaDesk(
+            place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        func open(_ owner: String) -> MediaDesk.Peer {
+            desk.open(
+                MediaDesk.Way(owner: owner, allowsRaw: false, hasRoom: { true }, send: { _, _ in true }))
+        }
+        func ask(_ device: Int, _ width: Int, _ peer: MediaDesk.Peer) {
+            let topic = Topic.frame("cam\(device)", "jpeg:\(width)00x0").bytes
+            desk.take(MediaAsk(.next, topic: topic), of: peer)
+        }
+        let peers = [open("desk"), open("desk")]
+        for device in 0..<20 { for width in 1...4 { ask(device, width, peers[(device + width) % 2]) } }
+        #expect(desk.topicCount == 64)
+        // What it has on one it may have on the other, too.
+        ask(0, 1, peers[0])
+        ask(0, 1, peers[1])
+        #expect(desk.topicCount == 64)
+        let other = open("other")
+        ask(19, 4, other)
+        #expect(desk.topicCount == 65)
+        for peer in peers { desk.close(peer) }
+        #expect(desk.topicCount == 1)
+    }
+
+    @Test func `who asks for what isn't there is refused when that is sure, and who had it waits for it`() throws {
+        let scratch = try TemporaryDirectory()
+        let (context, loop) = (try Context(), try Loop())
+        let place = BusPlace(context, loop, try RuntimeDirectory(scratch.path))
+        let events = try BusEvents(place)
+        let desk = MediaDesk(place, events, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let bus = try Socket(context, .extendedPublish)
+        try bus.bind(RuntimeDirectory.endpoint(place.directory.eventsSocket))
+        var sequence = 0
+        /// Has the bus tell that, until the gateway knows it.
+        func tell(_ topic: String, of epoch: String, _ value: JSONValue = [:]) throws {
+            let until = "state/lock/mark\(sequence + 2)/"
+            func isTold() -> Bool { !events.current(matching: until).isEmpty }
+            func publish() {
+                for (topic, value) in [(topic, value), (until, JSONValue.object([:]))] {
+                    sequence += 1
+                    let message: JSONValue = [
+                        "epoch": .string(epoch), "sequence": JSONValue(sequence), "previous": 0, "value": value,
+                    ]
+                    _ = try? bus.send(frames: [Array(topic.utf8), message.serialized])
+                }
+            }
+            let first = sequence
+            func check() {
+                guard !isTold() else { return loop.stop() }
+                // Until it has subscribed, all is lost.
+                sequence = first
+                publish()
+                loop.schedule(afterMilliseconds: 20) { check() }
+            }
+            let deadline = loop.schedule(afterMilliseconds: 20_000) { loop.stop() }
+            check()
+            try loop.run()
+            loop.cancel(deadline)
+            try #require(isTold())
+        }
+        var refused: [String] = []
+        let peer = desk.open(
+            MediaDesk.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
+                let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
+                #expect(header?["error"]?["reason"] == "deviceNotFound")
+                refused.append(String(decoding: topic, as: UTF8.self))
+                return true
+            })
+        func ask(_ device: String) -> String {
+            let topic = Topic.frame(device, "jpeg")
+            desk.take(MediaAsk(.next, topic: topic.bytes), of: peer)
+            return topic.text
+        }
+        func second(_ seconds: Int64) -> Int64 { MonotonicClock.now() + seconds * 1_000_000_000 }
+        try tell("state/bus/", of: "a")
+        try tell("state/device/src0/", of: "a")
+        let (device, none) = (ask("src0"), ask("none"))
+        // Not before the bus has told all that it has.
+        desk.cameHeartbeat(at: MonotonicClock.now() - 1_000_000_000)
+        #expect(refused.isEmpty)
+        desk.cameHeartbeat(at: second(2))
+        #expect(refused.isEmpty)
+        desk.cameHeartbeat(at: second(3))
+        #expect(refused == [none] && desk.topicCount == 1)
+        // What was made after the last heartbeat.
+        let fresh = ask("src1")
+        #expect(refused == [none])
+        desk.cameHeartbeat(at: second(4))
+        try tell("state/device/src1/", of: "a")
+        desk.cameHeartbeat(at: second(5))
+        #expect(refused == [none])
+        // Another bus, which has them a while after.
+        try tell("state/bus/", of: "b")
+        desk.cameHeartbeat(at: second(4))
+        desk.cameHeartbeat(at: second(13))
+        #expect(refused == [none])
+        try tell("state/device/src0/", of: "b")
+        desk.cameHeartbeat(at: second(15))
+        #expect(refused == [none, fresh] && desk.topicCount == 1)
+        try tell("state/device/src0/", of: "b", .null)
+        desk.cameHeartbeat(at: second(16))
+        #expect(refused.count == 2)
+        desk.cameHeartbeat(at: second(27))
+        #expect(refused == [none, fresh, device] && desk.topicCount == 0)
+    }
+}
