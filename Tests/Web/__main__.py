@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import signal
 import sys
-import unittest
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-sys.path[:0] = [str(FOLDER)]
+sys.path[:0] = [str(FOLDER), str(FOLDER.parent)]
+
+import suite
 
 
 def main() -> int:
@@ -39,16 +40,12 @@ def main() -> int:
 
             screenshots.make(rig.RIG, Path(names[1]))
             return 0
-        loader = unittest.TestLoader()
-        suite = loader.loadTestsFromNames(names) if names else loader.discover(str(FOLDER))
-        result = unittest.TextTestRunner().run(suite)
+        status = suite.run_named(FOLDER, names)
     finally:
         wrong = rig.RIG.close()
     for each in wrong:
         print(f"ERROR: {each}", file=sys.stderr)
-    for reason in sorted({reason for _, reason in result.skipped}):
-        print(f"left out: {reason}", file=sys.stderr)
-    return 0 if result.wasSuccessful() and not wrong else 1
+    return 1 if wrong else status
 
 
 if __name__ == "__main__":

@@ -203,9 +203,11 @@ class Page:
                 self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=points[:count])
 
     def key(self, key: str) -> None:
-        text = {"text": key} if len(key) == 1 else {}
+        text: dict[str, Any] = {"text": key} if len(key) == 1 else {}
+        if key == "Escape":
+            text["windowsVirtualKeyCode"] = 27
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" else {}))
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" or key == "Escape" else {}))
 
     def told(self) -> list[dict[str, Any]]:
         """What the browser told of this page, up to now."""

@@ -86,14 +86,14 @@ class Rig:
             "--no-hardware", "--no-pressure",
         )
 
-    def start_gateway(self, role: str) -> str:
-        """A gateway on a port of its own; its address."""
+    def start_gateway(self, role: str, more: str = "") -> str:
+        """A gateway on a port of its own; its address. `more`: further lines of its settings."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         state = self.folder / f"gateway-{role}"
         state.mkdir()
-        (state / "gateway.toml").write_text(f'[web]\nlisten = "127.0.0.1:{port}"\nrole = "{role}"\n')
+        (state / "gateway.toml").write_text(f'[web]\nlisten = "127.0.0.1:{port}"\nrole = "{role}"\n{more}')
         self.gateways[role] = self._gateway(role)
         return f"http://127.0.0.1:{port}/"
 

@@ -10,6 +10,7 @@ from PIL import Image
 import rig
 
 WIDTH, HEIGHT = 1280, 800
+GRID, GAP = 350, 20
 
 
 def make(rig: rig.Rig, folder: Path) -> None:
@@ -32,7 +33,7 @@ def make(rig: rig.Rig, folder: Path) -> None:
 
     page.open(rig.address)
     page.wait("document.querySelectorAll('canvas[data-sequence]').length === 3")
-    grid = shot(WIDTH, 330)
+    grid = shot(WIDTH, GRID)
     page.open(f"{rig.address}#/camera/cam0")
     page.wait("document.querySelector('[data-control=exposureMode]')")
     page.evaluate("""(() => { const it = document.querySelector(".sound select"); it.value = "mic0"; it.dispatchEvent(new Event("change")) })()""")
@@ -44,8 +45,8 @@ def make(rig: rig.Rig, folder: Path) -> None:
     page.wait("document.querySelector('.shutter.record[aria-pressed=false]')")
     page.close()
     parts.unlink()
-    whole = Image.new("RGB", (WIDTH, 330 + 20 + HEIGHT - 60), (127, 133, 140))
+    whole = Image.new("RGB", (WIDTH, GRID + GAP + HEIGHT - 60), (127, 133, 140))
     whole.paste(grid, (0, 0))
-    whole.paste(camera, (0, 350))
-    whole.paste(phone, (WIDTH - 320, 350))
+    whole.paste(camera, (0, GRID + GAP))
+    whole.paste(phone, (WIDTH - 320, GRID + GAP))
     whole.save(folder / "web-page.jpg", quality=84, optimize=True, progressive=True)

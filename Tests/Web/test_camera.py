@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import shutil
@@ -41,6 +42,10 @@ class Grid(rig.WebTestCase):
             self.assertGreater(second.counter, first.counter)
             self.assertGreater(second.clock, first.clock)
 
+    def test_an_address_that_was_cut_in_two_leads_to_all_cameras(self) -> None:
+        self.page.open(f"{self.rig.address}#/camera/%")
+        self.page.wait(f"document.querySelectorAll('.tile').length === {rig.CAMERAS}")
+
     def test_only_what_is_seen_is_asked_for(self) -> None:
         self.page.look(420, 300)
         self.page.open(self.rig.address)
@@ -63,9 +68,17 @@ class Grid(rig.WebTestCase):
         self.page.key("Escape")
         self.page.wait("document.querySelector('.grid')")
 
+    def test_a_phone_on_its_side_shows_the_picture_and_what_is_pressed(self) -> None:
+        self.page.look(740, 360, touch=True)
+        self.open_camera()
+        for part in (".picture", ".shutter.record", ".shutter.photo", ".tools", ".zoom"):
+            box = self.page.box(part)
+            self.assertTrue(box["y"] >= 0 and box["y"] + box["height"] <= 360, (part, box))
+        self.assertGreater(self.page.box(".picture")["height"], 130)
+
     def test_a_phone_has_room_for_all(self) -> None:
         self.page.look(360, 740, touch=True)
-        for where in ("#/", "#/camera/cam0", "#/library"):
+        for where in ("#/", "#/camera/cam0", "#/microphone/mic0", "#/library"):
             self.page.open(self.rig.address + where)
             self.page.wait("document.querySelector('.status').dataset.how === 'live' && document.querySelector('#view').children.length > 0")
             self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 360, where)
@@ -160,7 +173,7 @@ class Gestures(rig.WebTestCase):
             with other.lock("cam0", note="calibration"):
                 self.page.wait("document.querySelector('.hint').textContent.includes('Locked by another')")
                 self.page.wait("document.querySelector('.lock-line').textContent.includes('calibration')")
-                self.assertEqual(self.page.evaluate("document.querySelector('[aria-label=Lamp]').getAttribute('aria-disabled')"), "true")
+                self.page.wait("document.querySelector('[aria-label=Lamp]').getAttribute('aria-disabled') === 'true'")
                 self.page.press(box["x"] + 100, box["y"] + 200)
                 self.page.key(" ")
                 self.page.key("x")
@@ -173,7 +186,7 @@ class Gestures(rig.WebTestCase):
     def test_a_camera_without_a_point_says_so(self) -> None:
         self.open_camera("cam1")
         self.page.wait("document.querySelector('.hint').textContent.startsWith('Tap twice to expose')")
-        self.assertTrue(self.page.evaluate("document.querySelector('[aria-label=Lamp]').hidden"))
+        self.page.wait("document.querySelector('[aria-label=Lamp]').hidden")
 
 
 READING = {"device.controls", "device.formats", "device.who"}
@@ -184,6 +197,12 @@ def sent(page) -> list[str]:
     mine = [event["params"] for event in page.told() if event["method"] == "Network.webSocketFrameSent"]
     frames = [params["response"] for params in mine]
     return [json.loads(frame["payloadData"])["method"] for frame in frames if frame["opcode"] == 1]
+
+
+def received(page) -> list[bytes]:
+    """The messages of bytes that a page was sent."""
+    frames = [event["params"]["response"] for event in page.told() if event["method"] == "Network.webSocketFrameReceived"]
+    return [base64.b64decode(frame["payloadData"]) for frame in frames if frame["opcode"] == 2]
 
 
 class Settings(rig.WebTestCase):
@@ -240,16 +259,30 @@ class Settings(rig.WebTestCase):
         formats = self.client.formats("cam0")
         small = next(each for each in formats if each.width < 1280)
         self.open_camera()
-        self.page.wait(f"document.querySelectorAll('.formats select:first-of-type option').length >= {len(formats)}")
-        self.set(".formats select", small.id)
+        self.page.wait(f"document.querySelectorAll('[aria-label=Format] option').length >= {len(formats)}")
+        self.set("[aria-label=Format]", small.id)
         self.device(lambda device: device["activeFormat"]["width"] == small.width)
         self.page.wait(f"document.querySelector('.picture').width <= {small.width} && document.querySelector('.picture').height !== 720")
-        self.set(".formats [aria-label='Frames a second']", "15")
+        self.set("[aria-label='Frames a second']", "15")
         self.device(lambda device: device["frameRate"] == 15)
-        self.set(".formats select", "f3")
+        self.set("[aria-label=Format]", "f3")
         self.device(lambda device: device["activeFormat"]["width"] == 1280)
         self.page.key("Escape")
         self.device(lambda device: device["lock"] is None)
+
+    def test_what_is_refused_is_not_asked_for_without_end(self) -> None:
+        self.page.call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="""{ const send = WebSocket.prototype.send
+                WebSocket.prototype.send = function (data) {
+                    send.call(this, typeof data === "string" && data.includes('"device.formats"') ? data.replace('"cam0"', '"nobody"') : data)
+                } }""",
+        )
+        self.open_camera()
+        sequence = "Number(document.querySelector('.picture').dataset.sequence)"
+        self.page.wait(f"{sequence} > {self.page.evaluate(sequence)} + 10")
+        # News of the camera may ask again.
+        self.assertIn(sent(self.page).count("device.formats"), range(1, 20))
 
     def test_profiles_put_settings_back(self) -> None:
         self.open_camera()
@@ -272,8 +305,21 @@ class Settings(rig.WebTestCase):
         self.client.call("fault.inject", {"device": "cam2", "fault": "unplug"})
         self.page.wait("!document.querySelector('.veil').hidden && document.querySelector('.veil').textContent.startsWith('Not plugged in')")
         self.page.wait("document.querySelector('.shutter.photo').getAttribute('aria-disabled') === 'true'")
+        # The refusal of a picture says less, and changes nothing.
+        self.page.forget()
+        until = time.monotonic() + rig.DEADLINE
+        while not any(b'"error"' in data for data in received(self.page)):
+            self.assertLess(time.monotonic(), until, "no picture is refused")
+            self.rig.browser.read(until, "a picture that is refused")
+        self.page.evaluate("new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))")
+        self.assertTrue(self.page.evaluate("document.querySelector('.veil').textContent").startswith("Not plugged in"))
         self.client.call("fault.inject", {"device": "cam2", "fault": "replug"})
         self.page.wait("document.querySelector('.veil').hidden")
+        # At another port it may have others.
+        until = time.monotonic() + rig.DEADLINE
+        while not {"device.formats", "device.controls"} <= set(sent(self.page)):
+            self.assertLess(time.monotonic(), until, "what the camera can is not asked for again")
+            self.rig.browser.read(until, "formats and controls that are asked for")
 
 
 class Captures(rig.WebTestCase):
@@ -330,6 +376,17 @@ class Captures(rig.WebTestCase):
         self.page.click("[title^='Live photo']")
         self.page.wait("document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'false'")
 
+    def test_a_live_photos_session_ends_with_its_page(self) -> None:
+        self.open_camera()
+        with self.client.mirror("state/session/") as mirror:
+            for leave in (lambda: self.page.key("Escape"), lambda: self.page.open("about:blank")):
+                self.open_camera()
+                self.page.click("[title^='Live photo']")
+                mirror.wait(lambda state: [each["name"] for each in state.values()] == ["live photos"], rig.DEADLINE)
+                self.page.wait("document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'true'")
+                leave()
+                mirror.wait(lambda state: not state, rig.DEADLINE)
+
     def test_the_library_lists_and_deletes(self) -> None:
         self.open_camera("cam2")
         self.page.key("p")
@@ -338,6 +395,11 @@ class Captures(rig.WebTestCase):
         self.page.key("l")
         item = f"[data-entry=\\\"{entry}\\\"]"
         self.page.wait(f"document.querySelector(\"{item} img.loaded\")")
+        self.page.evaluate(f"document.querySelector(\"{item} .delete\").click()")
+        self.page.wait("document.querySelector('dialog.question').open")
+        # Escape is the dialog's: it closes that, and leaves the page where it is.
+        self.page.key("Escape")
+        self.page.wait("!document.querySelector('dialog.question[open]') && location.hash === '#/library'")
         self.page.evaluate(f"document.querySelector(\"{item} .delete\").click()")
         self.page.wait("document.querySelector('dialog.question').open")
         self.page.evaluate("[...document.querySelectorAll('dialog.question button')].find((each) => each.textContent === 'Delete').click()")

@@ -13,12 +13,13 @@ from test_camera import READING, sent
 class Roles(rig.WebTestCase):
     def test_who_may_only_watch_changes_nothing(self) -> None:
         address = self.rig.start_gateway("view")
+        self.addCleanup(self.rig.gateways["view"].end)
         self.open_camera(address=address)
         self.page.wait("document.querySelector('.status').textContent === 'View only'")
         self.page.wait("document.querySelector('[data-control=brightness] input')")
-        self.assertTrue(self.page.evaluate("[...document.querySelectorAll('.panel input, .panel select, .zoom input')].every((each) => each.disabled)"))
+        self.page.wait("[...document.querySelectorAll('.panel input, .panel select, .zoom input')].every((each) => each.disabled)")
         for button in (".shutter.record", ".shutter.photo", "[aria-label=Lamp]", "[title^='Your role']"):
-            self.assertEqual(self.page.evaluate(f"document.querySelector({json.dumps(button)}).getAttribute('aria-disabled')"), "true", button)
+            self.page.wait(f"document.querySelector({json.dumps(button)}).getAttribute('aria-disabled') === 'true'")
         before = self.client.device("cam0")
         box = self.page.box(".picture")
         self.page.press(box["x"] + 200, box["y"] + 200, times=2)
@@ -57,11 +58,26 @@ class Restarts(rig.WebTestCase):
                 self.rig.bus.end(how)
                 if how == signal.SIGTERM:
                     self.page.wait("document.querySelector('.status').textContent === 'The bus is away' && !document.querySelector('#banner').hidden")
+                    self.who_comes_now_is_told()
                 self.page.evaluate(f"{canvas}.dataset.sequence = 'before'")
                 self.rig.start_bus()
                 self.page.wait("document.querySelector('.status').textContent === 'Live'")
                 self.page.wait(f"{canvas}.dataset.sequence !== 'before'")
                 self.page.wait(f"document.querySelectorAll('.tile').length === {rig.CAMERAS} && document.querySelector('#banner').hidden")
+
+    def who_comes_now_is_told(self) -> None:
+        assert self.rig.browser is not None
+        late = self.rig.browser.page()
+        for where, place in (("#/", ".empty"), ("#/camera/cam0", ".veil"), ("#/microphone/mic0", ".loud .warning"), ("#/library", ".empty")):
+            late.open(self.rig.address + where)
+            late.wait(f"document.querySelector('.status').textContent === 'The bus is away' && document.querySelector('{place}').textContent.startsWith('The bus is away')")
+        late.open(f"{self.rig.address}#/camera/cam0")
+        late.wait("document.querySelector('.veil')")
+        # Nothing is said of a camera that nobody knows anything of.
+        self.assertEqual(late.evaluate("[...document.querySelectorAll('.panel > *, .hint')].filter((each) => each.checkVisibility() && each.innerText).map((each) => each.innerText)"), [])
+        self.assertEqual(late.complaints(), [])
+        late.close()
+        self.page.call("Page.bringToFront")
 
     def test_the_page_outlives_the_gateway(self) -> None:
         self.open_camera()
@@ -78,6 +94,28 @@ class Restarts(rig.WebTestCase):
         self.assertEqual([each for each in self.page.complaints() if "ERR_CONNECTION_REFUSED" not in each], [])
         self.page.forget()
         self.page.key("Escape")
+        self.state("state/device/cam0/", lambda device: device["lock"] is None)
+
+    def test_a_link_that_is_cut_without_a_word_is_noticed(self) -> None:
+        # The page's clock is fast, so that nobody waits for it.
+        self.page.call(
+            "Page.addScriptToEvaluateOnNewDocument",
+            source="""{ const wait = setTimeout, now = performance.now.bind(performance)
+                window.setTimeout = (act, time, ...more) => wait(act, time / 4, ...more)
+                performance.now = () => 4 * now() }""",
+        )
+        deadline = 4 * rig.DEADLINE
+        self.page.open(self.rig.address)
+        canvas = "document.querySelector('[data-camera=cam1] canvas')"
+        self.page.wait(f"{canvas}.dataset.sequence", deadline)
+        gateway = self.rig.gateways["control"].process
+        self.addCleanup(gateway.send_signal, signal.SIGCONT)
+        gateway.send_signal(signal.SIGSTOP)
+        self.page.wait("document.querySelector('.status').textContent.startsWith('Connecting')", deadline)
+        self.page.evaluate(f"{canvas}.dataset.sequence = 'before'")
+        gateway.send_signal(signal.SIGCONT)
+        self.page.wait("document.querySelector('.status').textContent === 'Live'", deadline)
+        self.page.wait(f"{canvas}.dataset.sequence !== 'before'", deadline)
 
     def test_a_page_of_which_a_part_did_not_come_begins_anew(self) -> None:
         self.page.call("Network.setBlockedURLs", urls=["*/page/grid.js"])

@@ -4,6 +4,7 @@ import { button, element, icon } from "./elements.js"
 import { makeFormats } from "./formats.js"
 import { makeHolders } from "./holders.js"
 import { makePhotos } from "./photos.js"
+import { makePresets } from "./presets.js"
 import { makeProfiles } from "./profiles.js"
 import { makeRecord } from "./record.js"
 import { makeStage } from "./stage.js"
@@ -20,6 +21,7 @@ export function showCamera(app, id) {
   const controls = makeControls(app, id)
   const formats = makeFormats(app, id)
   const holders = makeHolders(app, id)
+  const presets = makePresets(app, id)
   const profiles = makeProfiles(app, id)
 
   const name = element("h1", {})
@@ -48,6 +50,7 @@ export function showCamera(app, id) {
   const place = element("section", { class: "camera" },
     element("div", { class: "heading" }, element("a", { href: "#/", class: "tool", title: "All cameras", "aria-label": "All cameras" }, icon("back")), name, others),
     element("div", { class: "sides" }, element("div", { class: "main" }, frame, bar), panel))
+  formats.element.prepend(presets.element)
   stage.element.dataset.gravity = turn.gravity
 
   const refresh = () => {
@@ -64,7 +67,7 @@ export function showCamera(app, id) {
         href: `#/camera/${encodeURIComponent(camera.id)}`, title: camera.name, "aria-current": camera.id === id ? "page" : null,
       }, camera.id)))
     }
-    for (const part of [stage, zoom, record, photos, controls, formats, holders, profiles]) part.refresh()
+    for (const part of [stage, zoom, record, photos, controls, formats, presets, holders, profiles]) part.refresh()
   }
   const ends = [
     app.state.watch("state/", refresh),

@@ -3,6 +3,8 @@ import { BusError } from "./errors.js"
 
 const FIRST_WAIT = 250
 const LONGEST_WAIT = 10_000
+/** The bus says each second that it is there; when nothing has come for so long, nothing will. */
+const SILENCE = 8000
 const MEDIA = 1
 const END = 0
 const NEXT = 1
@@ -25,20 +27,27 @@ export class Connection extends EventTarget {
   #requests = new Map()
   #wait = FIRST_WAIT
   #timer = null
+  #watch = null
+  #heard = 0
 
   constructor(url) {
     super()
     this.#url = url
     addEventListener("online", () => this.#hurry())
-    document.addEventListener("visibilitychange", () => document.hidden || this.#hurry())
+    document.addEventListener("visibilitychange", () => document.hidden || this.#comeBack())
   }
 
   open() {
     this.#timer = null
     const socket = (this.#socket = new WebSocket(this.#url))
     socket.binaryType = "arraybuffer"
-    socket.addEventListener("message", ({ data }) => (typeof data === "string" ? this.#text(data) : this.#binary(data)))
-    socket.addEventListener("close", () => this.#closed())
+    socket.addEventListener("message", ({ data }) => {
+      if (socket !== this.#socket) return
+      this.#heard = performance.now()
+      if (typeof data === "string") this.#text(data)
+      else this.#binary(data)
+    })
+    socket.addEventListener("close", () => socket === this.#socket && this.#closed())
   }
 
   /** Asks the bus; refusals come as BusError. Binary parts of the reply are in `attached` of the result. */
@@ -77,10 +86,12 @@ export class Connection extends EventTarget {
       this.hello = message.params
       this.isOpen = this.busIsHere = true
       this.#wait = FIRST_WAIT
+      this.#listen()
       return this.#changed()
     }
     if (message.method === "web.bus") {
       this.busIsHere = message.params.here
+      this.#listen()
       return this.#changed()
     }
     const request = this.#requests.get(String(message.id))
@@ -117,7 +128,24 @@ export class Connection extends EventTarget {
     request.resolve({ ...request.result, attached: request.parts })
   }
 
+  // A phone that has changed its network is told of no end.
+  #listen() {
+    clearTimeout(this.#watch)
+    // Nobody looks, or nobody says anything anyway.
+    if (!this.busIsHere || document.hidden) return
+    const left = this.#heard + SILENCE - performance.now()
+    if (left > 0) {
+      this.#watch = setTimeout(() => this.#listen(), left)
+      return
+    }
+    const silent = this.#socket
+    this.#socket = null
+    silent.close()
+    this.#closed()
+  }
+
   #closed() {
+    clearTimeout(this.#watch)
     if (!this.isOpen) this.dispatchEvent(new Event("refused"))
     this.isOpen = this.busIsHere = false
     for (const { reject } of this.#requests.values()) {
@@ -128,6 +156,13 @@ export class Connection extends EventTarget {
     // Browsers that lost one gateway at the same time don't all come back at the same time.
     this.#timer = setTimeout(() => this.open(), this.#wait * (0.75 + Math.random() / 2))
     this.#wait = Math.min(2 * this.#wait, LONGEST_WAIT)
+  }
+
+  // What was said meanwhile may still have to be read.
+  #comeBack() {
+    this.#heard = performance.now()
+    this.#listen()
+    this.#hurry()
   }
 
   #hurry() {

@@ -27,6 +27,7 @@ const PATHS = {
   back: "M15 5l-7 7 7 7",
   turn: "M5 12a7 7 0 1 1 2 5M5 19v-5h5",
   mirror: "M12 4v16M9 8l-5 4 5 4zM15 8l5 4-5 4z",
+  sliders: "M4 7h8M16 7h4M14 5a2 2 0 1 0 0 4a2 2 0 1 0 0-4zM4 17h2M10 17h10M8 15a2 2 0 1 0 0 4a2 2 0 1 0 0-4z",
   fill: "M4 9V4h5M15 4h5v5M20 15v5h-5M9 20H4v-5",
   reset: "M12 4v3M12 17v3M4 12h3M17 12h3M12 9a3 3 0 1 0 0 6a3 3 0 1 0 0-6z",
   lamp: "M9 3h6v5l-1 3v10h-4V11L9 8z",

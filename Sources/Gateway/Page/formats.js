@@ -14,7 +14,7 @@ export function makeFormats(app, id) {
     element("label", { class: "control" }, element("span", { class: "label" }, "Format"), select),
     element("label", { class: "control" }, element("span", { class: "label" }, "Rate", element("small", {}, " fps")), usual, rates))
   let formats = []
-  let isAsked = false
+  let asked = null
 
   const configure = async (change) => {
     try {
@@ -31,20 +31,28 @@ export function makeFormats(app, id) {
   rates.addEventListener("change", () => rates.value !== "" && configure({ frameRate: Number(rates.value) }))
 
   const list = async () => {
-    isAsked = true
     try {
       formats = (await app.connection.request("device.formats", { device: id })).formats
       select.replaceChildren(...formats.map((row) => element("option", { value: row.id }, `${format(row)}${most(row)}`)))
     } catch {
-      isAsked = false
+      // The next news of the camera asks again.
+      asked = null
+      return
     }
     refresh()
   }
 
   const refresh = () => {
     const device = app.state.device(id)
+    place.hidden = !device
     if (!device) return
-    if (!isAsked && device.connected && app.state.isKnown) list()
+    // A camera that is back may be another one, or at a port of another speed.
+    const now = String(device.worker?.pid)
+    if (!device.connected) asked = null
+    else if (now !== asked && app.state.isKnown) {
+      asked = now
+      list()
+    }
     const row = formats.find((each) => each.id === device.activeFormat?.id)
     if (row) select.value = row.id
     const ranges = row?.frameRates ?? []

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import { element, icon } from "./elements.js"
-import { format, rate, trouble, who } from "./words.js"
+import { format, ignorance, rate, refusal, sound, trouble, who } from "./words.js"
 
 const RATE = 15
 
 /** All cameras, live. */
 export function showGrid(app) {
-  const { state, connection } = app
+  const { state } = app
   const tiles = new Map()
   const grid = element("div", { class: "grid", role: "list" })
   const empty = element("p", { class: "empty" })
-  const place = element("div", {}, grid, empty)
+  const microphones = element("nav", { class: "microphones", "aria-label": "Microphones" })
+  const place = element("div", {}, grid, empty, microphones)
 
   const refresh = () => {
     // While the bus is away the last pictures stay, dimmed, where they were.
@@ -28,10 +29,12 @@ export function showGrid(app) {
       tile.update(camera)
       if (grid.children[index] !== tile.element) grid.insertBefore(tile.element, grid.children[index] ?? null)
     })
+    // Whoever has one of them in focus is to keep it.
+    const made = state.devices("audio").map((microphone) => makeMicrophone(app, microphone))
+    if (made.map(({ outerHTML }) => outerHTML).join("") !== microphones.innerHTML) microphones.replaceChildren(...made)
     grid.dataset.count = String(cameras.length)
     empty.hidden = cameras.length > 0
-    empty.textContent = !connection.isOpen ? "Connecting to the cameras …"
-      : state.isKnown ? "No camera is on the bus. One that is plugged in appears here by itself; camerabus doctor says what may be wrong." : "Waiting for the bus …"
+    empty.textContent = ignorance(app) ?? "No camera is on the bus. One that is plugged in appears here by itself; camerabus doctor says what may be wrong."
   }
 
   const ends = [state.watch("state/", refresh)]
@@ -65,7 +68,7 @@ function makeTile(app, id) {
       canvas.dataset.sequence = sequence
       tell(null)
     },
-    failed: ({ message }) => tell(message),
+    failed: ({ message }) => tell(refusal(app, id, message)),
   })
   return {
     element: made,
@@ -84,6 +87,13 @@ function makeTile(app, id) {
     },
     end: () => picture.end(),
   }
+}
+
+// It is listened to on its own page only: whoever looks at cameras has not asked to hear a room.
+function makeMicrophone(app, { id, name, lock, ...device }) {
+  return element("a", { class: "ear", href: `#/microphone/${encodeURIComponent(id)}` }, icon("microphone"),
+    element("span", { class: "name" }, name), element("span", { class: "what" }, trouble(device) ?? sound({ id, ...device })),
+    lock ? element("span", { class: "mark" }, icon("lock"), app.locks.isOurs(lock) ? "yours" : who(lock.holder)) : null)
 }
 
 function orientation(canvas) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { button, element, icon, turnOff } from "./elements.js"
 import { whyNothing } from "./rights.js"
-import { interruption, warning, who } from "./words.js"
+import { interruption, warning, watcher, who } from "./words.js"
 
 /** Who holds the lock of a camera, what interrupts whom, and who looks on. */
 export function makeHolders(app, id) {
@@ -13,7 +13,7 @@ export function makeHolders(app, id) {
   const warn = element("p", { class: "warning", hidden: true })
   const sessions = element("ul", { class: "plain-list" })
   const watchers = element("ul", { class: "plain-list" })
-  const details = element("details", { class: "group", "data-group": "Who" }, element("summary", {}, "Who uses this camera"), sessions, watchers)
+  const details = element("details", { class: "group", "data-group": "Who" }, element("summary", {}, "Who uses it"), sessions, watchers)
   const place = element("div", { class: "holders" }, element("div", { class: "lock-row" }, icon("lock"), lock, give, take), warn, details)
 
   const look = async () => {
@@ -23,7 +23,7 @@ export function makeHolders(app, id) {
       const line = (text) => element("li", {}, text)
       watchers.replaceChildren(
         ...waiters.map(({ holder, note }) => line(`${who(holder)} waits for the lock${note ? `: ${note}` : ""}`)),
-        ...subscribers.map((one) => line(`${who(one)} watches ${one.renditions.join(", ")}`)),
+        ...subscribers.map((one) => line(`${watcher(one)} watches ${one.renditions.join(", ")}`)),
         ...foreign.map((one) => line(`${who(one)}, beside the bus, has it open`)),
         complete || foreign.length > 0 ? "" : line("The bus may not see all programs of other users."))
     } catch (error) {
@@ -35,10 +35,11 @@ export function makeHolders(app, id) {
   let before = ""
   const refresh = () => {
     const device = app.state.device(id)
+    place.hidden = !device
     const held = device?.lock
     const isOurs = Boolean(held) && app.locks.isOurs(held)
     const whole = held && app.state.get(`state/lock/${held.id}/`)
-    lock.textContent = !held ? "Nobody has locked this camera." : isOurs ? "Locked by you."
+    lock.textContent = !held ? "Nobody has the lock." : isOurs ? "Locked by you."
       : `Locked by ${who(held.holder)}${whole?.note ? `, for: ${whole.note}` : ""}${whole?.lease ? ", as long as it is renewed" : ""}.`
     place.dataset.lock = !held ? "free" : isOurs ? "ours" : "other"
     give.hidden = !isOurs

@@ -7,6 +7,9 @@ const REFUSED_AGAIN = 1000
 /** How loud a microphone is, ten times a second, while it is looked at. */
 export function makeLevels(app) {
   const place = element("div", { class: "levels", role: "meter", "aria-label": "Sound level", "aria-valuemin": QUIETEST, "aria-valuemax": 0, hidden: true })
+  // What the bar's ends and thirds are, in decibels below the loudest that there is.
+  const scale = element("div", { class: "scale", "aria-hidden": "true", hidden: true },
+    ...[QUIETEST, (2 * QUIETEST) / 3, QUIETEST / 3, 0].map((value) => element("span", {}, value === 0 ? "0 dB" : String(value).replace("-", "−"))))
   let topic = null
   // A refusal is looked at again after a while, as it may be there at once each time.
   let again = null
@@ -29,6 +32,7 @@ export function makeLevels(app) {
     place.title = error?.message ?? ""
     if (error) return void (again ??= setTimeout(() => ((again = null), askOne()), REFUSED_AGAIN))
     askOne()
+    while (place.children.length > average.length) place.lastElementChild.remove()
     while (place.children.length < average.length) place.append(element("span", { class: "level" }, element("i"), element("b")))
     average.forEach((value, channel) => {
       const [bar, mark] = place.children[channel].children
@@ -44,6 +48,7 @@ export function makeLevels(app) {
   document.addEventListener("visibilitychange", ask)
   return {
     element: place,
+    scale,
     listen,
     end: () => {
       listen(null)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { button, element, icon, turnOff } from "./elements.js"
 import { whyNothing } from "./rights.js"
-import { bytes, time } from "./words.js"
+import { bytes, ignorance, time } from "./words.js"
 
 const PAGE = 60
 
@@ -22,7 +22,12 @@ export function showLibrary(app) {
   const load = async (count = limit) => {
     limit = count
     const mine = ++round
-    if (!app.connection.busIsHere) return
+    const why = ignorance(app)
+    if (why) {
+      empty.textContent = why
+      empty.hidden = items.size > 0
+      return
+    }
     try {
       const answer = await app.connection.request("library.list", { limit: Math.min(limit, 1000), ...(kind.value ? { kind: kind.value } : {}) })
       if (mine !== round) return
@@ -30,7 +35,7 @@ export function showLibrary(app) {
       more.hidden = !answer.more || limit >= 1000
       empty.textContent = answer.entries.length === 0 ? "Nothing has been recorded yet." : ""
     } catch (error) {
-      if (mine === round) empty.textContent = error.message
+      if (mine === round) empty.textContent = (error.reason === "unauthorized" && whyNothing(app)) || error.message
     }
     empty.hidden = empty.textContent === ""
   }
@@ -54,7 +59,7 @@ export function showLibrary(app) {
   let wasKnown = false
   const ends = [
     app.state.watch("state/bus/", () => {
-      if (app.state.isKnown && !wasKnown) load()
+      if (app.state.isKnown !== wasKnown || !wasKnown) load()
       wasKnown = app.state.isKnown
       refresh()
     }),

@@ -47,7 +47,12 @@ export class Locks extends EventTarget {
     } catch (error) {
       // The lease ran out while the machine slept, say: one lock more is worth a try.
       if (!(error instanceof BusError) || error.reason !== "lockLost") throw error
-      this.#drop(device)
+      // Another change may have taken a new one meanwhile.
+      const held = this.#held.get(device)
+      if (held?.lock === token) {
+        this.#drop(device)
+        if (held.isKept) await this.keep(device)
+      }
       return await change(await this.take(device))
     }
   }
@@ -74,13 +79,15 @@ export class Locks extends EventTarget {
   }
 
   async giveBack(device) {
+    // One that is just being taken would be kept by nobody for ever.
+    await this.#taking.get(device)?.catch(() => {})
     const lock = this.token(device)
     this.#drop(device)
     if (lock) await this.#connection.request("device.unlock", { lock }).catch(() => {})
   }
 
   giveBackAll() {
-    return Promise.all([...this.#held.keys()].map((device) => this.giveBack(device)))
+    return Promise.all([...new Set([...this.#held.keys(), ...this.#taking.keys()])].map((device) => this.giveBack(device)))
   }
 
   async #renew(device) {

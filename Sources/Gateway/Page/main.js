@@ -6,6 +6,7 @@ import { showGrid } from "./grid.js"
 import { showHelp } from "./help.js"
 import { showLibrary } from "./library.js"
 import { Locks } from "./locks.js"
+import { showMicrophone } from "./microphone.js"
 import { Notices } from "./notices.js"
 import { Pictures } from "./pictures.js"
 import { State } from "./state.js"
@@ -28,10 +29,21 @@ let shown = null
 
 /** What the address's fragment names: so the browser's own back button goes back. */
 function route() {
-  const [, kind = "", id = ""] = location.hash.split("/")
-  if (kind === "camera" && id) return { show: showCamera, id: decodeURIComponent(id) }
+  const [, kind = "", name = ""] = location.hash.split("/")
+  const id = plain(name)
+  if (kind === "camera" && id) return { show: showCamera, id }
+  if (kind === "microphone" && id) return { show: showMicrophone, id }
   if (kind === "library") return { show: showLibrary, id: "" }
   return { show: showGrid, id: "" }
+}
+
+/** A part of an address as it is meant; empty for one that somebody has cut in two. */
+function plain(part) {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return ""
+  }
 }
 
 function go() {
@@ -43,7 +55,7 @@ function go() {
   view = show(app, id)
   place.replaceChildren(view.element)
   document.title = view.title ? `${view.title} · CameraBus` : "CameraBus"
-  document.body.dataset.view = show === showGrid ? "grid" : show === showCamera ? "camera" : "library"
+  document.body.dataset.view = new Map([[showGrid, "grid"], [showCamera, "camera"], [showMicrophone, "microphone"], [showLibrary, "library"]]).get(show)
   scrollTo(0, 0)
 }
 
@@ -70,8 +82,10 @@ document.getElementById("places").append(
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return
+  // A dialog has its own keys, and Escape closes it.
+  if (document.querySelector("dialog[open]")) return
   // Who types, or moves a slider with the arrows, means just that.
-  if (event.target.closest("input, select, textarea, dialog[open]") && event.key !== "Escape") return
+  if (event.target.closest("input, select, textarea") && event.key !== "Escape") return
   if (event.key === "?") showHelp()
   else if (event.key === "l") location.hash = "#/library"
   else if (!view?.key?.(event)) return

@@ -7,14 +7,23 @@ import { bytes } from "./words.js"
 /** The microphone that was chosen last, for movies and live photos. */
 export const MICROPHONE = "camerabus.microphone"
 
+/** What the sessions of live photos are called. */
+const LIVE = "live photos"
+
 /** Photos of one camera, and live ones, with a way to have them here. */
 export function makePhotos(app, id, turn) {
   const main = button("Photo", { picture: "photo", class: "shutter photo" }, () => capture())
   const live = button("Live photo: with the seconds around it", { picture: "live", class: "tool", "aria-pressed": "false" }, () => toggle())
   let session = null
+  let isMine = false
   let isMaking = false
   let isOver = false
   let isSeen = false
+  let dropped = null
+
+  // What a page left behind that could say nothing any more, as on a phone that was put away, or what another one has on.
+  const found = () => app.state.under("state/session/").find(({ id: session, name, detached, owner, inputs }) =>
+    session !== dropped && name === LIVE && detached && owner.name === app.connection.hello?.name && inputs.some(({ device }) => device === id))?.id ?? null
 
   const capture = async () => {
     if (main.ariaDisabled === "true") return
@@ -52,13 +61,13 @@ export function makePhotos(app, id, turn) {
   }
   const tellBlob = (photo, { name, contentType }, data) => {
     const url = URL.createObjectURL(new Blob([data], { type: contentType }))
-    say(photo, url, [[url, name]])
+    say(photo, url, [[url, name]], () => URL.revokeObjectURL(url))
   }
-  const say = (photo, picture, files) => {
+  const say = (photo, picture, files, gone) => {
     const thumbnail = photo.fileType === "jpeg" ? element("img", { class: "thumbnail", src: picture, alt: "The photo" }) : null
     const links = files.map(([url, name], index) =>
       element("a", { class: "plain", href: url, download: name }, icon("download"), index === 0 ? "Download" : "Movie"))
-    const note = app.notices.say(`${photo.width} × ${photo.height}, ${bytes(photo.bytes)}`, { kind: "good", more: links })
+    const note = app.notices.say(`${photo.width} × ${photo.height}, ${bytes(photo.bytes)}`, { kind: "good", more: links, gone })
     if (thumbnail) note.prepend(thumbnail)
   }
 
@@ -82,24 +91,30 @@ export function makePhotos(app, id, turn) {
     let made = null
     try {
       made = (await connection.request("session.create", {
-        name: "live photos", preset: "inputPriority", detached: true, inputs: [id, ...(microphone ? [microphone] : [])], outputs: [],
+        name: LIVE, preset: "inputPriority", detached: true, inputs: [id, ...(microphone ? [microphone] : [])], outputs: [],
       })).session
       await connection.request("session.configure", { session: made, actions: [{ addOutput: { type: "photo", livePhotoCaptureEnabled: true } }, ...lies] })
       await connection.request("session.start", { session: made })
       if (isOver) await drop(made)
-      else [session, isSeen] = [made, false]
+      else [session, isMine, isSeen] = [made, true, false]
     } catch (error) {
       app.notices.fail(error)
       if (made) await drop(made)
     }
   }
 
-  const drop = (session) => app.connection.request("session.delete", { session }).catch(() => {})
+  const drop = (session) => {
+    dropped = session
+    return app.connection.request("session.delete", { session }).catch(() => {})
+  }
   const end = async () => {
     const last = session
     session = null
     if (last) await drop(last)
   }
+  // Another page has its own use for one that it has begun.
+  const giveBack = () => (isMine ? end() : undefined)
+  addEventListener("pagehide", giveBack)
 
   const refresh = () => {
     const device = app.state.device(id)
@@ -107,6 +122,7 @@ export function makePhotos(app, id, turn) {
     // It ends with the bus, or when somebody deletes it; that it is there may be told after it was answered.
     if (state) isSeen = true
     else if (session && isSeen && app.state.isKnown) session = null
+    if (!session && !isMaking && !isOver && app.state.isKnown) [session, isMine, isSeen] = [found(), false, true]
     const readiness = device?.photo?.readiness
     const why = whyNothing(app) ?? (device?.connected === false || readiness === "notReady" ? "The camera is not there." : null)
     turnOff(main, why)
@@ -118,7 +134,8 @@ export function makePhotos(app, id, turn) {
     main, live, refresh, capture,
     end: () => {
       isOver = true
-      return end()
+      removeEventListener("pagehide", giveBack)
+      return giveBack()
     },
   }
 }

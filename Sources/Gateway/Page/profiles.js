@@ -58,6 +58,7 @@ export function makeProfiles(app, id) {
   chosen.hidden = true
 
   const refresh = () => {
+    place.hidden = !app.state.device(id)
     const why = whyNot(app, id)
     for (const part of [select, apply, remove, name, save]) turnOff(part, why)
   }

@@ -13,7 +13,8 @@ export function makeRecord(app, id, turn) {
   const clock = element("output", { class: "clock", "aria-label": "Recorded", hidden: true })
   const microphones = element("select", { "aria-label": "Microphone" })
   const levels = makeLevels(app)
-  const sound = element("div", { class: "sound" }, element("label", {}, icon("microphone"), microphones), levels.element)
+  const settings = element("a", { class: "tool", title: "How the microphone is set", "aria-label": "How the microphone is set", hidden: true }, icon("sliders"))
+  const sound = element("div", { class: "sound" }, element("div", { class: "choice" }, element("label", {}, icon("microphone"), microphones), settings), levels.element)
   let isBusy = false
   let stopped = null
 
@@ -60,7 +61,7 @@ export function makeRecord(app, id, turn) {
   })
   microphones.addEventListener("change", () => {
     localStorage.setItem(MICROPHONE, microphones.value)
-    levels.listen(microphones.value)
+    listen()
   })
   // One that ends by itself, for want of room or of pictures, is told as well.
   const endEvents = app.state.listen("event/movie/", (topic, event) => {
@@ -93,6 +94,11 @@ export function makeRecord(app, id, turn) {
     turnOff(microphones, whyNothing(app) ?? (now ? "The microphone is chosen before a recording begins." : null))
   }
 
+  const listen = () => {
+    levels.listen(microphones.value)
+    settings.hidden = microphones.value === ""
+    settings.href = `#/microphone/${encodeURIComponent(microphones.value)}`
+  }
   const choose = () => {
     const there = app.state.devices("audio")
     const key = there.map(({ id, name }) => `${id} ${name}`).join()
@@ -101,7 +107,7 @@ export function makeRecord(app, id, turn) {
       microphones.replaceChildren(element("option", { value: "" }, "No sound"), ...there.map(({ id, name }) => element("option", { value: id }, name)))
       const last = localStorage.getItem(MICROPHONE)
       microphones.value = there.some(({ id }) => id === last) ? last : ""
-      levels.listen(microphones.value)
+      listen()
     }
     sound.hidden = there.length === 0
   }

@@ -14,8 +14,8 @@ export function whyNot(app, id) {
   const nothing = whyNothing(app)
   if (nothing) return nothing
   const device = app.state.device(id)
-  if (!device) return "This camera is not on the bus any more."
-  if (!device.connected) return "The camera is not plugged in."
+  if (!device) return "Nothing of this name is on the bus."
+  if (!device.connected) return "It is not plugged in."
   if (device.lock && !app.locks.isOurs(device.lock)) return `Locked by ${who(device.lock.holder)}.`
   return null
 }

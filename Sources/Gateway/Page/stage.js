@@ -3,7 +3,7 @@ import { button, element, turnOff } from "./elements.js"
 import { recognize } from "./gestures.js"
 import { PreviewLayout } from "./points.js"
 import { whyNot } from "./rights.js"
-import { title, trouble, who } from "./words.js"
+import { ignorance, refusal, title, trouble, who } from "./words.js"
 
 const SHRINKING = 150
 const STAYING = 500
@@ -38,7 +38,7 @@ export function makeStage(app, id, turn) {
       if (isOther) picture.update()
       tell(null)
     },
-    failed: ({ message }) => tell(message),
+    failed: ({ message }) => tell(refusal(app, id, message)),
   })
 
   const layout = () => {
@@ -129,13 +129,14 @@ export function makeStage(app, id, turn) {
     const device = app.state.device(id)
     const { focus, expose } = can()
     canvas.setAttribute("aria-label", `Live picture of ${device?.name ?? id}`)
-    const wrong = app.state.isKnown ? trouble(device) : app.connection.isOpen ? null : "There is no connection; it is being tried again."
+    // What was told is taken back by the next picture.
+    const wrong = ignorance(app) ?? trouble(device)
     if (wrong) tell(wrong)
     const why = whyNot(app, id)
     const gestures = [focus && "tap to focus", expose && (can().lock ? "tap twice to expose and lock" : "tap twice to expose"),
       (focus || expose) && "two fingers twice to reset"].filter(Boolean)
-    const text = gestures.length === 0 ? "This camera has no point to focus or expose at." : why ?? gestures.join(" · ")
-    hint.textContent = text[0].toUpperCase() + text.slice(1)
+    const text = !device ? "" : gestures.length === 0 ? "This camera has no point to focus or expose at." : why ?? gestures.join(" · ")
+    hint.textContent = text.slice(0, 1).toUpperCase() + text.slice(1)
     turnOff(resetButton, why ?? (focus || expose ? null : "This camera has no point to focus or expose at."))
     canvas.classList.toggle("tappable", why === null && (focus || expose))
   }

@@ -69,6 +69,7 @@ export class State {
       this.isKnown = false
       return this.#mark("")
     }
+    if (!this.isKnown) this.#mark("")
     try {
       if (!this.#wasHere) await this.#connection.request("web.subscribe", { topics: TOPICS })
       this.#wasHere = true

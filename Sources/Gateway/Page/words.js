@@ -29,14 +29,20 @@ export function exposure(seconds) {
   return seconds > 0 && seconds < 0.3 ? `1/${Math.round(1 / seconds)} s` : `${number(seconds)} s`
 }
 
-/** As few digits as tell it apart. */
+/** As few digits as tell it apart; whole numbers are told as they are. */
 export function number(value) {
-  return typeof value === "number" ? String(Number(value.toPrecision(4))) : ""
+  if (typeof value !== "number") return ""
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(4)))
 }
 
 export function who(holder) {
   if (!holder) return "somebody"
   return holder.pid ? `${holder.name} (process ${holder.pid})` : holder.name
+}
+
+/** Who has subscribed to a device. */
+export function watcher(subscriber) {
+  return subscriber.name === "camerabus-gateway" ? "The gateway, for pages and clients elsewhere," : who(subscriber)
 }
 
 const INTERRUPTIONS = {
@@ -52,15 +58,27 @@ export function interruption({ reason, message }) {
   return INTERRUPTIONS[reason] ?? message ?? reason
 }
 
+/** Why nothing is known of any device yet, in a sentence; null: all that there is is known. */
+export function ignorance({ connection, state }) {
+  if (!connection.isOpen) return "There is no connection to the cameras' machine; it is being tried again."
+  if (!connection.busIsHere) return "The bus is away. It is waited for."
+  return state.isKnown ? null : "Loading …"
+}
+
 /** What keeps a device from working, in a sentence; null: nothing. */
 export function trouble(device) {
-  if (!device) return "This camera is not on the bus any more."
+  if (!device) return "Nothing of this name is on the bus."
   if (!device.connected) return "Not plugged in. It goes on by itself when it is back."
   const pressure = device.systemPressureState
   if (pressure?.level === "shutdown") return `Stopped to protect the machine (${pressure.factors.map(title).join(", ").toLowerCase() || "pressure"}). It goes on by itself.`
-  if (device.worker?.state === "restarting") return "The camera's process is being started again."
-  if (device.worker?.state === "failed") return device.error?.message ?? "The camera's process does not start."
+  if (device.worker?.state === "restarting") return "Its process is being started again."
+  if (device.worker?.state === "failed") return device.error?.message ?? "Its process does not start."
   return device.error?.message ?? null
+}
+
+/** The same of why no picture comes: what is known of the device says more than the refusal of one picture, `message`. */
+export function refusal(app, id, message) {
+  return ignorance(app) ?? trouble(app.state.device(id)) ?? message
 }
 
 /** A warning that doesn't keep the pictures from coming; null: none. */
@@ -75,6 +93,13 @@ export function warning(device) {
 
 export function format({ width, height, pixelFormat }) {
   return `${width} × ${height} ${pixelFormat}`
+}
+
+/** Of a microphone: 48 kHz, stereo. */
+export function sound({ id, activeFormat }) {
+  if (!activeFormat) return id
+  const { rate, channels, sampleFormat } = activeFormat
+  return `${id} · ${number(rate / 1000)} kHz · ${{ 1: "mono", 2: "stereo" }[channels] ?? `${channels} channels`} · ${sampleFormat}`
 }
 
 export function rate(frameRate) {

@@ -40,8 +40,16 @@ export function makeZoom(app, id) {
   }
 
   const hold = (press, value) => {
-    const begin = () => press.ariaDisabled !== "true" && follow("device.zoomRamp", { value, rate: HELD })
-    const end = () => press.ariaDisabled !== "true" && follow("device.cancelZoomRamp", {})
+    let isHeld = false
+    const begin = () => {
+      isHeld = press.ariaDisabled !== "true"
+      if (isHeld) follow("device.zoomRamp", { value, rate: HELD })
+    }
+    // What was begun is ended, also where the button is off by now.
+    const end = () => {
+      if (isHeld) follow("device.cancelZoomRamp", {})
+      isHeld = false
+    }
     press.addEventListener("pointerdown", (event) => {
       press.setPointerCapture(event.pointerId)
       begin()
