@@ -7,7 +7,7 @@ import Testing
 /// Each check by itself, over a machine that is made up.
 @Suite struct CheckTests {
     /// A machine of which nothing can be said against: one camera, a bus that serves it, an ordinary user.
-    private static var sound: Facts {
+    static var sound: Facts {
         var facts = Facts()
         facts.user = User(uid: 1000, name: "ann", groups: [1000, 44, 990])
         facts.groups = [
@@ -58,7 +58,7 @@ import Testing
             interfaces: [.init(name: "\(port):1.0", interfaceClass: "0e", driver: driver)])
     }
 
-    private static func device(_ id: String, _ members: [String: JSONValue] = [:]) -> JSONValue {
+    static func device(_ id: String, _ members: [String: JSONValue] = [:]) -> JSONValue {
         let usual: [String: JSONValue] = [
             "id": .string(id), "type": "external", "node": "/dev/video0", "connected": true, "error": .null,
             "worker": ["pid": 88, "state": "running", "restarts": 0, "busySince": .null],

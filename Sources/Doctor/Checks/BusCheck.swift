@@ -3,16 +3,19 @@ struct BusCheck: Check {
     let id = "bus"
 
     func examine(_ facts: Facts) -> Outcome {
+        if facts.remote?.problem != nil { return .skipped("the way there is not open") }
         switch facts.bus.state {
         case .answered:
             let count = facts.bus.devices.count
             return .healthy(
-                "\(facts.bus.version ?? "a bus") in \(facts.bus.directory ?? "?"), \(count) device\(count == 1 ? "" : "s")"
+                "\(facts.bus.version ?? "a bus") \(facts.remote == nil ? "in" : "at") \(facts.bus.directory ?? "?"), \(count) device\(count == 1 ? "" : "s")"
             )
         case .unusable(let why):
             let directory = facts.bus.directory ?? facts.directories.first?.path
             let holder = facts.bus.pid.flatMap { $0 > 0 ? $0 : nil }
-            let remedy = Self.restart(facts.service, pid: holder)
+            let remedy =
+                facts.remote == nil
+                ? Self.restart(facts.service, pid: holder) : "systemctl status camerabusd camerabus-gateway"
             return .faulty([
                 Finding(
                     "bus-silent", directory, meaning: "There is a bus, and it does not answer: \(why)", remedy: remedy,

@@ -6,6 +6,8 @@ struct PermissionCheck: Check {
         guard facts.bus.isAnswering else { return .skipped("no bus answers") }
         guard let status = facts.bus.videoPermission else { return .skipped("this bus asks nobody for permission") }
         let uid = facts.user.uid
+        // Over there our uid, if there is one, is somebody else.
+        if let remote = facts.remote, status != "authorized" { return Self.remote(remote) }
         switch status {
         case "authorized":
             let count = facts.bus.waitingRequests
@@ -36,5 +38,19 @@ struct PermissionCheck: Check {
                     advice: "See [permission] there; 'systemctl reload camerabusd' has it read again.")
             ])
         }
+    }
+
+    private static func remote(_ remote: RemoteFacts) -> Outcome {
+        let name = remote.name ?? "this key"
+        return .faulty([
+            Finding(
+                "permission-remote",
+                meaning:
+                    "The bus over there keeps \(name)\(remote.role.map { ", which has the role \($0)," } ?? "") from the cameras.",
+                remedy: "sudoedit /etc/camerabus/camerabus.toml",
+                advice:
+                    "See remote_role of [permission] there; 'systemctl reload camerabusd' has it read again. What a key's role is, "
+                    + "'camerabus keys list' says there.")
+        ])
     }
 }

@@ -24,6 +24,8 @@ public struct Facts: Hashable, Sendable {
     /// Who has a node open, by its path; a node that wasn't looked at is absent.
     public var holders: [String: ProcessTable.Holders] = [:]
     public var bus = BusReport()
+    /// The way to the bus where that is on another machine; nil: it is to be here.
+    public var remote: RemoteFacts?
     /// The process behind the bus's command socket, as `/proc` tells of it.
     public var busProcess: ProcessFact?
     public var versions = VersionFacts()
