@@ -12,7 +12,7 @@ struct Camerabus: AsyncParsableCommand {
               0  done
               1  refused by the bus; the reason is printed as 'reason: message'. Also: a lock was lost
               2  usage
-              3  no bus to talk to: start one with 'camerabusd'; 'camerabus doctor' says what else is wrong
+              3  no bus to talk to: start one with 'camerabusd'; 'camerabus doctor' says what else is wrong, also on the way to another machine
               4  timed out: no answer, no frame, or no lock in time
               128+N  ended by signal N
             'camerabus lock DEVICE -- COMMAND' has its command's status.
@@ -27,8 +27,11 @@ struct Camerabus: AsyncParsableCommand {
               camerabus who cam0
 
             ENVIRONMENT:
-              CAMERABUS_RUNTIME_DIR  where the bus is, unless --runtime-dir says it
+              CAMERABUS_RUNTIME_DIR  where the bus is, unless --runtime-dir says it: a directory, or tcp://HOST:PORT on another machine
+              CAMERABUS_SERVER_KEY   for another machine: its gateway's public key, or a file with it
+              CAMERABUS_KEY          for another machine: the file with our own keys, as 'camerabus keys new' makes it
               CAMERABUS_LOCK         the lock to work under, unless --lock says it
+              CAMERABUS_KEYS         the file of keys that 'camerabus keys' lists and changes, unless --file says it
             """,
         version: "0.1.0",
         subcommands: [
@@ -59,9 +62,29 @@ extension Camerabus {
         do {
             return try parse(arguments)
         } catch {
-            guard exitCode(for: error) != .success, let advice = Typing.advice(arguments) else { throw error }
+            guard exitCode(for: error) != .success,
+                let advice = Typing.advice(arguments) ?? unknownOption(arguments, error)
+            else { throw error }
             throw Failure(status: ExitStatus.usage, description: "Error: \(advice)")
         }
+    }
+
+    // The parser tells of what it doesn't know after all else: what stands behind an unknown option may be taken for something else first,
+    // and be wrong as that.
+    private static func unknownOption(_ arguments: [String], _ error: any Error) -> String? {
+        guard !message(for: error).contains("Unknown option") else { return nil }
+        var (command, names) = (self as any ParsableCommand.Type, [configuration.commandName ?? "camerabus"])
+        for argument in arguments {
+            if let next = command.configuration.subcommands.first(where: { $0._commandName == argument }) {
+                (command, names) = (next, names + [argument])
+            } else if let usual = command.configuration.defaultSubcommand {
+                (command, names) = (usual, names + [usual._commandName])
+            } else {
+                break
+            }
+        }
+        let help = helpMessage(for: command, includeHidden: true, columns: 1000)
+        return Typing.unknownOption(arguments, of: names.joined(separator: " "), help: help)
     }
 
     private static func parse(_ arguments: [String]) throws -> any ParsableCommand {

@@ -56,6 +56,9 @@ import Testing
         }
         let help = try await run(nil, "--help")
         #expect(help.status == 0 && help.standardOutput.contains("EXIT STATUS") && help.standardError == "")
+        for variable in ["RUNTIME_DIR", "SERVER_KEY", "KEY", "LOCK", "KEYS"] {
+            #expect(help.standardOutput.contains("\n  CAMERABUS_\(variable) "), "\(variable)")
+        }
     }
 
     @Test func `refusals have status 1 and their reason, also as JSON`() async throws {

@@ -46,6 +46,27 @@ import Testing
         #expect(try await run("list").standardOutput == "")
     }
 
+    @Test func `a key is added from whatever file it comes in, and a file that is none is told as such`() async throws {
+        let made = try await run("new", "laptop", "-o", "\(scratch.path)/laptop.key")
+        // What is to be typed gives the role that the guides give.
+        #expect(made.standardError.contains("' --role control\n"), "\(made)")
+        let key = String(made.standardOutput.prefix { $0 != "\n" })
+        for (name, text) in [("bare", made.standardOutput), ("line", "public \(key)\n")] {
+            let file = "\(scratch.path)/\(name).pub"
+            try File.replace(file, with: Array(text.utf8), mode: 0o600)
+            #expect(try await run("add", name, file).status == 0)
+            #expect(try await run("server", "--file", file).standardOutput == "\(key)\n")
+            #expect(try await run("revoke", name).status == 0)
+        }
+        let missing = try await run("add", "x", "\(scratch.path)/missing.pub")
+        #expect(missing.status == 2 && missing.standardError.contains("No such file or directory"), "\(missing)")
+        try File.replace("\(scratch.path)/other", with: Array("x\n".utf8), mode: 0o600)
+        let other = try await run("add", "x", "\(scratch.path)/other")
+        #expect(other.status == 2 && other.standardError.contains("has no public key in it"), "\(other)")
+        let server = try await run("server", "--file", "\(scratch.path)/missing.pub")
+        #expect(server.status == 1 && server.standardError.contains("at its first start"), "\(server)")
+    }
+
     @Test func `of those who change it at the same time nobody undoes what another did`() async throws {
         let names = (0..<8).map { "machine \($0)" }
         let environment = ["PATH": "/usr/bin:/bin", "CAMERABUS_KEYS": "\(scratch.path)/keys"]

@@ -64,6 +64,11 @@ import Testing
         #expect(!text.standardOutput.contains("length"))
     }
 
+    @Test func `a file's own name is what stands behind the last slash, whatever that is followed by`() {
+        #expect(LibraryCommand.Fetch.name("/l/\u{301}a.mp4") == "\u{301}a.mp4")
+        #expect(LibraryCommand.Fetch.name("/l/a.mp4") == "a.mp4" && LibraryCommand.Fetch.name("/l/..") == nil)
+    }
+
     @Test func `a live photo is shown with its movie`() throws {
         let movie: JSONValue = [
             "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 640, "height": 480, "bytes": 5000,

@@ -20,18 +20,41 @@ import Testing
             respond(.result(["lock": "t0ken", "fence": 3, "devices": request.params["devices"] ?? [], "holder": [:]]))
             return true
         }
-        for device in ["cam0", "cam1"] {
-            let value = (FakeBus.device(device).object ?? [:]).merging(["lock": ["id": "l", "fence": 3]]) { $1 }
-            bus.setState("state/device/\(device)/", .object(value))
+        for device in ["cam0", "cam1"] { Self.lock(device, on: bus) }
+    }
+
+    /// Has the state say that a device is locked; with this id and this fence it is ours.
+    private static func lock(_ device: String, on bus: FakeBus, id: JSONValue = "l", fence: JSONValue = 3) {
+        let value = (FakeBus.device(device).object ?? [:]).merging(["lock": ["id": id, "fence": fence]]) { $1 }
+        bus.setState("state/device/\(device)/", .object(value))
+    }
+
+    /// A bus that can't see its clients' processes, and locks cam0; the rest is the test's.
+    private static func blindBus(_ answers: @escaping FakeBus.Answers) throws -> FakeBus {
+        let bus = try FakeBus { request, respond in
+            switch request.method {
+            case "bus.hello":
+                respond(
+                    .result([
+                        "server": "CameraBus", "version": "0", "epoch": "e1", "you": ["uid": 0, "gid": 0, "pid": 0],
+                    ]))
+            case "device.lock": respond(.result(["lock": "t0ken", "fence": 3, "devices": ["cam0"], "holder": [:]]))
+            default: return answers(request, respond)
+            }
+            return true
         }
+        lock("cam0", on: bus)
+        return bus
     }
 
     private func start(_ arguments: String...) throws -> RunningProgram { try start(arguments) }
 
-    private func start(_ arguments: [String]) throws -> RunningProgram {
+    private func start(_ arguments: [String], on other: FakeBus? = nil, input: [UInt8]? = nil) throws -> RunningProgram
+    {
         try RunningProgram(
             "camerabus", ["lock"] + arguments,
-            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
+            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": (other ?? bus).path], scratch: scratch,
+            input: input)
     }
 
     // Beside it the program may still ask for the state, to know when the lock is lost.
@@ -65,10 +88,7 @@ import Testing
     }
 
     @Test func `the command reads what we read`() async throws {
-        let program = try RunningProgram(
-            "camerabus", ["lock", "cam0", "--", "cat"],
-            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch,
-            input: Array("through\n".utf8))
+        let program = try start(["cam0", "--", "cat"], input: Array("through\n".utf8))
         #expect(try await program.end().standardOutput == "through\n")
     }
 
@@ -94,8 +114,7 @@ import Testing
     @Test func `a lock that is taken away ends it with status 1`() async throws {
         let program = try start("cam0")
         try await eventually { program.standardOutput == "t0ken\n" }
-        let value = (FakeBus.device("cam0").object ?? [:]).merging(["lock": ["id": "m", "fence": 4]]) { $1 }
-        bus.setState("state/device/cam0/", .object(value))
+        Self.lock("cam0", on: bus, id: "m", fence: 4)
         let result = try await program.end()
         #expect(result.status == 1)
         #expect(result.standardError.contains("lockLost: "))
@@ -120,11 +139,8 @@ import Testing
             }
             return true
         }
-        let value = (FakeBus.device("cam0").object ?? [:]).merging(["lock": ["id": "l", "fence": 3]]) { $1 }
-        bus.setState("state/device/cam0/", .object(value))
-        let program = try RunningProgram(
-            "camerabus", ["lock", "cam0"] + waiting(status: status),
-            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
+        Self.lock("cam0", on: bus)
+        let program = try start(["cam0"] + waiting(status: status), on: bus)
         try await eventually {
             program.standardOutput == "on\n" && bus.requests.contains { $0.method == "bus.snapshot" }
         }
@@ -168,10 +184,7 @@ import Testing
             respond(.error(BusError(.deviceNotFound, "No device is called 'echo'.", ["device": "echo"])))
             return true
         }
-        let known = try await RunningProgram(
-            "camerabus", ["lock", "cam0", "echo", "a b"],
-            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch
-        ).end()
+        let known = try await start(["cam0", "echo", "a b"], on: bus).end()
         #expect(known.status == 1 && known.standardError.contains("camerabus lock cam0 -- echo 'a b'\n"), "\(known)")
         let unknown = try await start("cam0", "--wait", "3", "sh", "-c", "x").end()
         #expect(unknown.status == 2 && unknown.standardError.contains("camerabus lock cam0 --wait 3 -- sh -c x\n"))
@@ -179,9 +192,7 @@ import Testing
 
     @Test func `who is interrupted while waiting has the signal's status`() async throws {
         let waiting = try FakeBus { request, _ in request.method == "device.lock" }
-        let program = try RunningProgram(
-            "camerabus", ["lock", "cam0", "--wait", "600", "--", "true"],
-            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": waiting.path], scratch: scratch)
+        let program = try start(["cam0", "--wait", "600", "--", "true"], on: waiting)
         try await eventually { waiting.requests.last?.method == "device.lock" }
         program.process.send(SIGTERM)
         let result = try await program.end()
@@ -219,26 +230,35 @@ import Testing
     }
 
     @Test func `a process that the bus can't see renews its lease, and ends when that is refused`() async throws {
-        let bus = try FakeBus { request, respond in
+        let bus = try Self.blindBus { request, respond in
             switch request.method {
-            case "bus.hello":
-                respond(
-                    .result([
-                        "server": "CameraBus", "version": "0", "epoch": "e1", "you": ["uid": 0, "gid": 0, "pid": 0],
-                    ]))
-            case "device.lock": respond(.result(["lock": "t0ken", "fence": 3, "devices": ["cam0"], "holder": [:]]))
             case "device.renew": respond(.error(BusError(.lockLost, "It has run out.")))
             default: return false
             }
             return true
         }
-        let value = (FakeBus.device("cam0").object ?? [:]).merging(["lock": ["id": "l", "fence": 3]]) { $1 }
-        bus.setState("state/device/cam0/", .object(value))
-        let program = try RunningProgram(
-            "camerabus", ["lock", "cam0"],
-            environment: ["PATH": "/usr/bin:/bin", "CAMERABUS_RUNTIME_DIR": bus.path], scratch: scratch)
-        let result = try await program.end()
+        let result = try await start(["cam0"], on: bus).end()
         #expect(result.status == 1 && result.standardError.contains("lockLost: It has run out."), "\(result)")
         #expect(bus.requests.first { $0.method == "device.renew" }?.params == ["lock": "t0ken"])
+    }
+
+    @Test func `a lease that can't be renewed has run out, and that is told while the command runs`() async throws {
+        let bus = try Self.blindBus { request, respond in
+            switch request.method {
+            case "device.locks": respond(.result(["locks": [["fence": 3, "lease": 300]]]))
+            // As over a link that is cut.
+            case "device.renew": break
+            case "device.unlock": respond(.error(BusError(.lockLost, "It is over.", ["fence": 4])))
+            default: return false
+            }
+            return true
+        }
+        let program = try start(["cam0"] + waiting(status: 0), on: bus)
+        try await eventually {
+            program.standardError.contains("lockLost: The lock has ended: its lease of 0.3 s has run out")
+        }
+        try gate.open()
+        let result = try await program.end()
+        #expect(result.status == 1 && result.standardError.contains("another may have had it"), "\(result)")
     }
 }

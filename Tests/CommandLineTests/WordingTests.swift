@@ -218,6 +218,31 @@ import Testing
         #expect(advice("frames a jpeg --format x") == nil && advice("frames a b jpeg -o - --shared --json -n2") != nil)
     }
 
+    @Test func `an option that there is not is told for what it is, whatever stands behind it`() {
+        func told(_ words: String) -> String? {
+            do {
+                _ = try Camerabus.command(words.split(separator: " ").map(String.init))
+                return nil
+            } catch {
+                return (error as? Failure)?.description ?? Camerabus.message(for: error)
+            }
+        }
+        for (words, option) in [
+            ("frames cam0 --limit 3", "--limit"), ("frames cam0 --number=0 --limti=3", "--limti"),
+            ("take make cam0 --duratoin 3", "--duratoin"),
+            ("take cam0 --duratoin 3", "--duratoin"), ("lock cam0 --lease 0 --nosuch", "--nosuch"),
+            ("frames cam0 -q 3", "-q"),
+            ("sound mic0 --limit 3", "--limit"), ("frames cam0 --numbr 3", "--numbr"),
+        ] {
+            #expect(told(words)?.contains("Unknown option '\(option)'") == true, "\(words): \(told(words) ?? "")")
+        }
+        #expect(told("frames cam0 --numbr 3")?.contains("Did you mean '--number'?") == true)
+        // What is wrong with a known one is still told.
+        #expect(told("frames cam0 --number -3")?.contains("--number takes a number above 0") == true)
+        #expect(told("frames cam0 -n 0 -o -")?.contains("--number takes a number above 0") == true)
+        #expect(told("frames cam0 nonsense")?.contains("is no rendition") == true)
+    }
+
     @Test func `a command that there is not is told, with the one that may be meant`() {
         func told(_ words: String) -> String? {
             Typing.unknownCommand(

@@ -14,7 +14,9 @@ struct DoctorCommand: AsyncParsableCommand {
             A line for each check: ✓ nothing is wrong, ✗ something is, – there was nothing to look at. Below a ✗ stands each finding: its id, \
             what it is about, what it means, and behind '$' the command that mends it. Nothing is changed, and no camera is opened.
 
-            It works without a bus and without root; root sees more: what other users' programs have open. Exit status: 0 nothing is \
+            It works without a bus and without root; root sees more: what other users' programs have open. Of a bus on another machine \
+            ($CAMERABUS_RUNTIME_DIR or --runtime-dir tcp://HOST:PORT) it looks at the way there (name, port, both keys, role, time there and back, clocks) and at \
+            what the bus says of its devices; the machine itself is looked at by the doctor over there. Exit status: 0 nothing is \
             wrong, 1 there are findings.
 
             With --json: {"findings": how many, "checks": [{"id", "outcome": healthy, faulty or skipped, "text", "notes", "findings": [{"id", \
@@ -32,11 +34,12 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var options: GlobalOptions
 
     func run() async throws {
-        let (bus, directories) = await BusInterview(options).hold()
-        let facts = Machine().facts(
+        let (bus, directories, remote) = await BusInterview(options).hold()
+        var facts = Machine().facts(
             directories: directories, bus: bus,
             versions: VersionFacts(
                 program: Camerabus.configuration.version, libraries: ["libzmq": ZeroMQ.libraryVersion()]))
+        facts.remote = remote
         let results = Checkup.results(facts)
         let count = results.reduce(0) { $0 + $1.findings.count }
         if options.json {

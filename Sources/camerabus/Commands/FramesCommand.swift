@@ -8,7 +8,7 @@ struct FramesCommand: BusCommand {
     static let configuration = CommandConfiguration(
         commandName: "frames", abstract: "Receives frames: a line for each, files, or the bytes themselves.",
         discussion: """
-            RENDITION is 'native', the device's own format, or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]… with FORMAT one of jpeg, bgr, rgb, \
+            RENDITION is 'native', the device's own format and what is given unless another is named (from another machine: jpeg), or FORMAT[:WIDTHxHEIGHT][@RATE][;OPTION]… with FORMAT one of jpeg, bgr, rgb, \
             gray, yuyv, nv12, i420. One of width and height may be 0 to keep the aspect; sizes only go down; RATE is in frames a second; of \
             H.264 ('native@5') a rate leaves the key frames only, as seldom as the camera makes them. \
             Options are q=QUALITY, 1 to 100 (80); rotate=ANGLE, by which the picture is turned clockwise: 90, 180 or 270 degrees; and mirror, \
@@ -21,7 +21,7 @@ struct FramesCommand: BusCommand {
             line tells of each frame: its number, the seconds since the first one, format, size in pixels, bytes, and how many were lost \
             before it. With --json the line is the frame's header with "bytes", "lost" and, with -o, "file".
 
-            With --shared the pixels are read from memory that all readers on this machine share, where the bus has it: the same frames, for a fraction of the work. A frame that was overwritten before it was written out counts as lost.
+            With --shared the pixels are read from memory that all readers on the bus's own machine share, where the bus has it: the same frames, for a fraction of the work. A frame that was overwritten before it was written out counts as lost.
 
             With --set DEVICE is a rig ('camerabus rigs'): a line tells of each set of frames that were taken at the same time: its number, the seconds since the first one, the spread of its frames in milliseconds, how many sets were lost before it, and for each device how \
             many milliseconds its frame is from the lead's, or why there is none. A frame that came after its set has a line of its own, with \
@@ -48,9 +48,9 @@ struct FramesCommand: BusCommand {
     var device: String
 
     @Argument(
-        help: "The picture that is wanted.",
+        help: "The picture that is wanted (default: native; from another machine jpeg).",
         completion: .list(Rendition.Encoding.allCases.map(\.rawValue)))
-    var rendition = "native"
+    var rendition: String?
 
     @Option(
         name: .shortAndLong, parsing: .unconditional,
@@ -80,8 +80,9 @@ struct FramesCommand: BusCommand {
         }
         if !set, output?.namesDevice == true { throw ValidationError("%s in -o's name goes with --set.") }
         do {
-            _ = try Rendition(parsing: rendition)
+            if let rendition { _ = try Rendition(parsing: rendition) }
         } catch {
+            let rendition = rendition ?? ""
             let why = error.data["why"]?.string ?? error.message
             let hint = DeviceID.isValid(rendition) ? " One device is read at a time: for two, run it twice." : ""
             throw ValidationError("'\(rendition)' is no rendition: \(why).\(hint)")
@@ -93,10 +94,16 @@ struct FramesCommand: BusCommand {
     }
 
     func run(_ client: Client) async throws {
+        if shared, client.directory == nil {
+            let why =
+                "--shared is for the bus's own machine: frames from another one come over the network. Leave it out."
+            throw Failure(status: ExitStatus.usage, description: "Error: \(why)")
+        }
         try await noteWhoIsAsked(client)
         if set {
             return try await SetReading(
-                rig: device, rendition: rendition, number: number, output: output, asJSON: options.json,
+                rig: device, rendition: rendition ?? (client.directory == nil ? "jpeg" : "native"), number: number,
+                output: output, asJSON: options.json,
                 timeout: timeout
             ).run(client)
         }
@@ -224,8 +231,10 @@ struct FramesCommand: BusCommand {
     }
 
     /// How long no frame may come: for slow renditions three of their periods.
-    static func patience(_ timeout: Duration, _ rendition: String) -> Duration {
-        guard let rate = (try? Rendition(parsing: rendition))?.rateMillionths, rate > 0 else { return timeout }
+    static func patience(_ timeout: Duration, _ rendition: String?) -> Duration {
+        guard let rate = rendition.flatMap({ try? Rendition(parsing: $0) })?.rateMillionths, rate > 0 else {
+            return timeout
+        }
         return max(timeout, .nanoseconds(3_000_000_000_000_000 / Int64(rate)))
     }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import BusProtocol
+import Glibc
 import JSON
 import LinuxIO
 import ZeroMQ
@@ -17,8 +18,8 @@ struct KeysCommand: AsyncParsableCommand {
             'camerabus' on that machine works as here, but for what needs the same machine.
 
             EXAMPLES:
-              camerabus keys new laptop                            # on the laptop: laptop.key, which stays there
-              sudo camerabus keys add laptop 'PUBLIC KEY' --role control
+              camerabus keys new laptop >laptop.pub                # on the laptop: laptop.key stays there
+              sudo camerabus keys add laptop laptop.pub --role control
               sudo camerabus keys server
               camerabus keys
               sudo camerabus keys role laptop view
@@ -73,6 +74,25 @@ struct KeysFile: ParsableArguments {
         } catch let error as SystemError {
             throw Failure(status: ExitStatus.refused, description: "\(error)")
         }
+    }
+
+    /// The public key in that file.
+    static func publicKey(in path: String) throws(Failure) -> String {
+        func failure(_ why: String) -> Failure {
+            Failure(status: ExitStatus.usage, description: Table.printable("Error: '\(path)' \(why)"))
+        }
+        let bytes: [UInt8]
+        do throws(SystemError) {
+            bytes = try File.readAtOnce(path, limit: 1 << 16)
+        } catch {
+            let why = String(cString: strerror(error.code))
+            throw failure(
+                "is no public key, which is 40 characters of Z85, and as a file with one it can't be read: \(why).")
+        }
+        guard let key = KeyFile.publicKey(in: String(decoding: bytes, as: UTF8.self)) else {
+            throw failure("has no public key in it: 'camerabus keys new' prints one, on the other machine.")
+        }
+        return key
     }
 
     static func unknown(_ name: String, in keys: AllowedKeys) -> Failure {
@@ -164,7 +184,13 @@ extension KeysCommand {
                 }
                 try Output.line(open)
                 Output.note("Both keys are in \(path), which stays here. On the machine with the cameras:")
-                Output.note("    sudo camerabus keys add \([name].shellCommand) '\(open)' --role view")
+                Output.note("    sudo camerabus keys add \([name].shellCommand) '\(open)' --role control")
+                Output.note("'--role view' lets it see and hear only, '--role admin' decide for others, too.")
+            } catch let error as SystemError where error.isThereAlready {
+                throw Failure(
+                    status: ExitStatus.refused,
+                    description: "\(Table.printable(path)) is there already, and stays as it is; -o names another file."
+                )
             } catch let error as SystemError {
                 throw Failure(status: ExitStatus.refused, description: "\(error)")
             } catch let error as ZeroMQError {
@@ -177,7 +203,8 @@ extension KeysCommand {
         static let configuration = CommandConfiguration(
             commandName: "add", abstract: "Lets a key in.",
             discussion: """
-                The key is the public one, as 'keys new' has printed it, or a file with it. Keys have characters that shells take for their own: \
+                The key is the public one, as 'keys new' and 'keys server' print it, or a file with it: with what these have printed, or with a \
+                line 'public KEY', as a gateway's server.pub. Keys have characters that shells take for their own: \
                 put them in single quotes. With --json: {"name", "role", "key"}.
                 """)
 
@@ -193,14 +220,7 @@ extension KeysCommand {
         var role = KeyRole(.view)
 
         func run() async throws {
-            var text = key
-            if !AllowedKeys.isKey(key), let bytes = try? File.readAtOnce(key, limit: 1 << 16) {
-                let found = KeyFile.keys(in: String(decoding: bytes, as: UTF8.self)).publicKey
-                guard let found else {
-                    throw Failure(status: ExitStatus.usage, description: "\(key) has no line 'public KEY'.")
-                }
-                text = found
-            }
+            let text = AllowedKeys.isKey(key) ? key : try KeysFile.publicKey(in: key)
             try keys.change { all in
                 do throws(AllowedKeys.Problem) {
                     try all.add(AllowedKeys.Entry(role: role.role, key: text, name: name))
@@ -268,10 +288,15 @@ extension KeysCommand {
             do throws(SystemError) {
                 bytes = try File.readAtOnce(file, limit: 1 << 16)
             } catch {
-                throw Failure(status: ExitStatus.refused, description: "\(error)")
+                let hint =
+                    error.isAbsent
+                    ? " The gateway makes it at its first start with [tcp], beside its own keys (tcp.server_key): --file names it."
+                    : ""
+                throw Failure(status: ExitStatus.refused, description: "\(error).\(hint)")
             }
-            guard let key = KeyFile.keys(in: String(decoding: bytes, as: UTF8.self)).publicKey else {
-                throw Failure(status: ExitStatus.refused, description: "\(file) has no line 'public KEY'.")
+            guard let key = KeyFile.publicKey(in: String(decoding: bytes, as: UTF8.self)) else {
+                throw Failure(
+                    status: ExitStatus.refused, description: Table.printable("'\(file)' has no public key in it."))
             }
             try Output.line(key)
         }

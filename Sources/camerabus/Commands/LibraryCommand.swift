@@ -6,7 +6,7 @@ import LinuxIO
 struct LibraryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "library",
-        abstract: "Lists movies and photos that the bus keeps, tells about one of them, and deletes.",
+        abstract: "Lists movies and photos that the bus keeps, tells about one of them, brings it here, and deletes.",
         discussion: """
             Everybody sees what he has recorded and taken himself, administrators everything. What was recorded when its recorder died, or the power \
             went, is mended when the bus starts: it is 'recovered', and plays up to its last fragment, or 'damaged', and says why. The picture and the movie of a live photo are one entry: both are there, and both are deleted.
@@ -18,9 +18,10 @@ struct LibraryCommand: AsyncParsableCommand {
               camerabus library --device front --limit 10
               camerabus library --kind photo --hours 24
               camerabus library get 1f0c9a2b
+              camerabus library fetch 1f0c9a2b -o belt.mp4
               camerabus library delete 1f0c9a2b
             """,
-        subcommands: [List.self, Get.self, Delete.self], defaultSubcommand: List.self)
+        subcommands: [List.self, Get.self, Fetch.self, Delete.self], defaultSubcommand: List.self)
 
     /// Completes the ids of entries by asking the bus.
     static let completion = CompletionKind.shellCommand("camerabus library list --ids 2>/dev/null")
@@ -106,7 +107,7 @@ extension LibraryCommand {
             guard !entries.isEmpty else {
                 return Output.note(choosesAll ? "There is nothing in the library." : "Nothing in the library matches.")
             }
-            try LibraryWords.table(entries).print()
+            try LibraryWords.table(entries, isRemote: Bringing.isRemote(client)).print()
             if answer["more"]?.bool == true { Output.note("There are more; --limit, --device or --hours chooses.") }
         }
     }
@@ -125,7 +126,8 @@ extension LibraryCommand {
             let entry = try await client.libraryEntry(
                 try await ShortID.entry(id, client, timeout), timeout: timeout)
             if options.json { return try Output.json(entry) }
-            for line in LibraryWords.lines(entry) { try Output.line(Table.printable(line)) }
+            let place = Bringing.isRemote(client) ? client.place.name : nil
+            for line in LibraryWords.lines(entry, on: place) { try Output.line(Table.printable(line)) }
         }
     }
 

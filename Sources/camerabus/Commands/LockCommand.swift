@@ -17,7 +17,7 @@ struct LockCommand: BusCommand {
 
             The lock outlives a crash of the bus: whoever holds it still has it from the next one.
 
-            It ends with this program, however that ends. With --lease it ends after so many seconds instead, and not with the program: \
+            It ends with this program, however that ends; from another machine at the latest ten seconds after the link is cut, which is told as its loss. With --lease it ends after so many seconds instead, and not with the program: \
             without a command the token is printed, and that is all. 'camerabus call device.renew' starts the lease anew, \
             'camerabus call device.unlock' ends it. With a command it is how long that has the lock at most.
 
@@ -69,7 +69,7 @@ struct LockCommand: BusCommand {
 
     func run(_ client: Client) async throws {
         let lock = try await take(client)
-        let keeper = LockKeeper(client, lock, hasLease: lease != nil, patience: timeout)
+        let keeper = LockKeeper(client, lock, patience: timeout)
         if command.isEmpty {
             // It needs nobody who holds it.
             if lease != nil { return try tell(lock) }
@@ -79,11 +79,12 @@ struct LockCommand: BusCommand {
         }
         let watch = Task { try await keeper.loss() }
         defer { watch.cancel() }
-        let commandHasEnded = OneWaySwitch()
+        let (commandHasEnded, lossIsTold) = (OneWaySwitch(), OneWaySwitch())
         // A loss that is seen while the command runs is told at once; after that the answer to the release says whether there was one.
         let telling = Task {
             guard let loss = try? await watch.value, !loss.isWanted, !commandHasEnded.isSet else { return false }
             Output.note("lockLost: \(loss.description)")
+            lossIsTold.set()
             return true
         }
         let outcome = await Outcome { try await runCommand(lock, client) }
@@ -104,13 +105,17 @@ struct LockCommand: BusCommand {
                 } else if await !telling.value, let loss {
                     Output.note("lockLost: \(loss.description)")
                 }
-                Output.note("\(devices.joined(separator: ", ")): another may have had it while the command ran on.")
+                Output.note(Self.doubt(devices))
                 end = ExitStatus.refused
             }
         case let error?:
             let isGone = [ExitStatus.noBus, ExitStatus.timedOut].contains(ExitStatus.of(error))
-            let why = isGone ? "No bus answers any more." : Wording(command: "lock").text(error)
-            Output.note("\(why) Whether the command had the lock until its end is not known.")
+            var why = Wording(command: "lock").text(error)
+            if case .unreachable = error {} else if isGone { why = "No bus answers any more." }
+            let doubt =
+                lossIsTold.isSet
+                ? Self.doubt(devices) : "Whether the command had the lock until its end is not known."
+            Output.note("\(why) \(doubt)")
             end = isGone ? ExitStatus.noBus : ExitStatus.of(error)
         }
         // What the command says of itself comes first.
@@ -119,6 +124,10 @@ struct LockCommand: BusCommand {
             Output.note("The command ended with status 0; 'camerabus lock' ends with \(end), for the lock.")
             throw ExitCode(end)
         }
+    }
+
+    private static func doubt(_ devices: [String]) -> String {
+        "\(devices.joined(separator: ", ")): another may have had it while the command ran on."
     }
 
     private func take(_ client: Client) async throws -> DeviceLock {

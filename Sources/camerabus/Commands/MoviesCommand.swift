@@ -83,7 +83,7 @@ extension MoviesCommand {
             let state = try await client.movie(movie, timeout: timeout)
             if options.json { return try Output.json(["movie": state.json]) }
             guard let ending = state.ending else { return try MoviesCommand.table([state]).print() }
-            try MoviesCommand.tell(ending)
+            try MoviesCommand.tell(ending, client)
         }
     }
 
@@ -91,6 +91,8 @@ extension MoviesCommand {
         static let configuration = CommandConfiguration(
             abstract: "Ends movies; their files are on the disk then, and their names are printed.",
             discussion: """
+                Of a bus on another machine the ids are printed, which 'camerabus library fetch' takes.
+
                 Exit status 0 also when one had ended by itself as wanted, and 1 with 'reason: message' when one had by something else.
 
                 With --json: the answers of movie.stop, a line each.
@@ -103,7 +105,7 @@ extension MoviesCommand {
             try await Each.run(movie, of: "movies", asJSON: options.json) { movie in
                 let movie = try await ShortID.movie(movie, client, timeout)
                 let ending = try await client.stopMovie(movie, timeout: max(timeout, Client.movieTimeout))
-                if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending) }
+                if options.json { try Output.json(ending.json) } else { try MoviesCommand.tell(ending, client) }
                 return ending.isSuccess
             }
         }
@@ -145,13 +147,15 @@ extension MoviesCommand {
         }
     }
 
-    /// Its file on standard output, all else on standard error.
-    static func tell(_ ending: MovieEnding) throws {
-        if let place = ending.url ?? (ending.isKept ? ending.path : nil) { try Output.line(Table.printable(place)) }
+    /// Its file, or that one's id where it is on another machine, on standard output, all else on standard error.
+    static func tell(_ ending: MovieEnding, _ client: Client) throws {
+        let file = ending.url == nil && ending.isKept ? Bringing.place(of: ending.id, ending.path, client) : nil
+        if let place = ending.url ?? file?.text { try Output.line(Table.printable(place)) }
         let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
         Output.note(
             Table.printable(
                 ending.isSuccess ? MovieWords.summary(ending) + "." + remark : MovieWords.failure(ending)))
         if let problem = ending.sideCarProblem { Output.note(Table.printable(problem)) }
+        if let advice = file?.advice { Output.note(advice) }
     }
 }

@@ -40,10 +40,15 @@ struct PermissionsCommand: BusCommand {
                 .members(["you": status, "requests": all["requests"], "decisions": all["decisions"]]))
         }
         let uid = client.greeting.uid
-        try Output.line("You are uid \(uid)\(isAdmin ? ", an administrator" : "").")
+        let remote = client.greeting.json["remote"]
+        let who = remote.map {
+            "the key '\(Describing.plain($0["name"]))' with the role \(Describing.plain($0["role"]))"
+        }
+        try Output.line("You are \(who ?? "uid \(uid)")\(isAdmin ? ", an administrator" : "").")
         for media in MediaArgument.allCases where !isAdmin {
             let word = status["authorization"]?[media.rawValue]?.string
-            try Output.line("  \(media.rawValue): \(Permitting.meaning(word, uid: uid, media.rawValue))")
+            try Output.line(
+                "  \(media.rawValue): \(Permitting.meaning(word, uid: uid, media.rawValue, isKey: remote != nil))")
         }
         guard isAdmin else { return }
         let (requests, decisions) = (all["requests"]?.array ?? [], all["decisions"]?.array ?? [])

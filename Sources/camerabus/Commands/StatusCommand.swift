@@ -29,7 +29,11 @@ struct StatusCommand: BusCommand {
         try Output.line(
             "CameraBus \(greeting.version) in \(client.place.name), up for \(Describing.age(started))")
         let rights = greeting.authorization.keys.sorted().map { "\($0) \(greeting.authorization[$0] ?? "-")" }
-        try Output.line("You are uid \(greeting.uid): \(rights.joined(separator: ", "))")
+        let remote = greeting.json["remote"]
+        let user = remote?["name"]?.string.map { name in
+            "'\(Table.printable(name))' with the role \(remote?["role"]?.string ?? "-")"
+        }
+        try Output.line("You are \(user ?? "uid \(greeting.uid)"): \(rights.joined(separator: ", "))")
         try Output.line("")
         try DevicesCommand.table(devices).print()
         for problem in problems {

@@ -122,7 +122,9 @@ struct WhoCommand: BusCommand {
         }
         for subscriber in usage["subscribers"]?.array ?? [] {
             let renditions = subscriber["renditions"]?.array?.compactMap(\.string) ?? []
-            rows.append(("streams", Describing.holder(subscriber), renditions.joined(separator: ", ")))
+            // Whose pictures they are in the end, the gateway alone knows.
+            let whose = subscriber["name"] == "camerabus-gateway" ? ", for pages and clients elsewhere" : ""
+            rows.append(("streams", Describing.holder(subscriber) + whose, renditions.joined(separator: ", ")))
         }
         for process in usage["foreign"]?.array ?? [] {
             rows.append(("foreign", Describing.holder(process), "has \(Describing.plain(usage["node"])) open"))

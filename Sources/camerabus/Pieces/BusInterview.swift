@@ -9,9 +9,19 @@ struct BusInterview {
     private let options: GlobalOptions
     private let candidates: [RuntimeDirectory]
     private let problem: String?
+    /// The address as it was given, where the bus is on another machine.
+    private let address: String?
 
     init(_ options: GlobalOptions) {
         self.options = options
+        let named = options.runtimeDir.flatMap { $0.isEmpty ? nil : $0 }
+        let text = named ?? CurrentProcess.environment("CAMERABUS_RUNTIME_DIR") ?? ""
+        guard !text.hasPrefix("tcp://") else {
+            address = text
+            (candidates, problem) = ([], nil)
+            return
+        }
+        address = nil
         do throws(RuntimeDirectory.PathError) {
             candidates = try RuntimeDirectory.clientCandidates(
                 flag: options.runtimeDir, environment: CurrentProcess.environment(), uid: CurrentProcess.uid)
@@ -21,8 +31,17 @@ struct BusInterview {
         }
     }
 
-    /// - Returns: what came of it, and the runtime directories in question.
-    func hold() async -> (report: BusReport, directories: [String]) {
+    /// - Returns: what came of it, the runtime directories in question, and of a bus on another machine the way there.
+    func hold() async -> (report: BusReport, directories: [String], remote: RemoteFacts?) {
+        if let address {
+            let (report, remote) = await RemoteInterview(options, address).hold(ask)
+            return (report, [], remote)
+        }
+        let (report, directories) = await holdHere()
+        return (report, directories, nil)
+    }
+
+    private func holdHere() async -> (report: BusReport, directories: [String]) {
         if let problem { return (BusReport(state: .unusable(problem)), []) }
         let client: Client
         do throws(ClientError) {

@@ -60,9 +60,15 @@ enum Describing {
         return device["isOpen"] == true ? "open" : "closed"
     }
 
-    /// `name (pid 123, uid 1000)`.
+    /// Those for whom a gateway asks, as the protocol has it.
+    private static let remoteUsers: ClosedRange<Int64> = 0xF000_0000...0xFFFF_FFF0
+
+    /// `name (pid 123, uid 1000)`; of a client that a gateway asks for, `name (on another machine)`.
     static func holder(_ holder: JSONValue?) -> String {
         guard let holder, let name = holder["name"]?.string else { return "-" }
+        if let uid = holder["uid"]?.integer, remoteUsers.contains(uid) {
+            return "\(name) (on another machine)"
+        }
         return "\(name) (pid \(number(holder["pid"])), uid \(number(holder["uid"])))"
     }
 

@@ -27,7 +27,7 @@ enum ExitStatus {
 
     private static func of(_ error: ClientError) -> Int32 {
         switch error {
-        case .noBus, .ended, .connectionLost, .closed: noBus
+        case .noBus, .ended, .connectionLost, .closed, .unreachable: noBus
         case .timedOut, .silent: timedOut
         case .refused(let refusal) where refusal.reason == .lockTimeout: timedOut
         case .invalidRuntimeDirectory: usage

@@ -3,19 +3,22 @@ import JSON
 
 /// What is said of the capture library, in people's words.
 enum LibraryWords {
-    static func table(_ entries: [JSONValue]) -> Table {
+    /// - Parameter isRemote: the files are on another machine: their names alone are told.
+    static func table(_ entries: [JSONValue], isRemote: Bool = false) -> Table {
         var table = Table("ID", "BEGAN", ">LENGTH", ">PICTURE", ">SIZE", "STATE", "OF", "FILE")
         for entry in entries {
             table.add(
                 Describing.plain(entry["id"]), date(entry["started"]), length(entry), pixels(entry),
-                sizes(entry), Describing.plain(entry["state"]), devices(entry), files(entry))
+                sizes(entry), Describing.plain(entry["state"]), devices(entry), files(entry, isRemote))
             if let problem = entry["problem"]?.string { table.note(problem) }
         }
         return table
     }
 
     /// All that is known of an entry, a line each.
-    static func lines(_ entry: JSONValue) -> [String] {
+    ///
+    /// - Parameter place: the other machine that the files are on; nil: they are on this one.
+    static func lines(_ entry: JSONValue, on place: String? = nil) -> [String] {
         var rows: [(String, String)] = [
             ("id", Describing.plain(entry["id"])), ("kind", Describing.plain(entry["kind"])),
             ("state", Describing.plain(entry["state"])),
@@ -25,10 +28,10 @@ enum LibraryWords {
         }
         add("ended", entry["reason"])
         add("problem", entry["problem"])
-        add("file", entry["path"])
-        add("side-car", entry["sideCar"])
-        add("cover", entry["cover"])
-        add("movie", entry["movie"])
+        for (title, member) in [("file", "path"), ("side-car", "sideCar"), ("cover", "cover"), ("movie", "movie")] {
+            let file = entry[member]?.string
+            add(title, file.map { path in .string(place.map { "\($0), \(path)" } ?? path) })
+        }
         let photo = entry["photo"]
         rows.append((photo == nil ? "began" : "taken", date(entry["started"])))
         if photo == nil { rows.append(("length", length(entry))) }
@@ -97,9 +100,10 @@ enum LibraryWords {
     }
 
     /// `/l/2026-11-22/a.jpg`, of a live photo `/l/2026-11-22/a.jpg + a.mov`.
-    private static func files(_ entry: JSONValue) -> String {
+    private static func files(_ entry: JSONValue, _ isRemote: Bool) -> String {
         let movie = entry["movie"]?.string?.split(separator: "/").last.map { " + \($0)" } ?? ""
-        return Describing.plain(entry["path"]) + movie
+        let path = Describing.plain(entry["path"])
+        return (isRemote ? path.split(separator: "/").last.map(String.init) ?? path : path) + movie
     }
 
     /// `2.9 s, 640x480, 1.2 MB, 3 dropped, the photo at 1.5 s`

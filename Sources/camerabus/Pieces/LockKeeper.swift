@@ -14,26 +14,27 @@ struct LockKeeper: Sendable {
 
     private let client: Client
     private let lock: DeviceLock
-    /// The lock ends with a lease that was asked for.
-    private let hasLease: Bool
     private let patience: Duration
 
+    /// How long to wait before looking again whether a bus is there, while the lock is renewed.
+    private static let pause = Duration.seconds(3)
+
     /// - Parameter patience: after how much silence of the bus to say so.
-    init(_ client: Client, _ lock: DeviceLock, hasLease: Bool, patience: Duration) {
+    init(_ client: Client, _ lock: DeviceLock, patience: Duration) {
         self.client = client
         self.lock = lock
-        self.hasLease = hasLease
         self.patience = patience
     }
 
-    /// Returns when the lock is no longer ours, with why; renews it where it needs that.
+    /// Returns when the lock is no longer ours, with why.
     func loss() async throws -> Loss {
-        try await withThrowingTaskGroup(of: Loss.self) { group in
+        try await withThrowingTaskGroup(of: Loss?.self) { group in
             group.addTask { try await isTakenAway() }
-            // A process that the bus can't see holds its locks by a lease of 10 s.
-            if client.greeting.pid == 0, !hasLease { group.addTask { try await isNotRenewed() } }
+            if lock.isRenewed { group.addTask { await isNotRenewed() } }
             defer { group.cancelAll() }
-            return try await group.next() ?? Loss(description: "The connection to the bus is closed.")
+            // Who has unlocked it itself may still be told that it had been lost.
+            for try await case let loss? in group { return loss }
+            return Loss(description: "The connection to the bus is closed.")
         }
     }
 
@@ -42,9 +43,15 @@ struct LockKeeper: Sendable {
         var isSilent = false
         while true {
             let observing = await observe()
+            // Whether the lock is still there, its renewal says.
+            if lock.isRenewed, case .failure(let error) = observing, !error.isOwn {
+                try await Task.sleep(for: Self.pause)
+                continue
+            }
             if case .success(let observer) = observing {
                 isSilent = false
                 let end = await end(observer)
+                if lock.isRenewed, case .failure(let error) = end, !error.isOwn { continue }
                 if !end.isSilence { return try end.get() }
             } else if !observing.isSilence {
                 _ = try observing.get()
@@ -104,17 +111,30 @@ struct LockKeeper: Sendable {
         return Loss(description: "The lock has ended: \(why).", isWanted: event["cause"] == "unlocked")
     }
 
-    private func isNotRenewed() async throws -> Loss {
-        while true {
-            try await Task.sleep(for: .seconds(3))
-            do throws(ClientError) {
-                try await client.renew(lock)
-            } catch {
-                // It could not be written: the lock is still there, and so is its lease.
-                if error.reason == .internalError { continue }
-                guard case .refused(let refusal) = error else { throw error }
-                return Loss(description: refusal.message)
-            }
+    private func isNotRenewed() async -> Loss? {
+        switch await lock.lost() {
+        case nil: nil
+        case .ended(let refusal)?: Loss(description: refusal.message)
+        case .notRenewed(let lease, let error)?:
+            Loss(
+                description:
+                    "The lock has ended: its lease of \(Describing.rate(Self.seconds(lease))) s has run out, as it could not be renewed. "
+                    + Wording(command: "lock").text(error))
+        }
+    }
+
+    private static func seconds(_ duration: Duration) -> Double {
+        let (whole, parts) = duration.components
+        return Double(whole) + Double(parts) / 1e18
+    }
+}
+
+extension ClientError {
+    /// It is this side's doing, and not for want of a bus.
+    fileprivate var isOwn: Bool {
+        switch self {
+        case .cancelled, .closed, .system: true
+        default: false
         }
     }
 }

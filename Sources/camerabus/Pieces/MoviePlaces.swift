@@ -90,13 +90,13 @@ struct MoviePlaces {
         return base == "/" ? "/\(name)" : "\(base)/\(name)"
     }
 
-    /// The bus may not write where a movie is to go, and this user may not read where it may.
+    /// The bus may not write where a movie is to go, and this user may neither read where it may, nor look into its library.
     static var inaccessible: Failure {
         Failure(
             status: ExitStatus.refused,
             description:
-                "pathNotAllowed: The bus may not write there, and you may not read its library, from which the movie "
-                + "would be copied. Folders for both of you are 'roots' below [library] in camerabus.toml.")
+                "pathNotAllowed: The bus may not write there, and you may not look into its library, from which the movie "
+                + "would come: 'camerabus ask library' asks for that.")
     }
 
     static func isFolder(_ path: String) -> Bool {

@@ -46,7 +46,7 @@ enum MovieWords {
         "maximumFileSizeReached": "The file is as large as it may become.",
         "minimumFreeDiskSpaceReached": "The disk has no more room than is to stay free.",
         "shuttingDown": "The bus was shut down.",
-        "ownerGone": "The program that had begun it has ended.",
+        "ownerGone": "The program that had begun it has ended, or was cut off from the bus.",
     ]
 
     private static let sentences = [

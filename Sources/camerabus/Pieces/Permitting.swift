@@ -48,8 +48,12 @@ enum Permitting {
     }
 
     /// What a status means to who has it.
-    static func meaning(_ status: String?, uid: Int64, _ media: String) -> String {
+    ///
+    /// - Parameter isKey: it is a key's on another machine, of which its role decides.
+    static func meaning(_ status: String?, uid: Int64, _ media: String, isKey: Bool = false) -> String {
         switch status {
+        case "denied" where isKey, "restricted" where isKey:
+            "not with this role ('camerabus keys role', typed by an administrator there, gives the key another)"
         case "authorized": "allowed"
         case "denied": "refused by an administrator ('camerabus allow \(uid) \(media)', typed by one, allows it)"
         case "restricted": "refused by the configuration ([permission] in camerabus.toml)"

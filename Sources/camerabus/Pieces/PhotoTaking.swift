@@ -183,7 +183,9 @@ struct PhotoTaking {
             }
             files.append(kept)
             guard !asJSON else { continue }
-            let stored = keepsFiles ? [kept.photo, kept.movie] : [photo.path, movie?.path]
+            // Paths of another machine are of no use here: an id is.
+            let own = Bringing.isRemote(client) ? [photo.path == nil ? nil : photo.id] : [photo.path, movie?.path]
+            let stored = keepsFiles ? [kept.photo, kept.movie] : own
             for path in stored.compactMap(\.self) { try Output.line(Table.printable(path)) }
             Output.note(Table.printable(PhotoWords.summary(photo)))
             guard let movie else { continue }
@@ -289,8 +291,8 @@ struct PhotoTaking {
                 try WholeFile.store(bytes, to: path, replaces: command.force)
             }
         } catch {
-            let why = error.code == EEXIST ? Self.isThere(path) : "\(error)"
-            throw Loss(isNamed: error.code == EEXIST, why: also.isEmpty ? why : Self.sentence(why) + also)
+            let why = error.isThereAlready ? Self.isThere(path) : "\(error)"
+            throw Loss(isNamed: error.isThereAlready, why: also.isEmpty ? why : Self.sentence(why) + also)
         }
     }
 

@@ -75,9 +75,9 @@ struct Recording {
             } catch ClientError.refused(let refusal) where refusal.reason == .pathNotAllowed && places != nil {
                 guard !command.limits.detach else { throw ClientError.refused(refusal) }
                 await giveUp()
-                Output.note(
-                    "The bus may not write there: the movie goes into its library, and is copied at the end.")
                 try await startAll(intoLibrary: true)
+                Output.note(
+                    "The bus may not write there: the movie goes into its library, and comes from there at the end.")
             }
         } catch {
             await giveUp()
@@ -124,7 +124,7 @@ struct Recording {
             for outcome in outcomes { _ = try outcome.get() }
         }
         guard intoLibrary, let places else { return }
-        guard movies.allSatisfy({ access($0.path, R_OK) == 0 }) else { throw MoviePlaces.inaccessible }
+        if let first = movies.first { try await bringing.check(movies.map(\.path), of: first.id) }
         for movie in movies {
             copies[movie.id] = try MoviePlaces.resolved(places.path(of: movie.devices.first ?? ""))
         }
@@ -187,6 +187,9 @@ struct Recording {
         // Its entry goes with its file, if this user may do that.
         let isDeleted = (try? await client.deleteFromLibrary(movie.id, timeout: timeout)) != nil
         guard !isDeleted, let ending, ending.isKept else { return }
+        guard !Bringing.isRemote(client) else {
+            return Output.note("The movie \(ending.id) had begun, and can't be deleted from the bus's library.")
+        }
         File.remove(ending.path)
         if ending.sideCarProblem == nil { File.remove(MoviePlaces.sideCar(of: ending.path)) }
         if MoviePlaces.exists(ending.path) {
@@ -194,18 +197,25 @@ struct Recording {
         }
     }
 
-    // The movie is there whatever becomes of it.
-    private static func copySideCar(of movie: String, to path: String, replaces: Bool) {
-        let (own, copy) = (MoviePlaces.sideCar(of: movie), MoviePlaces.sideCar(of: path))
-        guard MoviePlaces.exists(own) else {
-            // Of what the movie has replaced.
-            if replaces { File.remove(copy) }
-            return
-        }
-        do throws(SystemError) {
-            try WholeFile.copy(own, to: copy, replaces: replaces)
+    private var bringing: Bringing { Bringing(client, timeout: command.timeout, replaces: command.force) }
+
+    /// Has a movie that is in the library where it was to be, and its side-car.
+    private static func bring(_ ending: MovieEnding, to path: String, _ bringing: Bringing) async throws {
+        do {
+            try await bringing.bring(ending.id, from: ending.path, to: path)
         } catch {
-            Output.note(Table.printable("The side-car is not copied: \(error)"))
+            Output.note(Table.printable(Bringing.way(to: ending.id, path)))
+            throw error
+        }
+        let (own, copy) = (MoviePlaces.sideCar(of: ending.path), MoviePlaces.sideCar(of: path))
+        // The movie is there whatever becomes of it.
+        do {
+            try await bringing.bring(ending.id, "sideCar", from: own, to: copy)
+        } catch ClientError.refused(let refusal) where refusal.reason == .entryNotFound {
+            // Of what the movie has replaced.
+            if bringing.replaces { File.remove(copy) }
+        } catch {
+            Output.note(Table.printable("The side-car did not come: \(error)"))
         }
     }
 
@@ -218,9 +228,10 @@ struct Recording {
     ///
     /// - Throws: `ExitCode` when one did not end as wanted.
     func followToItsEnd() async throws {
-        let (client, copies) = (client, copies)
+        let (client, copies, bringing) = (client, copies, bringing)
         var aside = aside
-        let board = RecordingBoard(movies, asJSON: command.options.json, copied: Set(copies.keys))
+        let board = RecordingBoard(
+            movies, asJSON: command.options.json, copied: Set(copies.keys), client)
         let timeout = command.timeout
         let isInterrupted = OneWaySwitch()
         if command.options.json { for movie in movies { try Output.json(movie.json) } }
@@ -246,13 +257,7 @@ struct Recording {
                         whole.withLock { _ = $0.insert(ending.path) }
                     }
                     if let path = copies[ending.id], ending.isKept {
-                        do {
-                            try WholeFile.copy(ending.path, to: path, replaces: command.force)
-                            Self.copySideCar(of: ending.path, to: path, replaces: command.force)
-                        } catch {
-                            Output.note(Table.printable("The movie is whole in the bus's library: \(ending.path)"))
-                            throw error
-                        }
+                        try await Self.bring(ending, to: path, bringing)
                         board.clear()
                         if !command.options.json { try Output.line(Table.printable(path)) }
                     }
@@ -307,8 +312,10 @@ final class RecordingBoard: Sendable {
     private let unaccompanied: Set<String>
     private let isTerminal = isatty(STDERR_FILENO) == 1
 
-    init(_ movies: [ClientMovie], asJSON: Bool, copied: Set<String>) {
-        (self.asJSON, self.copied) = (asJSON, copied)
+    private let client: Client
+
+    init(_ movies: [ClientMovie], asJSON: Bool, copied: Set<String>, _ client: Client) {
+        (self.asJSON, self.copied, self.client) = (asJSON, copied, client)
         unaccompanied = Set(movies.filter { $0.sideCarProblem != nil }.map(\.id))
         state = Mutex(State(lines: movies.map { ($0.id, $0.devices.first ?? "", "") }))
     }
@@ -333,7 +340,11 @@ final class RecordingBoard: Sendable {
             set(nil, of: id)
             clear()
             guard !asJSON else { return }
-            if ending.isKept, !copied.contains(id) { try Output.line(Table.printable(ending.path)) }
+            if ending.isKept, ending.url == nil, !copied.contains(id) {
+                let (text, advice) = Bringing.place(of: id, ending.path, client)
+                try Output.line(Table.printable(text))
+                if let advice { Output.note(advice) }
+            }
             if let url = ending.url { try Output.line(Table.printable(url)) }
             let remark = MovieWords.remark(ending).map { " \($0)" } ?? ""
             Output.note(Table.printable(MovieWords.summary(ending) + "." + remark))

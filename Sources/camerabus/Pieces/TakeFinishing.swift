@@ -12,6 +12,8 @@ struct TakeFinishing {
         var take: FinishedTake
         var path: String
         var cover: String?
+        /// nil: the files are here; else how to have them.
+        var advice: String?
     }
 
     /// Joins the segments; where the bus may not write, in its library, from where the files are copied.
@@ -42,13 +44,14 @@ struct TakeFinishing {
     }
 
     /// What the bus calls the cover of a take's movie.
-    private static func cover(of path: String) -> String { "\(path.dropLast(4)).jpg" }
+    static func cover(of path: String) -> String { "\(path.dropLast(4)).jpg" }
 
     private func finish(_ id: String, _ target: String?, _ name: String?) async throws -> Finished {
         let refusal: ClientError
         do throws(ClientError) {
             let take = try await join(id, to: target, name: name)
-            return Finished(take: take, path: take.path, cover: take.cover)
+            let (path, advice) = Bringing.place(of: take.id, take.path, client)
+            return Finished(take: take, path: path, cover: advice == nil ? take.cover : nil, advice: advice)
         } catch {
             refusal = error
         }
@@ -77,20 +80,19 @@ struct TakeFinishing {
 
     private func finishInLibrary(_ id: String, copyingTo target: String) async throws -> Finished {
         let segments = try await client.take(id).segments
+        let bringing = Bringing(client, timeout: patience, replaces: false)
         // Before the segments are gone.
-        guard segments.allSatisfy({ access($0.path, R_OK) == 0 }) else {
-            throw MoviePlaces.inaccessible
-        }
-        Output.note("The bus may not write there: the movie goes into its library, and is copied from there.")
+        if let first = segments.first { try await bringing.check(segments.map(\.path), of: first.id) }
+        Output.note("The bus may not write there: the movie goes into its library, and comes from there.")
         let take = try await join(id)
         do {
-            try WholeFile.copy(take.path, to: target, replaces: false)
+            try await bringing.bring(id, from: take.path, to: target)
             guard let cover = take.cover else { return Finished(take: take, path: target, cover: nil) }
             let picture = Self.cover(of: target)
-            try WholeFile.copy(cover, to: picture, replaces: false)
+            try await bringing.bring(id, "cover", from: cover, to: picture)
             return Finished(take: take, path: target, cover: picture)
         } catch {
-            Output.note(Table.printable("The movie is whole in the bus's library: \(take.path)"))
+            Output.note(Table.printable(Bringing.way(to: id, target)))
             throw error
         }
     }

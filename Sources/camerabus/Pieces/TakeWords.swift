@@ -72,7 +72,7 @@ enum TakeWords {
         return table
     }
 
-    /// The finished movie's file on standard output, all else on standard error.
+    /// The finished movie's file, or its id where that is on another machine, on standard output, all else on standard error.
     static func tell(_ finished: TakeFinishing.Finished, asJSON: Bool) throws {
         if asJSON { return try Output.json(finished.take.json) }
         try Output.line(Table.printable(finished.path))
@@ -81,6 +81,7 @@ enum TakeWords {
         let how = take.isEncoded ? ", encoded" : ""
         Output.note(
             Table.printable("\(MovieWords.time(take.duration)), \(ByteCount.text(take.size))\(how)\(cover)."))
+        if let advice = finished.advice { Output.note(advice) }
     }
 
     private static func time(_ milliseconds: JSONValue?) -> String {

@@ -77,6 +77,32 @@ enum Typing {
         }
     }
 
+    /// What is wrong with the first option that a command doesn't have; nil: it has all.
+    ///
+    /// - Parameter help: of the command; its options begin lines.
+    static func unknownOption(_ arguments: [String], of command: String, help: String) -> String? {
+        let options = Set(
+            help.split(separator: "\n").filter { $0.hasPrefix("  -") }.flatMap { labels($0.dropFirst(2)) })
+        let ours = arguments.prefix { $0 != "--" }
+        let stranger = ours.indices.first { index in
+            let argument = ours[index]
+            guard argument.hasPrefix("-"), argument != "-", Double(argument) == nil else { return false }
+            if index > 0, valued.contains(ours[index - 1]), options.contains(ours[index - 1]) { return false }
+            return !options.contains(argument.hasPrefix("--") ? name(argument) : String(argument.prefix(2)))
+        }
+        guard let stranger else { return nil }
+        let option = name(ours[stranger])
+        let hint = Spelling.nearest(option, options.filter { $0.hasPrefix("--") }.sorted())
+        return
+            "Unknown option '\(Table.printable(option))'.\(hint.map { " Did you mean '\($0)'?" } ?? "") '\(command) --help' lists what there is."
+    }
+
+    // `-n, --number <count>    End after …`
+    private static func labels(_ line: Substring) -> [String] {
+        let end = line.firstRange(of: "  ")?.lowerBound ?? line.endIndex
+        return line[..<end].split { " ,/".contains($0) }.map(String.init).filter { $0.hasPrefix("-") }
+    }
+
     /// What is wrong with the name of a command, also behind `help`; nil: nothing.
     static func unknownCommand(_ arguments: [String], of commands: [String]) -> String? {
         guard let word = arguments.first == "help" ? arguments.dropFirst().first : arguments.first else { return nil }

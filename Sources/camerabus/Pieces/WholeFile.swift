@@ -52,7 +52,7 @@ enum WholeFile {
     private static func replace(_ path: String, with bytes: UnsafeRawBufferPointer) throws(SystemError) {
         let temporary = Self.temporary(path)
         do throws(SystemError) {
-            let file = try open(temporary)
+            let file = try open(temporary, for: path)
             try writeAll(bytes, to: file.rawValue, path)
             try check("rename", path) { rename(temporary, path) }
             unfinished.withLock { $0 = nil }
@@ -90,27 +90,21 @@ enum WholeFile {
         let temporary = Self.temporary(path)
         defer { unfinished.withLock { $0 = nil } }
         do throws(SystemError) {
-            let file = try open(temporary)
+            let file = try open(temporary, for: path)
             try filling(file.rawValue)
             try check("fsync", path) { fsync(file.rawValue) }
             // A link, unlike a rename, takes no other's place.
             try check("link", path) { replaces ? rename(temporary, path) : link(temporary, path) }
             if !replaces { File.remove(temporary) }
-            try syncFolder(of: path)
+            try File.syncFolder(of: path)
         } catch {
             File.remove(temporary)
             throw error
         }
     }
 
-    /// Makes what was renamed there outlive a power cut.
-    static func syncFolder(of path: String) throws(SystemError) {
-        let folder = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
-        let directory = try FileDescriptor(opening: folder, O_RDONLY | O_DIRECTORY)
-        try check("fsync", folder) { fsync(directory.rawValue) }
-    }
-
-    private static func writeAll(
+    /// - Parameter path: of the file, for what may be said of it.
+    static func writeAll(
         _ bytes: UnsafeRawBufferPointer, to file: Int32, _ path: String
     ) throws(SystemError) {
         var rest = bytes[...]
@@ -130,10 +124,14 @@ enum WholeFile {
         }
     }
 
-    private static func open(_ temporary: String) throws(SystemError) -> FileDescriptor {
+    private static func open(_ temporary: String, for path: String) throws(SystemError) -> FileDescriptor {
         try unfinished.withLock { unfinished throws(SystemError) in
             unfinished = temporary
-            return try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o666)
+            do throws(SystemError) {
+                return try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o666)
+            } catch {
+                throw error.ofMaking(path)
+            }
         }
     }
 }

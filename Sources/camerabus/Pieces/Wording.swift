@@ -77,7 +77,8 @@ struct Wording {
                 ? "\(Self.beforeSemicolon(error.message)); 'camerabus call bus.methods' lists those that there are."
                 : "This bus can't do that; it may be older than this program ('camerabus status' tells its version)."
         case .unauthorized where error.data["needed"] == "admin":
-            return "That is for administrators: root, or the user that the bus runs as."
+            return
+                "That is for administrators: root, the user that the bus runs as, or from another machine a key with the role admin."
         default: return error.message
         }
     }
