@@ -20,13 +20,14 @@ public final class RemoteGateway {
     ///   - settings: further lines of `[tcp]`.
     ///   - host: the address where it listens.
     public init(_ bus: BusHarness, settings: String = "", host: String = "127.0.0.1") async throws {
-        let port = try Self.freePort()
+        let port = try LocalPort.free(inARow: 3)
         self.port = port
         let state = "\(bus.scratchPath)/gateway"
         mkdir(state, 0o700)
         keysPath = try bus.write("", to: "gateway/keys")
         let configuration = try bus.write(
-            "[tcp]\nlisten = \"tcp://\(host):\(port)\"\nkeys = \"\(keysPath)\"\n\(settings)\n", to: "gateway.toml")
+            "[tcp]\nlisten = \"tcp://\(host):\(port)\"\nkeys = \"\(keysPath)\"\n\(settings)\n[web]\nlisten = \"none\"\n",
+            to: "gateway.toml")
         let program = try bus.start(
             "camerabus-gateway", ["--config", configuration, "--runtime-dir", bus.directory.path],
             environment: ["STATE_DIRECTORY": state])
@@ -39,21 +40,17 @@ public final class RemoteGateway {
         serverKey = key
     }
 
-    // The kernel gives single ports; three in a row that nobody has are looked for.
-    private static func freePort() throws -> Int {
-        for _ in 0..<50 {
-            let port = try LocalPort.free()
-            if port <= 65533, !LocalPort.isListening(port + 1), !LocalPort.isListening(port + 2) { return port }
-        }
-        throw TestingError("there are no three free ports in a row")
-    }
-
     /// Lets a new key in.
     public func add(_ name: String, _ role: Request.Principal.Role) throws -> CurveKeyPair {
         let pair = try CurveKeyPair.make()
+        try add(name, role, pair)
+        return pair
+    }
+
+    /// Lets a key in.
+    public func add(_ name: String, _ role: Request.Principal.Role, _ pair: CurveKeyPair) throws {
         try keys.add(AllowedKeys.Entry(role: role, key: pair.publicKey.text, name: name))
         try write()
-        return pair
     }
 
     /// Lets a key in no more.

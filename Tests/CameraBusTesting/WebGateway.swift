@@ -17,8 +17,11 @@ public final class WebGateway {
         self.port = port
         let configuration = try bus.write(
             "[web]\nlisten = \"127.0.0.1:\(port)\"\n\(settings)\n", to: "gateway.toml")
+        let state = "\(bus.scratchPath)/gateway"
+        mkdir(state, 0o700)
         program = try bus.start(
-            "camerabus-gateway", ["--config", configuration, "--runtime-dir", bus.directory.path])
+            "camerabus-gateway", ["--config", configuration, "--runtime-dir", bus.directory.path],
+            environment: ["STATE_DIRECTORY": state])
         try await eventually { LocalPort.isListening(port) }
     }
 

@@ -264,6 +264,7 @@ struct KillClient {
         }
     }
 
+    /// So that a kill meets it at any point of its work, and between two works.
     private mutating func pause(_ range: ClosedRange<Int>) async {
         try? await Task.sleep(for: dice.milliseconds(range))
     }

@@ -74,10 +74,7 @@ extension ProcessTests {
             let id = try #require(started["movie"]?.string)
             #expect(try client.call("library.get", ["id": .string(id)])["entry"]?["state"] == "recording")
             try await bus.wait(for: "state/movie/\(id)/") { ($0?["fragments"]?.integer ?? 0) > 1 }
-            guard case .somebody(let recorder?) = LockFile.holder(of: bus.directory.movieLock(id)) else {
-                throw TestingError("the movie has no recorder")
-            }
-            recorder.send(SIGKILL)
+            try bus.recorder(of: id).send(SIGKILL)
             var entry: JSONValue?
             try await eventually {
                 entry = try client.call("library.get", ["id": .string(id)])["entry"]

@@ -266,7 +266,7 @@ extension ProcessTests {
             #expect(error?.data["photos"] == nil)
             let end = try scene.ears.next("didFinishCapture", of: id)
             #expect(end["photos"] == 0 && end["error"]?["data"]?["interruption"] == "livePhotoMovie")
-            #expect(try scene.entries.isEmpty && scene.files.isEmpty)
+            try await eventually { try scene.entries.isEmpty && scene.files.isEmpty }
             // The camera's worker.
             try await scene.waitForPast()
             id = try scene.start(["library"], other)

@@ -154,6 +154,14 @@ extension ProcessTests {
             let told = try client.call("device.locks")["locks"]?[0]
             #expect(told?["lease"] == 10_000 && told?["holder"]?["pid"] == 0)
             try client.call("device.renew", ["lock": lock["lock"] ?? .null])
+            // What somebody waits for by a gateway that can't be seen ends all the same when that says so.
+            let gateway = try RawClient(path: "\(path)/command.sock")
+            let desk = Request.Principal(name: "desk", role: .control)
+            let wish: JSONValue = ["devices": "cam0", "wait": 60_000]
+            try gateway.send([[], Request(id: 1, method: "device.lock", params: wish, onBehalfOf: desk).serialized])
+            try gateway.send([[], Request(id: 2, method: "bus.leave", onBehalfOf: desk).serialized])
+            let replies = [try gateway.reply(), try gateway.reply()]
+            #expect(throws: BusError.self) { try replies.first { $0.id == 1 }?.result.get() }
             try client.call("bus.shutdown")
             _ = try await namespace.end()
             other.remove()

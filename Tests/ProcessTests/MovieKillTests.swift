@@ -62,6 +62,7 @@ extension ProcessTests {
                 let open = (now.json["recordedDuration"]?.double ?? 0) - (now.json["syncedDuration"]?.double ?? 0)
                 #expect(open <= Self.fragment + Self.frame, what)
             }
+            // Anywhere between two words of it.
             try await Task.sleep(for: dice.milliseconds(0...120))
             try await kill(victim, bus)
             if victim.hasRecorder {

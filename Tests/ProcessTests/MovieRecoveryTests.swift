@@ -77,7 +77,7 @@ extension ProcessTests.Movies {
             ["device": "cam0", "path": path(bus, "a.mp4"), "fragmentInterval": 100, "continueAfterCrash": true])
         let id = try movie(started)
         try await bus.wait(for: "state/movie/\(id)/") { ($0?["fragments"]?.integer ?? 0) > 1 }
-        kill(try recorder(client, "cam0"), SIGKILL)
+        try bus.recorder(of: id).send(SIGKILL)
         let second = try #require(try ears.next("didFinishRecording", of: id)["next"]?.string)
         let miss = try ears.next("didFinishRecording", of: second)
         #expect(miss["success"] == false && miss["kept"] == false && miss["path"] == path(bus, "a-2.mp4"))

@@ -225,7 +225,7 @@ extension ProcessTests {
                 ["device": "cam0", "path": path(bus, "a.mp4"), "fragmentInterval": 100, "continueAfterCrash": true])
             let id = try movie(first)
             try await bus.wait(for: "state/movie/\(id)/") { ($0?["fragments"]?.integer ?? 0) > 1 }
-            kill(try recorder(client, "cam0"), SIGKILL)
+            try bus.recorder(of: id).send(SIGKILL)
             let end = try ears.next("didFinishRecording", of: id)
             #expect(end["reason"] == "recorderCrashed" && end["success"] == false && end["kept"] == true)
             #expect(end["error"]?["reason"] == "workerCrashed")
@@ -236,7 +236,7 @@ extension ProcessTests {
             #expect(try client.call("movie.stop", ["movie": .string(next)])["success"] == true)
 
             let alone = try movie(client.call("movie.start", ["device": "cam0", "path": path(bus, "b.mp4")]))
-            kill(try recorder(client, "cam0"), SIGKILL)
+            try bus.recorder(of: alone).send(SIGKILL)
             #expect(try ears.next("didFinishRecording", of: alone)["next"] == .null)
             #expect(try client.call("movie.list")["movies"] == [])
             try await bus.stop()

@@ -21,6 +21,13 @@ extension ProcessTests {
             return answer["device"]?["lock"]
         }
 
+        private func remote(_ bus: BusHarness, _ gateway: RemoteGateway, _ pair: CurveKeyPair) throws -> RemoteBus {
+            let text = KeyFile.text(publicKey: pair.publicKey.text, secretKey: pair.secretKey.text, name: "desk")
+            return try RemoteBus(
+                "tcp://127.0.0.1:\(gateway.port)", serverKey: gateway.serverKey.text,
+                keyFile: try bus.write(text, to: "desk.key"))
+        }
+
         @Test func `a client with a view key says hello, watches and gets frames, and may change nothing`() async throws
         {
             let (bus, gateway) = try await bus()
@@ -49,23 +56,26 @@ extension ProcessTests {
             let frame = try #require(try probe.receive(media))
             #expect(frame.count == 3 && frame[0].bytes.elementsEqual(topic) && frame[2].count > 100)
             #expect(try JSONValue(parsing: frame[1].bytes)["width"] == 320)
+            // Which there are the gateway is told of in its first second.
+            var refusal: JSONValue?
+            for _ in 0..<60 where refusal == nil {
+                try media.send(MediaAsk(.next, topic: Topic.frame("nosuch", "jpeg").bytes).bytes)
+                refusal = try probe.receive(media, within: 0.2)?.last.map { try JSONValue(parsing: $0.bytes) }
+            }
+            #expect(refusal?["error"]?["reason"] == "deviceNotFound", "\(refusal ?? .null)")
             // Without asking for it, nothing more.
             #expect(try probe.receive(media, within: 0.5)?.count == nil)
 
-            let refusal = try probe.refusal("device.lock", ["devices": "cam0"])
-            #expect(refusal?.reason == .unauthorized && refusal?.data["needed"] == "control")
-            #expect(try probe.refusal("bus.shutdown")?.reason == .unauthorized)
+            let lock = try probe.refusal("device.lock", ["devices": "cam0"])
+            #expect(lock?.reason == .unauthorized && lock?.data["needed"] == "control")
+            let shutdown = try probe.refusal("bus.shutdown")
+            #expect(shutdown?.reason == .unauthorized && shutdown?.message.contains("role 'view'") == true)
             try await bus.stop()
         }
 
         @Test func `the client library is the same over TCP`() async throws {
             let (bus, gateway) = try await bus()
-            let pair = try gateway.add("desk", .control)
-            let text = KeyFile.text(
-                publicKey: pair.publicKey.text, secretKey: pair.secretKey.text, name: "desk")
-            let file = try bus.write(text, to: "desk.key")
-            let remote = try RemoteBus(
-                "tcp://127.0.0.1:\(gateway.port)", serverKey: gateway.serverKey.text, keyFile: file)
+            let remote = try remote(bus, gateway, try gateway.add("desk", .control))
             let client = try await Client.connect(to: .remote(remote), name: "probe", timeout: .seconds(20))
             #expect(client.greeting.pid == 0 && client.directory == nil)
             #expect(try await client.devices().compactMap { $0["id"]?.string } == ["cam0"])
@@ -81,10 +91,27 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `who was connected goes on trying while it is not let in`() async throws {
+            let (bus, gateway) = try await bus()
+            let pair = try gateway.add("desk", .control)
+            let remote = try remote(bus, gateway, pair)
+            let client = try await Client.connect(to: .remote(remote), name: "probe", timeout: .seconds(20))
+            try gateway.revoke("desk")
+            await client.waitUntilCut()
+            let call = Task { try await client.call("device.list", timeout: .seconds(60)) }
+            // By then the client has looked as well, and not only once.
+            for _ in 0..<3 { #expect(await remote.obstacle() == .notLetIn(key: pair.publicKey.text)) }
+            try gateway.add("desk", .control, pair)
+            #expect(try await call.value["devices"]?.array?.count == 1)
+            await client.close()
+            try await bus.stop()
+        }
+
         @Test func `an unknown key gets nothing and nothing goes in the clear`() async throws {
             let (bus, gateway) = try await bus()
             let probe = try RemoteProbe(gateway, try CurveKeyPair.make())
             #expect(try probe.ask("bus.ping", within: 1) == nil)
+            try await eventually { gateway.program.standardError.contains("a client is not let in") }
             // Nor does who knows no encryption at all.
             let context = try Context()
             let plain = try Socket(context, .dealer)
@@ -100,7 +127,7 @@ extension ProcessTests {
             let lock = try probe.call("device.lock", ["devices": "cam0", "lease": 500])
             #expect(lock["holder"]?["name"] == "desk")
             let state = try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?[0]
-            #expect(state?["lease"] == 500)
+            #expect(state?["lease"] == 500 && state?["holder"]?["pid"] == 0)
             try await bus.wait(for: "state/device/cam0/") { $0?["lock"] == .null }
             _ = try probe.call("device.lock", ["devices": "cam0"])
             let next = try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?[0]
@@ -129,6 +156,7 @@ extension ProcessTests {
             // A heartbeat comes once a second.
             while try events.receive() != nil {}
             #expect(try probe.receive(events, within: 2)?.count == nil)
+            try await eventually { gateway.program.standardError.contains("a key was revoked") }
             // Others are where they were.
             _ = try witness.call("bus.ping")
             try await bus.stop()
@@ -155,7 +183,29 @@ extension ProcessTests {
                 session = try #require(made["session"]?.string)
                 #expect(try probe.call("session.start", ["session": .string(session)])["state"]?["state"] == "running")
             }
+            // Another doesn't wait for its answer: its request and its end come to the gateway at the same time.
+            do {
+                let context = try Context()
+                let socket = try Socket(context, .dealer)
+                let told = try Socket(context, .pair)
+                try socket.startMonitor(at: "inproc://told", events: [.handshakeSucceeded])
+                try told.connect("inproc://told")
+                try socket.setCurveClient(server: gateway.serverKey, own: try gateway.add("other", .control))
+                try socket.set(.linger, 10_000)
+                try socket.connect("tcp://127.0.0.1:\(gateway.port)")
+                #expect(try RemoteProbe(gateway, pair).receive(told) != nil)
+                gateway.program.process.send(SIGSTOP)
+                let request = Request(id: 1, method: "session.create", params: ["inputs": ["cam0"]])
+                try socket.send(frames: [[], request.serialized])
+            }
+            gateway.program.process.send(SIGCONT)
+            let client = try RawClient(path: bus.directory.commandSocket)
+            func owners() throws -> [JSONValue?] {
+                try client.call("session.list")["sessions"]?.array?.map { $0["owner"]?["name"] } ?? []
+            }
+            try await eventually { try owners().contains("other") }
             try await bus.wait(for: "state/session/\(session)/") { $0 == nil || $0 == .null }
+            try await eventually { try owners().isEmpty }
             try await bus.stop()
         }
 
@@ -222,14 +272,16 @@ extension ProcessTests {
         .enabled(if: NetworkNamespace.isPossible, "left out: \(NetworkNamespace.obstacle ?? "")")) struct RemoteMachine
     {
         private static let holder = """
-            import sys, time
+            import sys
             from camerabus import Client
             client = Client(sys.argv[1], server_key=sys.argv[2], key=(sys.argv[3], sys.argv[4]), name="holder")
-            lock = client.lock("cam0", lease=1.0)
-            while True:
-                lock.renew()
-                print("renewed", flush=True)
-                time.sleep(0.2)
+            lock = None
+            with client.frames("cam0", rendition="gray:64x0", timeout=30) as frames:
+                for frame in frames:
+                    # Frames come by now, so that they are often enough.
+                    lock = lock or client.lock("cam0", lease=2.0)
+                    lock.renew()
+                    print(frame.timestamp.monotonic, flush=True)
             """
 
         @Test func `a lock of a client that is cut off ends with its lease`() async throws {
@@ -243,8 +295,11 @@ extension ProcessTests {
             ]
             let program = try bus.start(
                 "ip", machine.arguments(Programs.python, arguments), environment: ["PYTHONPATH": Programs.pythonPath])
-            // For longer than its lease.
-            try await eventually { program.standardOutput.split(separator: "\n").count > 10 }
+            // For longer than its lease, as the frames with which it is renewed tell.
+            try await eventually {
+                let times = program.standardOutput.split(separator: "\n").compactMap { Int64($0) }
+                return (times.last ?? 0) - (times.first ?? 0) > 3_000_000_000
+            }
             #expect(try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?.array?.count == 1)
             try machine.cut()
             try await bus.wait(for: "state/device/cam0/") { $0?["lock"] == .null }

@@ -223,6 +223,7 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        /// It stands for a camera: what it waits for between two frames is their rate.
         private static let writer = """
             import sys, time
             from camerabus import Client

@@ -157,9 +157,7 @@ extension ProcessTests {
             let dying = try await segment(bus, client, two)
             let dead = try client.call("take.record", ["take": two])
             let movie = try #require(dead["movie"]?.string)
-            guard case .somebody(let recorder?) = LockFile.holder(of: bus.directory.movieLock(movie)) else {
-                throw TestingError("the segment has no recorder")
-            }
+            let recorder = try bus.recorder(of: movie)
             try await bus.killCoordinator()
             recorder.send(SIGKILL)
             try await bus.startCoordinator()

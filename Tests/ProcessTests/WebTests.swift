@@ -81,10 +81,12 @@ extension ProcessTests {
                 bytes += more.count
             }
             #expect(bytes >= 1 << 20)
+            // Workers tell once a second.
+            let rendition = "worker_rendition_frames{device=\"cam0\",rendition=\"jpeg:1280x0\"}"
+            try await eventually { try bus.metric(rendition) > 0 }
             #expect(try bus.metric("worker_subscriptions{device=\"cam0\"}") == 1)
             #expect(try bus.metric("worker_readers{device=\"cam0\"}") == 1)
-            let made = try bus.metric("worker_rendition_frames{device=\"cam0\",rendition=\"jpeg:1280x0\"}")
-            #expect(try made > 0 && made <= bus.metric("worker_frames{device=\"cam0\"}"))
+            #expect(try bus.metric(rendition) <= bus.metric("worker_frames{device=\"cam0\"}"))
             // Each has its picture at most beside what the kernel holds.
             #expect(web.residentBytes - before < 16 << 20)
             try await bus.stop()
@@ -137,7 +139,11 @@ extension ProcessTests {
             _ = try page.until { $0["method"] == "web.bus" && $0["params"]?["here"] == false }
             #expect(try page.ask(1, "bus.ping")["error"]?["data"]?["reason"] == "shuttingDown")
             #expect(try await web.get("/healthz").status == 503)
+            // Who comes only now is told at once.
+            let late = try WebSocketProbe(web)
+            _ = try late.until { $0["method"] == "web.bus" && $0["params"]?["here"] == false }
             try await bus.startCoordinator()
+            _ = try late.until { $0["method"] == "web.bus" && $0["params"]?["here"] == true }
             _ = try page.until { $0["method"] == "web.bus" && $0["params"]?["here"] == true }
             #expect(try page.ask(2, "bus.ping")["result"] != nil)
             try await bus.stop()
@@ -160,6 +166,17 @@ extension ProcessTests {
                     && login.head.contains("camerabus=0123456789abcdef; Path=/; HttpOnly; SameSite=Strict"))
             #expect(try await web.get("/", ["-H", "Cookie: camerabus=0123456789abcdef"]).status == 200)
 
+            // A file that others may read is none, until they may not any more; and a line that is wrong takes nothing from others.
+            let mine = ["-H", "Authorization: Bearer 0123456789abcdef"]
+            #expect(chmod(tokens, 0o644) == 0)
+            try await eventually { try await web.get("/metrics", mine).status == 401 }
+            #expect(chmod(tokens, 0o600) == 0)
+            try await eventually { try await web.get("/metrics", mine).status == 200 }
+            try bus.write("view 0123456789abcdef laptop\ncontrl fedcba9876543210 Ada\n", to: "tokens")
+            try await eventually { web.program.standardError.contains("lets nobody in") }
+            #expect(web.program.standardError.contains("line=2"))
+            #expect(try await web.get("/metrics", mine).status == 200)
+
             let page = try WebSocketProbe(web, headers: "Cookie: camerabus=0123456789abcdef\r\n")
             #expect(try page.until { $0["method"] == "web.hello" }["params"]?["role"] == "view")
             #expect(try page.ask(1, "device.lock", ["devices": "cam0"])["error"]?["data"]?["reason"] == "unauthorized")
@@ -178,6 +195,39 @@ extension ProcessTests {
             while try page.receive() != nil {}
             while !viewer.receive().isEmpty {}
             #expect(try await web.get("/metrics", ["-H", "Authorization: Bearer 0123456789abcdef"]).status == 401)
+            try await bus.stop()
+        }
+
+        @Test func `what a token has ends when it is taken out, also while no gateway runs, and not before`()
+            async throws
+        {
+            let bus = try await BusHarness(virtual: 1)
+            let line = "control 0123456789abcdef Ada\n"
+            let settings = "tokens = \"\(try bus.write(line, to: "tokens"))\""
+            let web = try await WebGateway(bus, settings: settings)
+            let page = try WebSocketProbe(web, headers: "Authorization: Bearer 0123456789abcdef\r\n")
+            let started = try page.ask(1, "movie.start", ["device": "cam0", "detached": true])["result"]
+            let id = try #require(started?["movie"]?.string)
+            let ears = try Movies.Ears(bus)
+            let mine = ["-H", "Authorization: Bearer 0123456789abcdef"]
+            let tokens = "\(bus.scratchPath)/tokens"
+            for (disturb, mend) in [
+                ({ chmod(tokens, 0o644) }, { chmod(tokens, 0o600) }),
+                ({ rename(tokens, "\(tokens).bak") }, { rename("\(tokens).bak", tokens) }),
+            ] {
+                #expect(disturb() == 0)
+                try await eventually { try await web.get("/metrics", mine).status == 401 }
+                #expect(mend() == 0)
+                try await eventually { try await web.get("/metrics", mine).status == 200 }
+            }
+            let client = try RawClient(path: bus.directory.commandSocket)
+            #expect(try client.call("movie.list")["movies"]?[0]?["state"] == "recording")
+            web.program.process.send(SIGTERM)
+            _ = try await web.program.end()
+            try bus.write("", to: "tokens")
+            let next = try await WebGateway(bus, settings: settings)
+            #expect(try ears.next("didFinishRecording", of: id)["reason"] == "unauthorized")
+            #expect(next.program.standardError.contains("a token was revoked"))
             try await bus.stop()
         }
     }
