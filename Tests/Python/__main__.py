@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import signal
 import sys
-import unittest
 import warnings
-from collections import Counter
 from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
-sys.path[:0] = [str(FOLDER), str(FOLDER.parents[1] / "Protocol" / "python")]
+sys.path[:0] = [str(FOLDER), str(FOLDER.parents[1] / "Protocol" / "python"), str(FOLDER.parent)]
+
+import suite
 
 
 def main() -> int:
-    names = sys.argv[1:]
-    if any(name.startswith("-") for name in names):
-        sys.exit(__doc__)
     warnings.simplefilter("error", ResourceWarning)
     # A shell has what it starts in the background ignore Ctrl-C, and so would the programs that get one here.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    loader = unittest.TestLoader()
-    suite = loader.loadTestsFromNames(names) if names else loader.discover(str(FOLDER))
-    result = unittest.TextTestRunner(verbosity=1).run(suite)
-    for reason, count in sorted(Counter(reason for _, reason in result.skipped).items()):
-        print(f"left out: {count} {'test' if count == 1 else 'tests'}: {reason}", file=sys.stderr)
-    return 0 if result.wasSuccessful() else 1
+    return suite.run(FOLDER, __doc__)
 
 
 if __name__ == "__main__":

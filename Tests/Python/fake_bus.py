@@ -47,6 +47,8 @@ class FakeBus:
             "device.renew": self._renew,
         }
         self.locks: dict[str, list[str]] = {}
+        #: Something was asked or subscribed.
+        self.changed = threading.Condition()
         self.fence = 0
         self.epoch = "e0"
         self._starts = 0
@@ -69,22 +71,23 @@ class FakeBus:
         self._thread.start()
         assert self._is_ready.wait(10)
 
-    def stop(self) -> None:
-        """As kill -9 does it: connections end, socket files stay."""
+    def stop(self, linger: int = 0) -> None:
+        """As kill -9 does it: connections end, socket files stay, and what was not sent by then is lost, unless there are so many
+        milliseconds for it."""
         if self._thread.is_alive():
-            self._orders.put(None)
+            self._orders.put(linger)
             self._wake.send(b"")
             self._thread.join(10)
         self._wake.close(linger=0)
         self._context.term()
 
     def end(self) -> None:
-        """As SIGTERM does it: a last word, and the sockets go."""
+        """As SIGTERM does it: a last word that is sent for certain, and the sockets go."""
         self.send_event("event/bus/", "ended")
         shutil.rmtree(self.directory / "media")
         for name in ("command.sock", "events.sock"):
             (self.directory / name).unlink()
-        self.stop()
+        self.stop(linger=2000)
 
     def remove(self) -> None:
         self.stop()
@@ -110,8 +113,8 @@ class FakeBus:
         for device in self.devices:
             self._publishers[device] = self._publisher(f"media/{device}.sock")
         self._is_ready.set()
-        is_running = True
-        while is_running:
+        linger: int | None = None
+        while linger is None:
             poller = zmq.Poller()
             for socket in (wake, self._command, *self._publishers.values()):
                 poller.register(socket, zmq.POLLIN)
@@ -119,8 +122,8 @@ class FakeBus:
             if wake in ready:
                 wake.recv()
                 order = self._orders.get()
-                if order is None:
-                    is_running = False
+                if isinstance(order, int):
+                    linger = order
                 else:
                     self._carry_out(*order)
             if self._command in ready:
@@ -128,8 +131,10 @@ class FakeBus:
             for name, publisher in list(self._publishers.items()):
                 if publisher in ready and not publisher.closed:
                     self._subscribed(name, publisher.recv())
+            with self.changed:
+                self.changed.notify_all()
         for socket in (wake, self._command, *self._publishers.values()):
-            socket.close(linger=0)
+            socket.close(linger=linger)
 
     def _carry_out(self, order: Callable[[], Any], done: queue.SimpleQueue[Any]) -> None:
         try:
@@ -145,6 +150,11 @@ class FakeBus:
         socket.bind(f"ipc://{self.directory}/{name}")
         return socket
 
+    def wait_for(self, condition: Callable[[], Any]) -> None:
+        """Until what clients ask or subscribe has made it true."""
+        with self.changed:
+            assert self.changed.wait_for(condition, 20), "what was waited for did not come"
+
     def restart_worker(self, device: str, between: Callable[[], None] = lambda: None) -> None:
         """Closes a device's media socket and binds it again."""
 
@@ -152,6 +162,16 @@ class FakeBus:
             self._publishers[device].close(linger=0)
             between()
             self._publishers[device] = self._publisher(f"media/{device}.sock")
+
+        self.do(order)
+
+    def restart_command(self) -> None:
+        """Cuts the connections of all who ask."""
+
+        def order() -> None:
+            self._command.close(linger=0)
+            self._command = self._context.socket(zmq.ROUTER)
+            self._command.bind(f"ipc://{self.directory}/command.sock")
 
         self.do(order)
 

@@ -117,11 +117,17 @@ class LiveTestCase(unittest.TestCase):
         command = [sys.executable, "-c", HOLDER, *devices]
         process = subprocess.Popen(command, env=self.environment(), stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
+        # The bus learns a moment later that it is gone; the next test is not to find its lock.
+        self.addCleanup(self.free, *devices)
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait, TIMEOUT)
         self.addCleanup(process.kill)
         self.assertEqual(process.stdout.readline(), "held\n")
         return process
+
+    def free(self, *devices: str) -> None:
+        """Waits until nobody has them."""
+        self.client.lock(*devices, wait=TIMEOUT).release()
 
     def without_lock(self, *devices: str) -> list[Device]:
         return [self.client.device(name) for name in devices]

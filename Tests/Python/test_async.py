@@ -10,8 +10,8 @@ import time
 from typing import Any
 from unittest import IsolatedAsyncioTestCase
 
-from camerabus import AsyncClient, BusGone, BusNotRunning, BusTimeout, Client, DeviceBusy, LockLost
-from camerabus import aio, client
+import camerabus
+from camerabus import AsyncClient, BusGone, BusNotRunning, BusTimeout, DeviceBusy, LockLost
 from fake_bus import NO_REPLY, BusTestCase, Refusal
 
 ANSWER = {"verdict": "valid", "generation": {}, "applied": {}, "adjusted": []}
@@ -24,8 +24,9 @@ class Async(BusTestCase, IsolatedAsyncioTestCase):
         self.addAsyncCleanup(self.client.close)
 
     async def test_both_clients_have_the_same_names_and_parameters(self) -> None:
-        pairs = [(Client, AsyncClient), (client.Lock, aio.AsyncLock), (client.Frames, aio.AsyncFrames)]
-        pairs += [(client.Watch, aio.AsyncWatch), (client.Mirror, aio.AsyncMirror)]
+        names = [name.removeprefix("Async") for name in camerabus.__all__ if name.startswith("Async")]
+        self.assertIn("Client", names)
+        pairs = [(getattr(camerabus, name), getattr(camerabus, f"Async{name}")) for name in names]
         for one, other in pairs:
             names = {name for name in dir(one) if not name.startswith("_")}
             self.assertEqual(names, {name for name in dir(other) if not name.startswith("_")})

@@ -15,7 +15,7 @@ def plain(name: str) -> str:
 
 def names_in(path: Path) -> list[str]:
     """What a file's, or a folder's, tests and suites are called, the files' own names among them."""
-    files = [path] if path.is_file() else list(path.rglob("*.swift"))
+    files = [path] if path.is_file() else [*path.rglob("*.swift"), *path.rglob("*.py")]
     found = [file.stem for file in files]
     for file in files:
         code = file.read_text()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
+import tempfile
 import time
 from datetime import datetime
 from pathlib import Path
@@ -75,6 +77,48 @@ class Library(LiveTestCase):
             self.client.library_entry("py1")
         self.assertEqual(refused.exception.id, "py1")
         self.assertEqual(self.client.delete_from_library("py2"), [])
+
+    def test_a_file_is_fetched_and_goes_on_where_it_was_cut_off(self) -> None:
+        movie = self.enter("py5")
+        content = os.urandom(3 << 20)
+        movie.write_bytes(content)
+        folder = Path(tempfile.mkdtemp(prefix="camerabus-fetched-", dir="/tmp"))
+        self.addCleanup(shutil.rmtree, folder)
+        target = folder / "here.mp4"
+        part = self.client.read_library("py5", offset=7, length=9)
+        self.assertEqual((bytes(part.data), part.size, part.name), (content[7:16], len(content), "py5.mp4"))
+        self.assertEqual(bytes(self.client.read_library("py5", length=0).data), b"")
+
+        class Cut(Exception):
+            pass
+
+        def cut(done: int, size: int) -> None:
+            raise Cut
+
+        with self.assertRaises(Cut):
+            self.client.fetch_from_library("py5", target, progress=cut)
+        (left,) = folder.iterdir()
+        self.assertTrue(0 < left.stat().st_size < len(content) and left.name.endswith(".part"))
+        begun: list[int] = []
+        self.client.fetch_from_library("py5", target, progress=lambda done, size: begun.append(done))
+        self.assertEqual(begun[-1], len(content))
+        self.assertEqual((target.read_bytes(), list(folder.iterdir())), (content, [target]))
+        with self.assertRaises(FileExistsError):
+            self.client.fetch_from_library("py5", target)
+
+        changed: list[int] = []
+
+        def change(done: int, size: int) -> None:
+            if not changed:
+                movie.write_bytes(content[::-1] + b"more")
+            changed.append(size)
+
+        self.assertEqual(self.client.fetch_from_library("py5", target, overwrite=True, progress=change), len(content) + 4)
+        self.assertEqual(target.read_bytes(), content[::-1] + b"more")
+        movie.unlink()
+        with self.assertRaises(EntryNotFound) as refused:
+            self.client.fetch_from_library("py5", folder / "gone.mp4")
+        self.assertEqual(refused.exception.data["file"], "path")
 
     def test_the_same_awaited(self) -> None:
         movie = self.enter("py3")

@@ -41,6 +41,7 @@ class Locks(LiveTestCase):
             env=self.environment(), stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert waiting.stdout is not None
+        self.addCleanup(self.free, self.second)
         self.addCleanup(waiting.stdout.close)
         self.addCleanup(waiting.wait, TIMEOUT)
         self.addCleanup(waiting.kill)

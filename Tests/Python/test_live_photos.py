@@ -270,5 +270,5 @@ class Command(PhotoTestCase):
         topic = f"state/device/{self.first}/"
         with self.client.mirror(topic) as mirror:
             mirror.wait(lambda state: state[topic]["photo"]["readiness"] in ("ready", "notRunning"), TIMEOUT)
-        self.assertEqual(self.exposure(), before)
+            mirror.wait(lambda state: {name: state[topic]["controls"].get(name) for name in before} == before, TIMEOUT)
         self.assertTrue(self.client.capture_photo(self.first).photo.data)

@@ -4,35 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import zmq
 
 import live
 import with_bus
-from camerabus import AsyncClient, Buses, BusTimeout, Client, FormatUnsupported, Unauthorized
+from camerabus import (
+    AsyncBuses,
+    AsyncClient,
+    Buses,
+    BusTimeout,
+    Client,
+    DeviceNotFound,
+    FormatUnsupported,
+    LockLost,
+    PathNotAllowed,
+    Unauthorized,
+)
 from camerabus.credit import NEXT
 
 TIMEOUT = live.TIMEOUT
 
 
 def free_port() -> int:
-    """The first of three in a row that nobody has."""
+    """The first of three in a row that nobody has, and that the kernel gives to nobody who doesn't name them."""
     while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            port: int = first.getsockname()[1]
+        port = random.randrange(15_000, 32_765)
         try:
-            for each in (port + 1, port + 2):
-                with socket.socket() as other:
-                    other.bind(("127.0.0.1", each))
-        except (OSError, OverflowError):
+            for each in range(port, port + 3):
+                with socket.socket() as one:
+                    one.bind(("", each))
+        except OSError:
             continue
         return port
 
@@ -47,7 +59,7 @@ class Remote(live.LiveTestCase):
         self.port = free_port()
         self.keys = self.folder / "keys"
         self.keys.write_text("")
-        (self.folder / "gateway.toml").write_text(f'[tcp]\nlisten = "tcp://127.0.0.1:{self.port}"\nkeys = "{self.keys}"\n')
+        (self.folder / "gateway.toml").write_text(f'[tcp]\nlisten = "tcp://127.0.0.1:{self.port}"\nkeys = "{self.keys}"\n[web]\nlisten = "none"\n')
         with open(self.folder / "log", "w") as log:
             gateway = with_bus.start_service(
                 ["camerabus-gateway", "--config", self.folder / "gateway.toml"],
@@ -62,10 +74,12 @@ class Remote(live.LiveTestCase):
 
     def key(self, name: str, role: str) -> tuple[str, str]:
         public, secret = (each.decode() for each in zmq.curve_keypair())
-        entries = self.keys.read_text() + f"{role} {public} {name}\n"
+        self.allow(self.keys.read_text() + f"{role} {public} {name}\n")
+        return public, secret
+
+    def allow(self, entries: str) -> None:
         (self.folder / "keys.new").write_text(entries)
         (self.folder / "keys.new").rename(self.keys)
-        return public, secret
 
     def remote(self, name: str = "laptop", role: str = "view") -> Client:
         client = Client(
@@ -140,6 +154,47 @@ class Remote(live.LiveTestCase):
             self.assertLessEqual(each.spread, 50_000_000)
             self.assertTrue(each.uncertainty is None or each.uncertainty >= 0)
 
+    def test_a_key_that_is_taken_back_costs_its_lock_and_its_frames(self) -> None:
+        with mock.patch("camerabus.leases.LEASE", 2.0):
+            client = self.remote("desk", "control")
+            with client.frames(self.first, rendition="jpeg:320x180", timeout=TIMEOUT) as frames:
+                next(frames)
+                with self.assertRaises(LockLost):
+                    with client.lock(self.first):
+                        idle = client._open._free[0]._link
+                        self.allow("")
+                        # Others have it at once, and this one is told when the time is over for which it was sure of it.
+                        self.client.lock(self.first, wait=TIMEOUT).release()
+                        self.assertTrue(idle.monitor.poll(TIMEOUT * 1000))
+                        begun = time.monotonic()
+                        client.set(self.first, brightness=2)
+                self.assertLess(time.monotonic() - begun, 8)
+                with mock.patch("camerabus.silence.SILENCE", 0.1), mock.patch("camerabus.silence.DOWN", 0.5):
+                    with self.assertRaisesRegex(BusTimeout, "is its key still among"):
+                        for _ in range(100):
+                            next(frames)
+
+    def test_asyncio_has_several_too(self) -> None:
+        key = self.key("task", "view")
+
+        async def work() -> None:
+            clients = {
+                "rig": AsyncClient(self.address, server_key=self.folder / "server.pub", key=key, timeout=TIMEOUT),
+                "here": AsyncClient(timeout=TIMEOUT),
+            }
+            async with AsyncBuses(clients) as buses:
+                names = (f"rig/{self.first}", f"here/{self.second}")
+                devices = await buses.devices("video")
+                self.assertLessEqual(set(names), set(devices))
+                with self.assertRaisesRegex(DeviceNotFound, names[0]):
+                    devices["rig/none"]
+                async with buses.lock(names[1]):
+                    await buses["here"].set(self.second, brightness=3)
+                async with buses.frame_sets(*names, rendition="jpeg:320x180", tolerance=0.05, limit=2, timeout=TIMEOUT) as sets:
+                    self.assertEqual([next(iter(found.frames)) async for found in sets], [names[0]] * 2)
+
+        asyncio.run(work())
+
     def test_a_view_key_changes_nothing(self) -> None:
         client = self.remote()
         with self.assertRaises(Unauthorized) as caught:
@@ -169,6 +224,53 @@ class Remote(live.LiveTestCase):
             topic, body = subscriber.recv_multipart()
         self.assertEqual(topic, b"state/bus/")
         self.assertEqual(json.loads(body)["epoch"], self.client.hello.epoch)
+
+    def test_a_movie_comes_to_the_laptop(self) -> None:
+        client = self.remote("desk", "control")
+        with client.record(self.first, duration=0.2) as movie:
+            movie.wait(timeout=TIMEOUT)
+        target = self.folder / "walk.mp4"
+        size = client.fetch_from_library(movie.id, target)
+        self.assertEqual((size, target.stat().st_size), (client.library_entry(movie.id).size,) * 2)
+        self.assertEqual(target.read_bytes(), Path(movie.path).read_bytes())
+        self.assertGreater(client.fetch_from_library(movie.id, self.folder / "walk.jsonl", file="sideCar"), 0)
+        client.delete_from_library(movie.id)
+
+    def test_a_movie_with_a_path_comes_to_it_when_it_has_ended(self) -> None:
+        client = self.remote("desk", "control")
+        path = self.folder / "path.mkv"
+        with client.record(self.first, path=path) as movie:
+            self.assertEqual((movie.target, path.exists()), (str(path), False))
+        self.assertEqual((movie.ending.success, movie.start.fileType), (True, "mkv"))
+        self.assertEqual(path.read_bytes(), Path(movie.path).read_bytes())
+        self.assertGreater((self.folder / "path.mkv.frames.jsonl").stat().st_size, 0)
+        known = [entry.id for entry in client.library().entries]
+        with self.assertRaises(FileExistsError):
+            client.record(self.first, path=path)
+        with self.assertRaises(PathNotAllowed):
+            client.record(self.first, path=self.folder / "detached.mp4", detached=True)
+        self.assertEqual([entry.id for entry in client.library().entries], known)
+        client.delete_from_library(movie.id)
+
+        async def work() -> None:
+            key = self.key("desk-task", "control")
+            async with AsyncClient(self.address, server_key=self.folder / "server.pub", key=key, timeout=TIMEOUT) as client:
+                async with client.record(self.first, path=self.folder / "task.mp4", duration=0.2) as movie:
+                    await movie.wait(timeout=TIMEOUT)
+                    self.assertEqual(Path(movie.target or "").read_bytes(), Path(movie.path).read_bytes())
+                await client.delete_from_library(movie.id)
+
+        asyncio.run(work())
+
+    def test_what_does_not_come_says_where_it_is(self) -> None:
+        client = self.remote("desk", "control")
+        path = self.folder / "taken.mp4"
+        with self.assertRaises(FileExistsError) as refused:
+            with client.record(self.first, path=path) as movie:
+                path.write_bytes(b"theirs")
+        self.assertIn(movie.id, refused.exception.__notes__[0])
+        self.assertEqual((path.read_bytes(), client.library_entry(movie.id).state), (b"theirs", "finished"))
+        client.delete_from_library(movie.id)
 
     def test_asyncio(self) -> None:
         key = self.key("task", "view")
@@ -209,6 +311,8 @@ class Remote(live.LiveTestCase):
         self.assertIn("unauthorized", locked.stderr)
         python = run(sys.executable, "-c", "from camerabus import Client; print(Client().runtime_dir)")
         self.assertIn(self.address, python.stdout)
+        left = run(sys.executable, "-c", "from camerabus import Client\nwith Client() as client: watching = client.watch('state/')")
+        self.assertEqual((left.returncode, left.stderr), (0, ""))
 
 
 if __name__ == "__main__":

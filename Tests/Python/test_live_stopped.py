@@ -11,7 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from camerabus.subscription import SILENCE
+from camerabus.silence import SILENCE
 from live import LiveTestCase, TIMEOUT
 
 LIMIT = 2.0  # seconds that a reader waits for a frame

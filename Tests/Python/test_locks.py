@@ -13,6 +13,7 @@ from unittest import mock
 import zmq
 
 from camerabus import AsyncClient, BusTimeout, Client, DeviceBusy, LockLost, LockRequired, LockTimeout
+from camerabus.core import Core
 from fake_bus import NO_REPLY, BusTestCase
 
 ANSWER = {"verdict": "valid", "generation": {}, "applied": {}, "adjusted": []}
@@ -122,19 +123,10 @@ class Locks(BusTestCase):
 
     def test_a_wait_is_waited_for(self) -> None:
         """The call's own deadline comes on top of the time in the queue."""
-        late: list[list[bytes]] = []
-        answer = self.bus._answer
-
-        def hold(parts: list[bytes]) -> None:
-            if b"device.lock" in parts[-1] and not late:
-                late.append(parts)
-                threading.Timer(0.4, lambda: self.bus.do(lambda: answer(parts))).start()
-            else:
-                answer(parts)
-
-        self.bus._answer = hold  # type: ignore[method-assign]
-        with Client(self.bus.directory, timeout=0.2) as hasty, hasty.lock("cam0", wait=30):
-            self.assertEqual(list(self.bus.locks.values()), [["cam0"]])
+        with mock.patch.object(Core, "ask_for", autospec=True, side_effect=Core.ask_for) as ask:
+            with Client(self.bus.directory, timeout=2) as hasty, hasty.lock("cam0", wait=30):
+                self.assertEqual(list(self.bus.locks.values()), [["cam0"]])
+        self.assertEqual(ask.call_args.args[-1], 32)
 
 
 class Joining(BusTestCase):

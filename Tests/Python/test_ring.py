@@ -5,18 +5,23 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import json
+import math
 import mmap
 import os
+import queue
 import socket
 import struct
+import sys
 import tempfile
 import threading
 import time
 import unittest
 from typing import Any
+from unittest import mock
 
 import vectors
 from camerabus import BusNotRunning, CaptureError, ProtocolError, Sound
+from camerabus.futex import WaitWord
 from camerabus.ring import RingClosed, RingFrame, RingReader, RingSound
 from camerabus.ring_connection import RingConnection, SoundRingConnection
 
@@ -157,29 +162,40 @@ class Rings(unittest.TestCase):
         reader = RingReader.attach(self.publisher.descriptor)
         self.assertIsNone(reader.wait(0.01))
         self.assertIsNone(reader.wait(-1))
-        got: list[int] = []
+        got: queue.SimpleQueue[int] = queue.SimpleQueue()
         begun = threading.Event()
 
         def read() -> None:
             begun.set()
             try:
                 while (frame := reader.wait(30, "next")) is not None:
-                    got.append(frame.number)
+                    got.put(frame.number)
             except RingClosed:
-                got.append(-1)
+                got.put(-1)
 
         thread = threading.Thread(target=read)
         thread.start()
         begun.wait()
         self.publisher.publish()
-        until = time.monotonic() + 10
-        while got != [1] and time.monotonic() < until:
-            os.sched_yield()
+        self.assertEqual(got.get(timeout=10), 1)
         self.publisher.publish()
         self.publisher.publish()
         self.publisher.end(1)
         thread.join(30)
-        self.assertEqual(got, [1, 2, 3, -1])
+        self.assertEqual([got.get(timeout=10) for _ in range(3)], [2, 3, -1])
+
+    def test_who_waits_for_a_word_sleeps(self) -> None:
+        descriptor = os.memfd_create("word")
+        self.addCleanup(os.close, descriptor)
+        os.pwrite(descriptor, (7).to_bytes(4, sys.byteorder), 96 * 4)
+        os.ftruncate(descriptor, 512)
+        word = WaitWord.make(descriptor, 512, 96)
+        if word is None:
+            self.skipTest("this machine has no futex that Python can reach")
+        word.wait(8, time.monotonic_ns() + 60_000_000_000)  # it has another value
+        until = time.monotonic_ns() + 20_000_000
+        word.wait(7, until)
+        self.assertGreaterEqual(time.monotonic_ns(), until)
 
     def test_memory_that_could_become_shorter_is_refused(self) -> None:
         publisher = Publisher(sealed=False)
@@ -270,6 +286,28 @@ class Rings(unittest.TestCase):
         for path, why in {"/tmp/" + "x" * 120: "too long", "/nowhere/cam0.ring": "No such file"}.items():
             with self.subTest(why), self.assertRaisesRegex(BusNotRunning, why):
                 RingConnection(path)
+
+    def test_a_worker_that_takes_no_connections_holds_nobody(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            path = f"{folder}/cam0.ring"
+            server.bind(path)
+            server.listen(0)
+            with RingConnection(path), mock.patch("camerabus.ring_connection._CONNECTING", 1):
+                with self.assertRaises(BusNotRunning):
+                    RingConnection(path)
+
+    def test_waiting_without_a_limit_takes_what_comes(self) -> None:
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            path = f"{folder}/cam0.ring"
+            server.bind(path)
+            server.listen()
+            with RingConnection(path) as connection:
+                peer, _ = server.accept()
+                with peer:
+                    socket.send_fds(peer, [b"{}"], [self.publisher.descriptor])
+                    self.publisher.publish()
+                    frame = connection.next(math.inf)
+                    self.assertEqual(frame and frame.number, 1)
 
     def test_a_worker_that_was_killed_closes_its_connection_only(self) -> None:
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:

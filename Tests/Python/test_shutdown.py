@@ -24,9 +24,7 @@ class Shutdown(BusTestCase):
         """What a wait ends with when the bus does."""
 
         def end() -> None:
-            until = time.monotonic() + 10
-            while not when() and time.monotonic() < until:
-                self.bus.do(lambda: None)
+            self.bus.wait_for(when)
             self.bus.end()
 
         begun = time.monotonic()
@@ -54,9 +52,7 @@ class Shutdown(BusTestCase):
             self.bus.start()
 
             def send() -> None:
-                until = time.monotonic() + 10
-                while self.bus.subscriptions.count(("+", "frame/cam0/native/")) == subscribed and time.monotonic() < until:
-                    self.bus.do(lambda: None)
+                self.bus.wait_for(lambda: self.bus.subscriptions.count(("+", "frame/cam0/native/")) > subscribed)
                 self.bus.send_frame("cam0", 1)
 
             sender = threading.Thread(target=send)
@@ -140,7 +136,7 @@ class Silence(BusTestCase):
     def test_frames_of_a_bus_that_was_killed_with_all_it_has(self) -> None:
         with Client(self.bus.directory) as client, client.frames("cam0", timeout=LONG) as frames:
             self.bus.stop()
-            with mock.patch("camerabus.subscription.SILENCE", 0.05), self.assertRaisesRegex(BusNotRunning, "not running any more"):
+            with mock.patch("camerabus.silence.SILENCE", 0.05), self.assertRaisesRegex(BusNotRunning, "not running any more"):
                 next(frames)
         self.bus.start()
 
@@ -148,9 +144,29 @@ class Silence(BusTestCase):
         with Client(self.bus.directory) as client, client.frames("cam0", timeout=LONG) as frames:
             self.bus.do(lambda: (self.bus.directory / "command.sock").unlink())  # the coordinator is gone
             heard = self.beats(5)
-            with mock.patch("camerabus.subscription.SILENCE", 0.2), self.assertRaises(BusNotRunning):
+            with mock.patch("camerabus.silence.SILENCE", 0.2), self.assertRaises(BusNotRunning):
                 next(frames)
             self.assertEqual(heard.left, 0)
+
+    def takes_in(self, client: Client, use: Callable[[], Any]) -> None:
+        """What is told of a connection that nobody uses: else, with a bus that is down for long, libzmq would wait for room to tell it, and
+        bring nothing meanwhile."""
+        [idle] = client._open._free
+        self.bus.restart_command()
+        self.assertTrue(idle._link.monitor.poll(10_000))
+        use()
+        self.assertEqual(idle._link.ends, 1)
+
+    @mock.patch("camerabus.core.LOOK", 0.0)
+    def test_who_takes_frames_takes_in_what_is_told_of_idle_connections(self) -> None:
+        with Client(self.bus.directory) as client, client.frames("cam0", timeout=LONG) as frames:
+            self.bus.send_frame("cam0", 1)
+            self.takes_in(client, lambda: next(frames))
+
+    @mock.patch("camerabus.core.LOOK", 0.0)
+    def test_so_does_who_looks_at_a_mirror(self) -> None:
+        with Client(self.bus.directory) as client, client.mirror() as mirror:
+            self.takes_in(client, mirror.update)
 
     def beats(self, count: int) -> Beats:
         """Sends heartbeats of a worker, each well within the silence that is borne, all together well beyond it."""

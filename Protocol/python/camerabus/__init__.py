@@ -9,14 +9,15 @@
         for frame in client.frames("cam0", "cam1", rendition="jpeg:640x360@10", limit=20):
             print(frame.device, frame.sequence, len(frame.payload), "bytes,", frame.lost, "missed")
 
-`AsyncClient` has the same names for asyncio. Values have the protocol's own member names (`device.activeFormat.pixelFormat`);
+`AsyncClient` has the same names for asyncio. `Client("tcp://rig:7350", server_key=…, key=…)` is a bus on another machine, and `Buses` (`AsyncBuses`)
+makes one of several, with `host/device` for names. Values have the protocol's own member names (`device.activeFormat.pixelFormat`);
 times that are arguments are seconds. Every refusal is a `CaptureError` named by its reason (`DeviceBusy`, `LockLost`, …).
 """
 
-from .aio import AsyncClient, AsyncFrames, AsyncLock, AsyncMirror, AsyncWatch
-from .buses import Buses, Clock, HostFrame, HostFrames, HostLocks, HostSet, HostSets
+from .aio import AsyncClient
+from .buses import AsyncBuses, AsyncHostFrames, AsyncHostSets, Buses, HostDevices, HostFrames, HostSets
 from .cameras import CameraControl
-from .client import Client, Frames, Lock, Mirror, Watch
+from .client import Client
 from .errors import (
     BusEnded,
     BusGone,
@@ -51,6 +52,7 @@ from .errors import (
     MomentNotHeld,
     NotKept,
     NotRecording,
+    NotShared,
     ParseError,
     PathNotAllowed,
     PhotoFormatUnavailable,
@@ -68,21 +70,29 @@ from .errors import (
     VersionUnsupported,
     WorkerCrashed,
 )
+from .fetching import LibraryPart
 from .finding import find_bus
 from .frame import Frame
+from .frames import AsyncFrames, Frames
+from .host_frames import Clock, HostFrame, HostSet
+from .host_locks import AsyncHostLocks, HostLocks
 from .library import Library, LibraryDevice, LibraryEntry, LibraryPhoto
+from .locking import AsyncLock, Lock
 from .movie_messages import MovieEnding, MovieStart, MovieState
 from .movies import AsyncMovie, Movie
-from .photos import LIVE_PHOTO_REACH, LivePhotoMovie, Photo, PhotoCapture, PhotoStage
+from .photo_values import LIVE_PHOTO_REACH, LivePhotoMovie, Photo, PhotoCapture, PhotoStage
+from .piece import Sound
 from .points import PreviewLayout, video_orientation
 from .rigs import DeviceSettings, Profile, Rig, RigDevice, SavedFormat
 from .ring import RingFrame, RingSound
 from .ring_connection import RingConnection, SoundRingConnection
-from .sound import AsyncLevels, AsyncSounds, Level, Levels, Sound, Sounds
+from .sound import AsyncLevels, AsyncSounds, Level, Levels, Sounds
 from .sources import AsyncSource, Source
 from .sets import AsyncFrameSets, FrameSet, FrameSets
-from .sessions import AsyncSession, CanAdd, Session, SessionAnswer, SessionDelivery, SessionInterruption, SessionState
-from .takes import AsyncSegment, AsyncTake, FinishedTake, Segment, SegmentEnding, Take, TakeSegment, TakeState
+from .session_values import CanAdd, SessionAnswer, SessionDelivery, SessionInterruption, SessionState
+from .sessions import AsyncSession, Session
+from .take_values import FinishedTake, SegmentEnding, TakeSegment, TakeState
+from .takes import AsyncSegment, AsyncTake, Segment, Take
 from .values import (
     ActiveFormat,
     Adjustment,
@@ -114,6 +124,7 @@ from .values import (
     Worker,
 )
 from .video_capture import VideoCapture
+from .watching import AsyncMirror, AsyncWatch, Mirror, Watch
 
 __version__ = "0.1.0"
 
@@ -121,9 +132,13 @@ __all__ = [
     "LIVE_PHOTO_REACH",
     "ActiveFormat",
     "Adjustment",
+    "AsyncBuses",
     "AsyncClient",
     "AsyncFrameSets",
     "AsyncFrames",
+    "AsyncHostFrames",
+    "AsyncHostLocks",
+    "AsyncHostSets",
     "AsyncLevels",
     "AsyncLock",
     "AsyncMirror",
@@ -177,6 +192,7 @@ __all__ = [
     "Frames",
     "Hello",
     "Holder",
+    "HostDevices",
     "HostFrame",
     "HostFrames",
     "HostLocks",
@@ -191,6 +207,7 @@ __all__ = [
     "Library",
     "LibraryDevice",
     "LibraryEntry",
+    "LibraryPart",
     "LibraryPhoto",
     "LimitExceeded",
     "LivePhotoMovie",
@@ -211,6 +228,7 @@ __all__ = [
     "MovieState",
     "NotKept",
     "NotRecording",
+    "NotShared",
     "ParseError",
     "PathNotAllowed",
     "Photo",

@@ -1,89 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Several buses as one: cameras of several machines, each called `host/device`."""
+"""Several buses as one: cameras of several machines, each called `host/device`; for both clients."""
 
 from __future__ import annotations
 
-import math
-from collections import deque
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+import asyncio
 from types import TracebackType
-from typing import Any, Generator, Iterator, Mapping, NamedTuple, Self
+from typing import Generic, Iterator, Mapping, Self, TypeVar
 
-from .client import Client, Lock
+from . import calls
+from .aio import AsyncClient
+from .client import Client
 from .closing import Closing
-from .core import Call
-from .errors import CaptureError
-from .following import Feed, Following
-from .frame import Frame
-from .matching import RealtimeMatcher
-from .steps import Steps, Wait, deadline, is_over, run
-from .subscription import FrameErrors, FrameFeed
+from .errors import DeviceNotFound
+from .following import AsyncFollowing, Following
+from .frame_feed import FrameErrors, FrameFeed
+from .host_frames import Clock, HostFeed, HostFrame, HostSet, HostSetFeed, at, clock
+from .host_locks import AsyncHostLocks, HostLocks
+from .locking import AsyncLock, Lock
+from .steps import Runner, Steps, run
 from .values import Device
 
-#: Seconds for which what a machine says of its clock is believed.
-CLOCK_TIME = 30.0
+C = TypeVar("C", Client, AsyncClient)
 
 
-class Clock(NamedTuple):
-    """What a machine says of its clock: whether somebody keeps it, and the most that it is wrong by (nanoseconds; None: unknown)."""
+class HostDevices(dict[str, Device]):
+    """Devices by `host/device`. Raises `DeviceNotFound` of a name that none has."""
 
-    synchronized: bool
-    error: int | None
-
-
-class HostFrame(NamedTuple):
-    """A frame, and whose: `rig/cam0`."""
-
-    name: str
-    frame: Frame
+    def __missing__(self, name: str) -> Device:
+        raise DeviceNotFound(f"No device is called '{name}'. There are: {', '.join(self) or 'none'}.", {"device": name})
 
 
-@dataclass(frozen=True)
-class HostSet:
-    """Frames of one time, by the machines' clocks: `frames` by name, the lead first.
+class BusesBase(Generic[C]):
+    """What both kinds have: the clients by host, and what is made of their answers."""
 
-    All times are nanoseconds. `spread` is how far they are apart as the clocks say, and `uncertainty` the most that this may be wrong by; None: at
-    least one machine doesn't know how right its clock is. Frames of one machine have none of it.
-    """
-
-    frames: Mapping[str, Frame] = field(repr=False)
-    offsets: Mapping[str, int]
-    missing: tuple[str, ...]
-    uncertainty: int | None
-
-    @property
-    def spread(self) -> int:
-        return max(self.offsets.values()) - min(self.offsets.values())
-
-
-def clock() -> Call[Clock]:
-    return Call("bus.clock", {}, lambda told: Clock(bool(told.get("synchronized")), told.get("error")), True)
-
-
-def uncertainty(clocks: Mapping[str, Clock | None]) -> int | None:
-    """The most that a difference of times of these hosts is wrong by."""
-    if len(clocks) < 2:
-        return 0
-    errors = [each.error if each is not None else None for each in clocks.values()]
-    known = sorted(error for error in errors if error is not None)
-    return known[-1] + known[-2] if len(known) == len(errors) else None
-
-
-class Buses(Closing):
-    """Several clients as one, for use in one thread: `Buses({"rig": Client("tcp://rig:7350", …), "here": Client()})`.
-
-    Cameras are called `host/device`. `buses["rig"]` is the client of one; `close`, or the end of a `with` block, closes them all.
-    """
-
-    def __init__(self, clients: Mapping[str, Client]) -> None:
+    def __init__(self, clients: Mapping[str, C]) -> None:
         for host in clients:
             if not host or "/" in host:
                 raise ValueError(f"A host is called by a name without a slash, not {host!r}.")
-        self._clients = dict(clients)
+        self._clients: dict[str, C] = dict(clients)
+        for host, client in clients.items():
+            self._name(host, client)
 
-    def __getitem__(self, host: str) -> Client:
-        return self._clients[host]
+    @staticmethod
+    def _name(host: str, client: Client | AsyncClient) -> None:
+        if client._core is not None:
+            client._core.host = host
+
+    def __getitem__(self, host: str) -> C:
+        try:
+            return self._clients[host]
+        except KeyError:
+            raise KeyError(f"No bus is called {host!r}. There are: {', '.join(self._clients)}.") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._clients)
@@ -92,11 +59,7 @@ class Buses(Closing):
         return len(self._clients)
 
     def __repr__(self) -> str:
-        return f"<Buses {', '.join(self._clients)}>"
-
-    def close(self) -> None:
-        for client in self._clients.values():
-            client.close()
+        return f"<{type(self).__name__} {', '.join(self._clients)}>"
 
     def _split(self, *names: str) -> dict[str, list[str]]:
         """Devices by host, the hosts in the order of their names."""
@@ -108,14 +71,87 @@ class Buses(Closing):
             found.setdefault(host, []).append(device)
         return dict(sorted(found.items()))
 
-    def devices(self, media: str | None = None, *, timeout: float | None = None) -> dict[str, Device]:
+    def _devices(self, media: str | None, timeout: float | None) -> Steps[HostDevices]:
+        found = HostDevices()
+        for host, client in self._clients.items():
+            with at(host):
+                devices = yield from client._open.ask(calls.devices(media, None, None), timeout)
+            found.update({f"{host}/{device.id}": device for device in devices})
+        return found
+
+    def _clocks(self, timeout: float | None) -> Steps[dict[str, Clock]]:
+        found = {}
+        for host, client in self._clients.items():
+            with at(host):
+                found[host] = yield from client._open.ask(clock(), timeout)
+        return found
+
+    def _frames(
+        self, names: tuple[str, ...], rendition: str | None, limit: int | None, timeout: float, errors: FrameErrors
+    ) -> HostFeed:
+        if not names:
+            raise TypeError("The name of at least one device is needed: HOST/DEVICE.")
+        feeds = {
+            host: FrameFeed(self._clients[host]._open, devices, rendition, None, timeout, errors)
+            for host, devices in self._split(*names).items()
+        }
+        return HostFeed(feeds, limit)
+
+    def _sets(
+        self, names: tuple[str, ...], rendition: str | None, tolerance: float, limit: int | None, timeout: float
+    ) -> HostSetFeed:
+        feed = self._frames(names, rendition, None, timeout, "wait")
+        cores = {host: self._clients[host]._open for host in self._split(*names)}
+        return HostSetFeed(feed, cores, list(dict.fromkeys(names)), tolerance, limit)
+
+
+class HostFrames(Following[HostFrame]):
+    """An iterator over frames of several machines."""
+
+    _feed: HostFeed
+
+    @property
+    def lost(self) -> dict[str, int]:
+        """Frames missed so far, by `host/device`."""
+        return self._feed.lost
+
+
+class AsyncHostFrames(AsyncFollowing[HostFrame]):
+    """The same, for asyncio."""
+
+    _feed: HostFeed
+
+    @property
+    def lost(self) -> dict[str, int]:
+        return self._feed.lost
+
+
+class HostSets(Following[HostSet]):
+    """An iterator over sets of frames of several machines."""
+
+
+class AsyncHostSets(AsyncFollowing[HostSet]):
+    """The same, for asyncio."""
+
+
+class Buses(BusesBase[Client], Closing):
+    """Several clients as one, for use in one thread: `Buses({"rig": Client("tcp://rig:7350", …), "here": Client()})`.
+
+    Cameras are called `host/device`. `buses["rig"]` is the client of one; `close`, or the end of a `with` block, closes them all. What goes wrong says with
+    which of them (`host` of the error). `AsyncBuses` has the same names.
+    """
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.close()
+
+    def devices(self, media: str | None = None, *, timeout: float | None = None) -> HostDevices:
         """All devices, by `host/device`."""
-        found = {host: client.devices(media, timeout=timeout) for host, client in self._clients.items()}
-        return {f"{host}/{device.id}": device for host, devices in found.items() for device in devices}
+        return run(self._devices(media, timeout))
 
     def clocks(self, *, timeout: float | None = None) -> dict[str, Clock]:
         """How right each machine says that its clock is."""
-        return {host: run(client._open.ask(clock(), timeout)) for host, client in self._clients.items()}
+        return run(self._clocks(timeout))
 
     def lock(
         self, *names: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
@@ -125,21 +161,18 @@ class Buses(Closing):
         Each machine's are one lock, taken in the order of the hosts' names, so that two programs never wait for one another in a circle; `wait`
         is for each. Within the block `buses["rig"].configure(…)` and all else of the clients works under them.
         """
-        locks = HostLocks()
-        try:
-            for host, devices in self._split(*names).items():
-                lock = self._clients[host].lock(*devices, wait=wait, lease=lease, note=note, timeout=timeout)
-                locks._take(host, lock)
-        except BaseException:
-            locks.release()
-            raise
+        wanted = {
+            host: Lock(self._clients[host]._open, devices, wait, lease, note) for host, devices in self._split(*names).items()
+        }
+        locks = HostLocks(wanted, timeout)
+        run(locks._acquire())
         return locks
 
     def frames(
         self, *names: str, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0, errors: FrameErrors = "wait"
     ) -> HostFrames:
         """The newest frame of each device, in turn of the hosts. See `Client.frames`."""
-        return HostFrames(_HostFeed(self._feeds(names, rendition, timeout, errors), limit))
+        return HostFrames(self._frames(names, rendition, limit, timeout, errors))
 
     def frame_sets(
         self, *names: str, rendition: str | None = None, tolerance: float = 0.02, limit: int | None = None, timeout: float = 10.0
@@ -147,172 +180,72 @@ class Buses(Closing):
         """Frames that were taken at the same time, by `timestamp.realtime`; the first name leads.
 
         `tolerance` is how many seconds a frame may be from the lead's. No two machines' clocks are the same: `uncertainty` of a set says
-        how far off they may be, as NTP or PTP there tells the kernel.
+        how far off they may be, as NTP or PTP there tells the kernel, and `doubt` the same in words.
         """
-        feed = _HostFeed(self._feeds(names, rendition, timeout, "wait"), None)
-        cores = {host: self._clients[host]._open for host in self._split(*names)}
-        return HostSets(_SetFeed(feed, cores, list(dict.fromkeys(names)), tolerance, limit))
-
-    def _feeds(
-        self, names: tuple[str, ...], rendition: str | None, timeout: float, errors: FrameErrors
-    ) -> dict[str, FrameFeed]:
-        if not names:
-            raise TypeError("The name of at least one device is needed: HOST/DEVICE.")
-        return {
-            host: FrameFeed(self._clients[host]._open, devices, rendition, None, timeout, errors)
-            for host, devices in self._split(*names).items()
-        }
+        return HostSets(self._sets(names, rendition, tolerance, limit, timeout))
 
 
-class HostLocks:
-    """The locks of several machines, by host."""
+class AsyncBuses(BusesBase[AsyncClient]):
+    """The same for asyncio: `async with AsyncBuses({"rig": AsyncClient("tcp://rig:7350", …), "here": AsyncClient()}) as buses:`.
 
-    def __init__(self) -> None:
-        self.locks: dict[str, Lock] = {}
-        self._stack = ExitStack()
+    Entering it connects those clients that aren't yet; leaving it closes them all. See `Buses` for what the calls do.
+    """
 
-    def _take(self, host: str, lock: Lock) -> None:
-        self._stack.enter_context(lock)
-        self.locks[host] = lock
+    def __init__(self, clients: Mapping[str, AsyncClient]) -> None:
+        super().__init__(clients)
+        self._run = Runner()
 
-    def renew(self, timeout: float | None = None) -> None:
-        for lock in self.locks.values():
-            lock.renew(timeout)
-
-    def release(self) -> None:
-        """Gives all back, the last one first."""
-        self.locks = {}
-        self._stack.close()
-
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
+        connecting = (self._connect(host, client) for host, client in self._clients.items())
+        try:
+            for problem in await asyncio.gather(*connecting, return_exceptions=True):
+                if problem is not None:
+                    raise problem
+        except BaseException:
+            await self.close()
+            raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.locks = {}
-        self._stack.__exit__(kind, error, trace)
+    async def _connect(self, host: str, client: AsyncClient) -> None:
+        with at(host):
+            if client._core is None:
+                await client.__aenter__()
+        self._name(host, client)
+        # What waits for several ends with one of them.
+        client._run.others.append(self._run)
 
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
-class HostFrames(Following[HostFrame]):
-    """An iterator over frames of several machines."""
+    async def close(self) -> None:
+        await self._run.close()
+        for client in self._clients.values():
+            await client.close()
 
-    _feed: _HostFeed
+    async def devices(self, media: str | None = None, *, timeout: float | None = None) -> HostDevices:
+        return await self._run(self._devices(media, timeout))
 
-    @property
-    def lost(self) -> dict[str, int]:
-        """Frames missed so far, by `host/device`."""
-        return self._feed.lost
+    async def clocks(self, *, timeout: float | None = None) -> dict[str, Clock]:
+        return await self._run(self._clocks(timeout))
 
+    def lock(
+        self, *names: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
+    ) -> AsyncHostLocks:
+        """To be entered (`async with buses.lock("rig/cam0"):`) or awaited."""
+        wanted = {
+            host: AsyncLock(self._clients[host]._open, devices, wait, lease, note, self._run, timeout)
+            for host, devices in self._split(*names).items()
+        }
+        return AsyncHostLocks(wanted, timeout, self._run)
 
-class HostSets(Following[HostSet]):
-    """An iterator over sets of frames of several machines."""
+    def frames(
+        self, *names: str, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0, errors: FrameErrors = "wait"
+    ) -> AsyncHostFrames:
+        return AsyncHostFrames(self._frames(names, rendition, limit, timeout, errors), self._run)
 
-
-class _HostFeed(Feed[HostFrame]):
-    """Several feeds, each of one bus, waited for at once."""
-
-    def __init__(self, feeds: dict[str, FrameFeed], limit: int | None) -> None:
-        self._feeds = feeds
-        self._left = math.inf if limit is None else limit
-        self._steps: dict[str, Generator[Wait, None, Frame]] = {}
-        self._turn = 0
-
-    def __str__(self) -> str:
-        return f"of {', '.join(self._feeds)}"
-
-    @property
-    def lost(self) -> dict[str, int]:
-        return {f"{host}/{device}": count for host, feed in self._feeds.items() for device, count in feed.lost.items()}
-
-    def open(self) -> Steps[None]:
-        try:
-            for feed in self._feeds.values():
-                yield from feed.open()
-        except BaseException:
-            self.close()
-            raise
-
-    def follow(self) -> Steps[HostFrame | None]:
-        if self._left <= 0:
-            self.close()
-        hosts = [host for host, feed in self._feeds.items() if feed.is_open]
-        if len(hosts) < len(self._feeds):
-            return None
-        while True:
-            waits = []
-            for step in range(len(hosts)):
-                index = (self._turn + step) % len(hosts)
-                host = hosts[index]
-                steps = self._steps.get(host)
-                if steps is None:
-                    steps = self._steps[host] = self._feeds[host].next()
-                try:
-                    waits.append(next(steps))
-                except StopIteration as stop:
-                    del self._steps[host]
-                    self._turn = index + 1
-                    self._left -= 1
-                    return HostFrame(f"{host}/{stop.value.device}", stop.value)
-                except BaseException:
-                    self._steps.pop(host, None)
-                    raise
-            yield Wait(
-                tuple(socket for wait in waits for socket in wait.sockets),
-                min(wait.until for wait in waits),
-                tuple(socket for wait in waits for socket in wait.writable),
-            )
-
-    def close(self) -> None:
-        for steps in self._steps.values():
-            steps.close()
-        self._steps = {}
-        for feed in self._feeds.values():
-            feed.close()
-
-
-class _SetFeed(Feed[HostSet]):
-    def __init__(self, feed: _HostFeed, cores: Mapping[str, Any], names: list[str], tolerance: float, limit: int | None) -> None:
-        self._frames = feed
-        self._cores = cores
-        nanoseconds = round(tolerance * 1e9)
-        # A frame that is a second late is not of the present any more.
-        self._matcher: RealtimeMatcher[Frame] = RealtimeMatcher(names, nanoseconds, 1_000_000_000)
-        self._left = math.inf if limit is None else limit
-        self._waiting: deque[HostSet] = deque()
-        self._clocks: dict[str, Clock | None] = {}
-        self._asked_until = 0.0
-
-    def __str__(self) -> str:
-        return str(self._frames)
-
-    def open(self) -> Steps[None]:
-        yield from self._frames.open()
-
-    def follow(self) -> Steps[HostSet | None]:
-        if self._left <= 0:
-            self.close()
-            return None
-        while not self._waiting:
-            found = yield from self._frames.follow()
-            if found is None:
-                return None
-            name, frame = found
-            for matched in self._matcher.receive(name, frame.timestamp.realtime, frame):
-                if is_over(self._asked_until):
-                    yield from self._ask()
-                hosts = {each.partition("/")[0] for each in matched.frames}
-                clocks = {host: self._clocks.get(host) for host in hosts}
-                self._waiting.append(HostSet(matched.frames, matched.offsets, matched.missing, uncertainty(clocks)))
-        self._left -= 1
-        return self._waiting.popleft()
-
-    def _ask(self) -> Steps[None]:
-        self._asked_until = deadline(CLOCK_TIME)
-        for host, core in self._cores.items():
-            try:
-                self._clocks[host] = yield from core.ask(clock(), 2)
-            except CaptureError:
-                self._clocks[host] = None
-
-    def close(self) -> None:
-        self._waiting.clear()
-        self._frames.close()
+    def frame_sets(
+        self, *names: str, rendition: str | None = None, tolerance: float = 0.02, limit: int | None = None, timeout: float = 10.0
+    ) -> AsyncHostSets:
+        return AsyncHostSets(self._sets(names, rendition, tolerance, limit, timeout), self._run)

@@ -90,6 +90,6 @@ def first_error(error: BaseException | None) -> Iterator[None]:
     """What goes wrong at the end of a block that failed is not told: what went wrong first is what matters."""
     try:
         yield
-    except CaptureError:
+    except (CaptureError, OSError):
         if error is None:
             raise

@@ -11,33 +11,34 @@ import sys
 import time
 import uuid
 import warnings
-from typing import Any, Callable, Generic, Iterable, Mapping, NamedTuple, Protocol, Sequence, TypeVar
+from contextlib import contextmanager
+from typing import Any, Callable, Generic, Iterable, Iterator, Mapping, NamedTuple, Protocol, Sequence, TypeVar
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from .errors import (
     BusEnded,
     BusGone,
-    BusNotRunning,
     BusTimeout,
     CaptureError,
     ClientError,
     LimitExceeded,
     NotKept,
+    NotShared,
     ProtocolError,
     VersionUnsupported,
 )
+from .leases import Lease
+from .links import Link
 from .place import Key, Place, find_place
-from .steps import Runner, Socket, Steps, Wait, deadline, is_over
+from .steps import Runner, Socket, Steps, Wait, beside, deadline, is_over
 from .values import Attachment, Hello, Reply, read
 
 T = TypeVar("T")
 PROTOCOL = 1
 #: Bytes of a frame of a reply: what a bus attaches to one is less in all.
 MAX_FRAME = 257 << 20
-# The attempts to connect again are what brings the question up whether there is anybody to connect to.
-EVENTS = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECT_RETRIED
+LOOK = 3.0  # seconds from one look at idle connections to the next
 
 
 class Call(NamedTuple, Generic[T]):
@@ -89,18 +90,30 @@ def given(**optional: Any) -> dict[str, Any]:
 class Channel:
     """A connection for requests, one at a time."""
 
-    def __init__(self, context: zmq.Context[Socket], place: Place) -> None:
+    def __init__(self, context: zmq.Context[Socket], place: Place, was_there: bool = True) -> None:
+        """`was_there`: there was a connection to this place before."""
         self._place = place
+        self._was_there = was_there
         self._numbers = itertools.count(1)
         self._socket = context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
         # Nothing is queued while nobody is there: a request that was given up must not reach the next bus.
         self._socket.setsockopt(zmq.IMMEDIATE, 1)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_FRAME)
-        self._monitor = self._socket.get_monitor_socket(EVENTS)
-        self._is_connected = False
+        # The attempts to connect again are what brings the question up whether there is anybody to connect to.
+        self._link = Link(self._socket, tells_attempts=True)
+        self._ends = 0
         self._socket.connect(place.command)
-        self.is_greeted = False
+        self._is_greeted = False
+
+    @property
+    def is_greeted(self) -> bool:
+        """The bus knows who is at the other end of this connection."""
+        self.look()
+        return self._is_greeted
+
+    def greeted(self) -> None:
+        self._is_greeted = self._was_there = True
 
     def request(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None, limit: float) -> Steps[Reply]:
         number = next(self._numbers)
@@ -119,17 +132,17 @@ class Channel:
                     if isinstance(outcome, CaptureError):
                         raise outcome
                     return outcome
-            if self._was_cut():
+            if self.look():
                 raise BusGone(f"The bus at {self._place} went away before it answered {method}.")
             if is_over(until):
                 raise BusTimeout(f"The bus at {self._place} did not answer {method} in time.")
-            yield Wait((self._socket, self._monitor), until)
+            yield Wait((self._socket, self._link.monitor), until)
 
     def _send(self, message: bytes, until: float) -> Steps[None]:
         while True:
-            self._was_cut()
+            self.look()
             # For a moment after a connection ended libzmq still takes messages for it, and loses them.
-            if self._is_connected:
+            if self._link.is_up:
                 try:
                     self._socket.send_multipart([b"", message], zmq.DONTWAIT)
                     return
@@ -138,11 +151,8 @@ class Channel:
             elif self._place.has_ended():
                 raise BusEnded(f"The bus at {self._place} has ended.")
             if is_over(until):
-                problem = self._place.why_not()
-                if problem is None:
-                    raise BusTimeout(f"The bus at {self._place} {self._place.why_silent()}.")
-                raise BusNotRunning(f"The bus at {self._place} is not running any more ({problem}).")
-            yield Wait((self._monitor,), until, (self._socket,) if self._is_connected else ())
+                raise (yield from self._place.absence(self._link, self._was_there))
+            yield Wait((self._link.monitor,), until, (self._socket,) if self._link.is_up else ())
 
     def _receive(self) -> list[memoryview] | None:
         try:
@@ -151,23 +161,16 @@ class Channel:
             return None
         return parts[1:] if parts and not len(parts[0]) else parts
 
-    def _was_cut(self) -> bool:
-        """Takes in what the monitor tells; True: the connection ended since it was last asked."""
-        was_cut = False
-        while True:
-            try:
-                message = self._monitor.recv_multipart(zmq.DONTWAIT)
-            except zmq.Again:
-                return was_cut
-            event = parse_monitor_message(message)["event"]
-            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self._is_connected = True
-            elif event == zmq.EVENT_DISCONNECTED:
-                was_cut, self._is_connected, self.is_greeted = True, False, False
+    def look(self) -> bool:
+        """Takes in what the monitor tells; True: the connection ended since this was last asked."""
+        self._link.look()
+        was_cut = self._link.ends != self._ends
+        if was_cut:
+            self._ends, self._is_greeted = self._link.ends, False
+        return was_cut
 
     def close(self) -> None:
-        self._socket.disable_monitor()
-        self._monitor.close(linger=0)
+        self._link.close()
         self._socket.close(linger=0)
 
 
@@ -189,12 +192,17 @@ class Core:
         self.place = find_place(where, server_key, key)
         #: What goes on beside the calls, and ends with the client.
         self.helpers: list[Helper] = []
+        #: Of the locks that have one, by their tokens.
+        self.leases: dict[str, Lease] = {}
         program = os.path.basename(sys.argv[0] if sys.argv else "")
         self.name = (name or ("python" if program.startswith("-") else program) or "python")[:128]
         self.timeout = timeout
         self.hello: Hello | None = None
+        #: What it is called among several (`Buses`), and its errors say.
+        self.host: str | None = None
         self._free: list[Channel] = []
-        self._has_told_not_kept = False
+        self._look_again = 0.0
+        self._told: set[type[Warning]] = set()
         self.context: zmq.Context[Socket] = zmq.Context()
         self.place.secure(self.context)
 
@@ -214,11 +222,17 @@ class Core:
                     raise
 
     def _tell_if_not_kept(self, method: str, result: Any) -> None:
-        if self._has_told_not_kept or not isinstance(result, dict) or result.get("kept") is not False:
-            return
-        self._has_told_not_kept = True
-        why = "it is so, and may be as before with the next bus. The bus's log says why."
-        warnings.warn(f"{method}: the bus could not write what was changed to its disk; {why}", NotKept, stacklevel=2)
+        if isinstance(result, dict) and result.get("kept") is False:
+            why = "it is so, and may be as before with the next bus. The bus's log says why."
+            self._tell(NotKept, f"{method}: the bus could not write what was changed to its disk; {why}")
+
+    def tell_not_shared(self) -> None:
+        self._tell(NotShared, f"shared=True: {self.place} is on another machine, so frames come as usual.")
+
+    def _tell(self, kind: type[Warning], message: str) -> None:
+        if kind not in self._told:
+            self._told.add(kind)
+            warnings.warn(message, kind, stacklevel=3)
 
     def ask_for(self, call: Call[T], undo: Callable[[T], Iterable[Call[Any]]], timeout: float | None = None) -> Steps[T]:
         """The same of a method that makes something, under a key: where the bus ends before it has answered, the next one is asked
@@ -263,12 +277,42 @@ class Core:
         return (yield from self._request(method, params, until, key))
 
     def _request(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None) -> Steps[Reply]:
+        steps = self._exchange(method, params, until, key)
+        lease = self.leases.get(str(params.get("lock"))) if params and self.leases else None
+        with self.named():
+            if lease is None:
+                return (yield from steps)
+            # What is asked under a lock is of no use when that is over.
+            lease.check()
+            return (yield from beside(steps, lease.check, until=lambda: lease.until))
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """What goes wrong within says of which of several buses it is."""
+        try:
+            yield
+        except CaptureError as error:
+            if self.host is not None:
+                error.say_host(self.host)
+            raise
+
+    def look(self) -> None:
+        """Takes in what is told of connections that nobody uses, now and then: while the bus is down nobody may have a question, and libzmq waits for room."""
+        if is_over(self._look_again):
+            self._look_again = deadline(LOOK)
+            for channel in self._free:
+                channel.look()
+
+    def _exchange(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None) -> Steps[Reply]:
         if self.context.closed:
             raise ValueError("This client is closed.")
-        channel = self._free.pop() if self._free else Channel(self.context, self.place)
+        self.look()
+        channel = self._free.pop() if self._free else Channel(self.context, self.place, self.hello is not None)
         try:
             if not channel.is_greeted:
-                yield from self._greet(channel, until)
+                greeted = yield from self._greet(channel, until)
+                if method == "bus.hello":
+                    return greeted
             limit = self.hello.limits.get("requestBytes", math.inf) if self.hello else math.inf
             return (yield from channel.request(method, params, until, key, limit))
         finally:
@@ -277,16 +321,18 @@ class Core:
             else:
                 self._free.append(channel)
 
-    def _greet(self, channel: Channel, until: float) -> Steps[None]:
+    def _greet(self, channel: Channel, until: float) -> Steps[Reply]:
         greeting = {"client": self.name, "version": PROTOCOL}
-        hello = read(Hello, (yield from channel.request("bus.hello", greeting, until, None, math.inf)).result)
+        reply = yield from channel.request("bus.hello", greeting, until, None, math.inf)
+        hello = read(Hello, reply.result)
         if hello.protocol != PROTOCOL:
             raise VersionUnsupported(
                 f"The bus speaks version {hello.protocol} of the protocol, this client version {PROTOCOL}.",
                 {"supported": [hello.protocol]},
             )
         self.hello = hello
-        channel.is_greeted = True
+        channel.greeted()
+        return reply
 
     def greeting(self) -> Call[Hello]:
         return Call("bus.hello", {"client": self.name, "version": PROTOCOL}, lambda result: read(Hello, result), True)

@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Iterable
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
+from .links import Link
 from .steps import Socket
 
 END, NEXT, NEXT_RAW = b"\x00", b"\x01", b"\x02"
@@ -27,7 +27,8 @@ class CreditSubscription:
         self.socket.setsockopt(zmq.LINGER, 0)
         # What was asked on a connection that is over counts no more.
         self.socket.setsockopt(zmq.IMMEDIATE, 1)
-        self._monitor = self.socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED)
+        self.link = Link(self.socket)
+        self._ends = 0
         self._topics = [topic.encode() for topic in topics if topic.startswith(MEDIA)]
         self._ask = NEXT_RAW if raw else NEXT
         # Of this connection: what there was no room for yet.
@@ -39,7 +40,7 @@ class CreditSubscription:
     @property
     def sockets(self) -> tuple[Socket, ...]:
         """What is to be waited for."""
-        return (self.socket, self._monitor)
+        return (self.socket, self.link.monitor)
 
     def begin(self) -> bool:
         """Whether what is wanted has been asked for."""
@@ -62,15 +63,14 @@ class CreditSubscription:
     is_probing = False
 
     def _look(self) -> None:
-        while True:
-            try:
-                message = self._monitor.recv_multipart(zmq.DONTWAIT)
-            except zmq.Again:
-                break
+        link = self.link
+        link.look()
+        if link.ends != self._ends or link.connections != self.connections:
             # What was asked before goes with the connection, and each begins anew.
             self._owed.clear()
-            if parse_monitor_message(message)["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED:
-                self.connections += 1
+            self._ends = link.ends
+            if link.is_up and link.connections != self.connections:
+                self.connections = link.connections
                 self.is_in_force = True
                 for topic in self._topics:
                     self._owed += [self._ask + topic] * (AHEAD_OF_SOUND if topic.startswith(b"audio/") else AHEAD)
@@ -82,7 +82,7 @@ class CreditSubscription:
 
     def _pay(self) -> None:
         # Asking for its events makes libzmq take notice of a connection that it has not told the socket of yet.
-        while self._owed and self.socket.getsockopt(zmq.EVENTS) & zmq.POLLOUT:
+        while self._owed and int(self.socket.getsockopt(zmq.EVENTS)) & zmq.POLLOUT:
             try:
                 self.socket.send(self._owed[0], zmq.DONTWAIT)
             except zmq.Again:
@@ -90,6 +90,5 @@ class CreditSubscription:
             del self._owed[0]
 
     def close(self) -> None:
-        self.socket.disable_monitor()
-        self._monitor.close(linger=0)
+        self.link.close()
         self.socket.close(linger=0)

@@ -25,11 +25,15 @@ class Member:
 
 
 class CaptureError(Exception):
-    """A refusal or a failure. `reason` is the contract's word, `data` what belongs to it, `message` a sentence for a person."""
+    """A refusal or a failure. `reason` is the contract's word, `data` what belongs to it, `message` a sentence for a person.
+
+    `host` is which of several buses it is about (`Buses`), None where there is one.
+    """
 
     reason: str = "internalError"
     message: str
     data: Mapping[str, Any]
+    host: str | None = None
     _by_reason: ClassVar[dict[str, type[CaptureError]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -41,6 +45,12 @@ class CaptureError(Exception):
         super().__init__(message or self.reason)
         self.message = message or self.reason
         self.data = dict(data or {})
+
+    def say_host(self, host: str) -> None:
+        """Has it say which of several buses it is about."""
+        if self.host is None:
+            self.host, self.message = host, f"{host}: {self.message}"
+            self.args = (self.message,)
 
     @staticmethod
     def of(reason: str, message: str = "", data: Mapping[str, Any] | None = None) -> CaptureError:
@@ -77,6 +87,11 @@ class CaptureError(Exception):
 class NotKept(UserWarning):
     """What was changed is so, but the bus could not write it to its disk: a bus that is started after it may have it as it was before.
     Given once by each client; `warnings.simplefilter("error", NotKept)` makes it an exception."""
+
+
+class NotShared(UserWarning):
+    """Frames were wanted in shared memory, of which a bus on another machine has none here: they come as usual, and each is the program's own.
+    Given once by each client; `warnings.simplefilter("error", NotShared)` makes it an exception."""
 
 
 _BY_CODE = {-32700: "parseError", -32600: "invalidRequest", -32601: "methodNotFound", -32602: "invalidParams"}
@@ -313,9 +328,10 @@ class RigNotFound(CaptureError):
 
 
 class EntryNotFound(CaptureError):
-    """The capture library has no such entry, or none that is the caller's."""
+    """The capture library has no such entry, or none that is the caller's; or not that `file` of it."""
 
     id = Member()
+    file = Member()
 
 
 class ShuttingDown(CaptureError):

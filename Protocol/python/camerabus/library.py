@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Mapping
 
 from .core import AsyncOpened, Call, Opened, given
 from .errors import ProtocolError
-from .photos import LivePhotoMovie
+from .fetching import LibraryPart, Progress, fetch, read_part
+from .photo_values import LivePhotoMovie
 from .steps import run
 from .values import Holder, _map, _of, _raw, _tuple, read
 
@@ -151,6 +153,35 @@ class LibraryCalls(Opened):
     def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
         return run(self._open.ask(library_entry(entry), timeout))
 
+    def fetch_from_library(
+        self,
+        entry: str,
+        path: str | os.PathLike[str],
+        *,
+        file: str = "path",
+        overwrite: bool = False,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Brings a file of an entry here, wherever the bus is, and returns how many bytes it has.
+
+        `file` is the member of the entry that names it: `path`, `sideCar`, `cover` or `movie`. It gets its name when it is whole and on the disk. What is cut
+        off stays beside it, as `PATH.….part`, and the next call goes on from there, unless the end of what is there is other than the bus's file has it. A bus
+        that ends meanwhile, and limits that pass, are waited for, as long as `timeout` says, which is for each part; one that doesn't come in that time is asked for
+        once more, with fewer bytes. `progress` is called with how many bytes are here, and of how many.
+
+        Raises `EntryNotFound`, also for somebody else's and for a file that isn't there, `RecordingInProgress` while it is being made, `PathNotAllowed`
+        where it isn't in the library's own folder, `LimitExceeded` where that doesn't pass, `FileExistsError` unless it may `overwrite`, and `OSError` for what the
+        disk refuses, also for what lies beside it under that name and is no file of this user's.
+        """
+        return run(fetch(self._open, entry, path, file, overwrite, timeout, progress))
+
+    def read_library(
+        self, entry: str, *, file: str = "path", offset: int = 0, length: int = 1 << 20, timeout: float | None = None
+    ) -> LibraryPart:
+        """A part of a file of an entry, 4 MiB at most."""
+        return run(read_part(self._open, entry, file, offset, length, timeout))
+
     def delete_from_library(self, entry: str, *, timeout: float | None = None) -> list[str]:
         """Removes the files of an entry, and then the entry. Returns the paths of the files that were there."""
         return run(self._open.ask(delete_from_library(entry), timeout))
@@ -176,6 +207,23 @@ class AsyncLibraryCalls(AsyncOpened):
 
     async def library_entry(self, entry: str, *, timeout: float | None = None) -> LibraryEntry:
         return await self._run(self._open.ask(library_entry(entry), timeout))
+
+    async def fetch_from_library(
+        self,
+        entry: str,
+        path: str | os.PathLike[str],
+        *,
+        file: str = "path",
+        overwrite: bool = False,
+        timeout: float | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        return await self._run(fetch(self._open, entry, path, file, overwrite, timeout, progress))
+
+    async def read_library(
+        self, entry: str, *, file: str = "path", offset: int = 0, length: int = 1 << 20, timeout: float | None = None
+    ) -> LibraryPart:
+        return await self._run(read_part(self._open, entry, file, offset, length, timeout))
 
     async def delete_from_library(self, entry: str, *, timeout: float | None = None) -> list[str]:
         return await self._run(self._open.ask(delete_from_library(entry), timeout))

@@ -9,9 +9,10 @@ from contextvars import ContextVar
 from numbers import Real
 from typing import Any, Mapping, Sequence
 
+from . import leases
 from .core import Call, Core
 from .errors import BusGone, LockLost, LockRequired
-from .leases import Renewer
+from .leases import Lease, Renewer
 from .steps import Steps, deadline, is_over
 
 VARIABLE = "CAMERABUS_LOCK"
@@ -59,7 +60,8 @@ class LockBase:
         #: Rises with every lock that the bus gives.
         self.fence: int | None = None
         # Over TCP every lock has a lease; who asked for one renews it by hand.
-        self._renews = core.place.is_remote and lease is None
+        self._seconds = lease
+        self._lease: Lease | None = None
         self._renewer: Renewer | None = None
         self.holder: Mapping[str, Any] = {}
 
@@ -80,9 +82,19 @@ class LockBase:
         result = yield from self._core.ask_for(call, undo, limit)
         self.token = str(result.get("lock", ""))
         self._learn(result)
-        if self._renews and self.token:
-            self._renewer = Renewer(self._core, self.token)
-            self._core.helpers.append(self._renewer)
+        if self._core.place.is_remote and self.token:
+            seconds = leases.LEASE if self._seconds is None else self._seconds
+            self._lease = Lease(seconds, self._core.place, self.fence)
+            self._core.leases[self.token] = self._lease
+            if self._seconds is None:
+                self._renewer = Renewer(self._core, self.token, self._lease)
+                self._core.helpers.append(self._renewer)
+
+    @property
+    def lost(self) -> LockLost | None:
+        """Why the lock is over, as far as is known without asking: of a bus on another machine, whose locks last as long as they are renewed. None: it isn't
+        known to be."""
+        return self._lease.lost if self._lease is not None else None
 
     def _learn(self, result: Mapping[str, Any]) -> None:
         self.fence = result.get("fence")
@@ -117,7 +129,10 @@ class LockBase:
         return self.joined
 
     def _renew(self, timeout: float | None) -> Steps[None]:
+        asked = time.monotonic()
         yield from self._core.ask(Call("device.renew", {"lock": self.token}, dict, True), timeout)
+        if self._lease is not None:
+            self._lease.renewed(asked)
 
     def _release(self, timeout: float | None) -> Steps[None]:
         token, self.token = self.token, ""
@@ -126,8 +141,13 @@ class LockBase:
             if self._renewer in self._core.helpers:
                 self._core.helpers.remove(self._renewer)
             self._renewer = None
-        if not token or self.joined:
-            return
+        try:
+            if token and not self.joined:
+                yield from self._unlock(token, timeout)
+        finally:
+            self._core.leases.pop(token, None)
+
+    def _unlock(self, token: str, timeout: float | None) -> Steps[None]:
         call: Call[dict[str, Any]] = Call("device.unlock", {"lock": token}, dict)
         until = deadline(self._core.timeout if timeout is None else timeout)
         was_lost = False

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, Mapping
+from typing import Any, Callable, Iterator, Mapping
 
 from . import calls
 from .core import Core
 from .errors import BusTimeout
+from .event_feed import EventFeed
 from .sequences import MirrorState
-from .steps import Steps, is_over
-from .subscription import EventFeed, with_slash
+from .steps import Steps, deadline, is_over
+from .subscription import with_slash
 from .values import Change
 
 
@@ -62,7 +63,15 @@ class MirrorBase(Mapping[str, Any]):
             if self._state.changes or is_over(until):
                 changes, self._state.changes = self._state.changes, []
                 return changes
-            yield self._events.wait(until)
+            yield from self._events.wait(until)
+
+    def _wait(self, condition: Callable[[Mapping[str, Any]], Any], timeout: float) -> Steps[None]:
+        until = deadline(timeout)
+        yield from self._update(deadline(0))
+        while not condition(self):
+            if is_over(until):
+                raise BusTimeout(f"The state under {self.prefix} did not become what was waited for within {timeout:g} s.")
+            yield from self._update(until)
 
     def _receive(self, topic: str, message: Mapping[str, Any]) -> None:
         self._state.receive(topic, message)

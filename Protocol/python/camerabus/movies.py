@@ -9,17 +9,15 @@
 from __future__ import annotations
 
 import math
-import os
 from types import TracebackType
 from typing import Any, AsyncIterator, Iterator, Mapping, Self
 
-from .closing import Pending, first_error
-from .core import AsyncOpened, Core, Opened
+from .bringing import bring
+from .closing import first_error
+from .core import Core
 from .errors import BusEnded, BusGone, BusTimeout, EntryNotFound, NotRecording, ShuttingDown, Unauthorized
 from .mirroring import MirrorBase
-from .movie_messages import (
-    MovieEnding, MovieSettings, MovieStart, MovieState, _from_library, _listing, _patience, _recommended, _start, _state, _stop, wishes,
-)  # fmt: skip
+from .movie_messages import MovieEnding, MovieStart, MovieState, _from_library, _patience, _state, _stop
 from .steps import Runner, Steps, deadline, is_over, run
 from .values import read
 
@@ -27,8 +25,11 @@ from .values import read
 class MovieBase:
     """What both kinds of movie have."""
 
-    def __init__(self, core: Core, start: MovieStart) -> None:
+    def __init__(self, core: Core, start: MovieStart, target: str | None = None) -> None:
         self._core = core
+        #: Over TCP: the file here that it comes to when it has ended, as `stop`, `wait`, `states` or the end of the block find; None: none.
+        self.target = target
+        self._is_here = False
         #: What was answered when it began.
         self.start = start
         #: How far it was when it was last asked about, or told.
@@ -46,7 +47,7 @@ class MovieBase:
 
     @property
     def path(self) -> str:
-        """The file, as the bus sees it; empty: a server gets it."""
+        """The file, as the bus sees it, on its machine; empty: a server gets it."""
         return self.start.path
 
     @property
@@ -65,7 +66,13 @@ class MovieBase:
     def _end(self, timeout: float | None) -> Steps[MovieEnding]:
         if self.ending is None:
             self.ending = yield from self._core.ask(_stop(self.id), _patience(self._core, timeout))
+        yield from self._come()
         return self.ending
+
+    def _come(self) -> Steps[None]:
+        if self.target is not None and not self._is_here and self.ending is not None and self.ending.kept:
+            yield from bring(self._core, self.id, self.target)
+            self._is_here = True
 
     def _leave(self) -> Steps[None]:
         try:
@@ -155,6 +162,7 @@ class Movie(MovieBase):
                 yield state
         finally:
             mirror.close()
+        run(self._come())
 
     def wait(self, timeout: float = math.inf) -> MovieEnding:
         """Until it has ended by itself, or `BusTimeout`."""
@@ -165,6 +173,7 @@ class Movie(MovieBase):
                     raise BusTimeout(f"The movie {self.id} has not ended within {timeout:g} s.")
         finally:
             mirror.close()
+        run(self._come())
         assert self.ending is not None
         return self.ending
 
@@ -179,8 +188,8 @@ class Movie(MovieBase):
 class AsyncMovie(MovieBase):
     """The same for asyncio."""
 
-    def __init__(self, core: Core, start: MovieStart, runner: Runner) -> None:
-        super().__init__(core, start)
+    def __init__(self, core: Core, start: MovieStart, runner: Runner, target: str | None = None) -> None:
+        super().__init__(core, start, target)
         self._run = runner
 
     async def stop(self, timeout: float | None = None) -> MovieEnding:
@@ -202,6 +211,7 @@ class AsyncMovie(MovieBase):
                 yield state
         finally:
             mirror.close()
+        await self._run(self._come())
 
     async def wait(self, timeout: float = math.inf) -> MovieEnding:
         until, mirror = deadline(timeout), self._mirror()
@@ -211,6 +221,7 @@ class AsyncMovie(MovieBase):
                     raise BusTimeout(f"The movie {self.id} has not ended within {timeout:g} s.")
         finally:
             mirror.close()
+        await self._run(self._come())
         assert self.ending is not None
         return self.ending
 
@@ -219,229 +230,3 @@ class AsyncMovie(MovieBase):
     ) -> None:
         with first_error(error):
             await self._run(self._leave())
-
-
-class MovieCalls(Opened):
-    """What `Client` has of movies."""
-
-    def record(
-        self,
-        device: str | None = None,
-        *,
-        microphone: str | None = None,
-        session: str | None = None,
-        path: str | os.PathLike[str] | None = None,
-        name: str | None = None,
-        url: str | None = None,
-        file_type: str | None = None,
-        codec: str | None = None,
-        settings: MovieSettings | None = None,
-        fragment: float | None = None,
-        fps: float | None = None,
-        duration: float | None = None,
-        max_size: int | None = None,
-        min_free: int | None = None,
-        resilient: bool = False,
-        smooth_focus: bool = True,
-        stabilization: str | None = None,
-        when_denied: str | None = None,
-        detached: bool = False,
-        take: str | None = None,
-        orientation: str | None = None,
-        mirrored: bool | None = None,
-        timeout: float | None = None,
-    ) -> Movie:
-        """Records a movie of a camera, with a microphone's sound if one is named; answers when the first frame is in the file.
-
-        It goes into the file `path` (`.mp4`, `.mov` or `.mkv`), or without one into the bus's capture library. Nothing is overwritten. It ends with
-        its `with` block, or with this process, unless it is `detached`; and by itself after `duration` seconds, before the file has more than
-        `max_size` bytes, or the disk less than `min_free`. A crash or a power cut costs the last `fragment` seconds at most (10).
-
-        JPEG and H.264 of the camera are stored as they come, other pictures as H.264; `codec` says otherwise: `passThrough`, `h264` or `raw`.
-        `settings` are those of `recommended_settings`, changed. With `fps` frames are equally far apart, else each has its true time. If
-        the process that writes the file dies, a `resilient` movie goes on in a further file with the same `take`.
-
-        As long as it is made the camera focuses smoothly, where it can, and its pictures are stabilized by `stabilization` (`standard`, `cinematic`, `auto`).
-        With `when_denied="blank"` a camera or a microphone that this user may not have is black, or silent, in it; `state.blank` says which.
-
-        With `url` a media server gets it instead (`rtsp://`, `srt://` or `rtmp://`, as far as the bus's configuration allows), and H.264 at any rate; one
-        that goes away is looked for until the movie ends.
-
-        `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` say how it is to be shown; None: as the
-        session has it.
-
-        Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams` if the file is there, or the
-        server is not.
-        """
-        params = wishes(
-            orientation=orientation, mirrored=mirrored,
-            device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
-            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
-            resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
-            when_denied=when_denied,
-        )  # fmt: skip
-        return Movie(self._open, run(_start(self._open, params, timeout))[0])
-
-    def record_rig(
-        self,
-        rig: str,
-        *,
-        microphone: str | None = None,
-        path: str | os.PathLike[str] | None = None,
-        file_type: str | None = None,
-        codec: str | None = None,
-        settings: MovieSettings | None = None,
-        fragment: float | None = None,
-        fps: float | None = None,
-        duration: float | None = None,
-        max_size: int | None = None,
-        min_free: int | None = None,
-        resilient: bool = False,
-        smooth_focus: bool = True,
-        stabilization: str | None = None,
-        when_denied: str | None = None,
-        detached: bool = False,
-        take: str | None = None,
-        orientation: str | None = None,
-        mirrored: bool | None = None,
-        timeout: float | None = None,
-    ) -> list[Movie]:
-        """Records a movie of each camera of a rig, begun together, all with the sound of one microphone; `state.startOffset` of each says
-        how far from the common begin its first frame is. All of them begin, or none."""
-        params = wishes(
-            orientation=orientation, mirrored=mirrored,
-            rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
-            fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
-        )  # fmt: skip
-        return [Movie(self._open, start) for start in run(_start(self._open, params, timeout))]
-
-    def movies(self, *, timeout: float | None = None) -> list[MovieState]:
-        """Those that are being recorded, in the order in which they were begun."""
-        return run(self._open.ask(_listing(), timeout))
-
-    def find_movie(self, id: str, *, timeout: float | None = None) -> Movie:
-        """A movie that is being recorded, perhaps for another process, or one of the 64 that ended last."""
-        state = run(self._open.ask(_state("status", id), timeout))
-        movie = Movie(self._open, _as_started(state))
-        movie._learn(state)
-        return movie
-
-    def recommended_settings(
-        self,
-        device: str | None = None,
-        *,
-        session: str | None = None,
-        microphone: str | None = None,
-        file_type: str = "mp4",
-        timeout: float | None = None,
-    ) -> dict[str, Any]:
-        """Complete settings for a kind of file, of the size and the rate that the camera has now: what `record` takes as `settings`."""
-        return run(self._open.ask(_recommended(device, session, microphone, file_type), timeout))
-
-
-def _as_started(state: MovieState) -> MovieStart:
-    devices = tuple(name for name in (state.device, state.microphone) if name)
-    return MovieStart(
-        movie=state.id, path=state.path, url=state.url, take=state.take, part=state.part, devices=devices, microphone=state.microphone,
-        fileType=state.fileType, video=state.video, audio=state.audio, raw=state.raw,
-    )  # fmt: skip
-
-
-class AsyncMovieCalls(AsyncOpened):
-    """What `AsyncClient` has of movies."""
-
-    def record(
-        self,
-        device: str | None = None,
-        *,
-        microphone: str | None = None,
-        session: str | None = None,
-        path: str | os.PathLike[str] | None = None,
-        name: str | None = None,
-        url: str | None = None,
-        file_type: str | None = None,
-        codec: str | None = None,
-        settings: MovieSettings | None = None,
-        fragment: float | None = None,
-        fps: float | None = None,
-        duration: float | None = None,
-        max_size: int | None = None,
-        min_free: int | None = None,
-        resilient: bool = False,
-        smooth_focus: bool = True,
-        stabilization: str | None = None,
-        when_denied: str | None = None,
-        detached: bool = False,
-        take: str | None = None,
-        orientation: str | None = None,
-        mirrored: bool | None = None,
-        timeout: float | None = None,
-    ) -> Pending[AsyncMovie]:
-        """To be entered (`async with client.record("cam0") as movie:`) or awaited, which only begins it."""
-        params = wishes(
-            orientation=orientation, mirrored=mirrored,
-            device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
-            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
-            resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
-            when_denied=when_denied,
-        )  # fmt: skip
-        core = self._open
-
-        async def start() -> AsyncMovie:
-            return AsyncMovie(core, (await self._run(_start(core, params, timeout)))[0], self._run)
-
-        return Pending(start)
-
-    async def record_rig(
-        self,
-        rig: str,
-        *,
-        microphone: str | None = None,
-        path: str | os.PathLike[str] | None = None,
-        file_type: str | None = None,
-        codec: str | None = None,
-        settings: MovieSettings | None = None,
-        fragment: float | None = None,
-        fps: float | None = None,
-        duration: float | None = None,
-        max_size: int | None = None,
-        min_free: int | None = None,
-        resilient: bool = False,
-        smooth_focus: bool = True,
-        stabilization: str | None = None,
-        when_denied: str | None = None,
-        detached: bool = False,
-        take: str | None = None,
-        orientation: str | None = None,
-        mirrored: bool | None = None,
-        timeout: float | None = None,
-    ) -> list[AsyncMovie]:
-        params = wishes(
-            orientation=orientation, mirrored=mirrored,
-            rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
-            fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
-        )  # fmt: skip
-        started = await self._run(_start(self._open, params, timeout))
-        return [AsyncMovie(self._open, start, self._run) for start in started]
-
-    async def movies(self, *, timeout: float | None = None) -> list[MovieState]:
-        return await self._run(self._open.ask(_listing(), timeout))
-
-    async def find_movie(self, id: str, *, timeout: float | None = None) -> AsyncMovie:
-        state = await self._run(self._open.ask(_state("status", id), timeout))
-        movie = AsyncMovie(self._open, _as_started(state), self._run)
-        movie._learn(state)
-        return movie
-
-    async def recommended_settings(
-        self,
-        device: str | None = None,
-        *,
-        session: str | None = None,
-        microphone: str | None = None,
-        file_type: str = "mp4",
-        timeout: float | None = None,
-    ) -> dict[str, Any]:
-        return await self._run(self._open.ask(_recommended(device, session, microphone, file_type), timeout))

@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Sequence, TypeAlias
 
 import zmq
 
+from .errors import BusNotRunning, BusTimeout, ClientError
 from .finding import find_bus, has_ended, why_not
-from .steps import Socket
+from .reaching import UNANSWERED, why_unreachable
+from .steps import Socket, Steps
 
 if TYPE_CHECKING:
+    from .links import Link
     from .values import Hello
 
 #: A pair of keys: the file that `camerabus keys new` makes, or (public, secret).
@@ -22,8 +24,8 @@ Key: TypeAlias = "str | os.PathLike[str] | tuple[str, str]"
 
 _KEY = re.compile(r"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
 _REMOTE = re.compile(r"tcp://(?P<host>\[[0-9a-fA-F:.%]+\]|[^\[\]:/\s*]+):(?P<port>\d{1,5})")
-# Milliseconds: a link that is cut is told by its silence.
-_HEARTBEAT, _SILENCE = 2000, 6000
+# Milliseconds: a link that is cut is told by its silence, and one that doesn't come about is tried anew.
+_HEARTBEAT, _SILENCE, _CONNECT = 2000, 6000, 5000
 
 
 class LocalPlace:
@@ -63,9 +65,12 @@ class LocalPlace:
     def has_ended(self) -> bool:
         return has_ended(self.directory)
 
-    def why_silent(self) -> str:
-        """Of a bus that listens and lets nobody in."""
-        return "did not let this program in, or is too busy to"
+    def absence(self, link: Link, was_there: bool) -> Steps[ClientError]:
+        """What to say of a connection that has not come about; `was_there`: there was one before."""
+        if (problem := self.why_not()) is not None:
+            return BusNotRunning(f"The bus at {self} is not running any more ({problem}).")
+        return BusTimeout(f"The bus at {self} did not let this program in, or is too busy to.")
+        yield
 
 
 class RemotePlace:
@@ -94,6 +99,7 @@ class RemotePlace:
         context.setsockopt(zmq.CURVE_SECRETKEY, self._secret.encode())
         context.setsockopt(zmq.HEARTBEAT_IVL, _HEARTBEAT)
         context.setsockopt(zmq.HEARTBEAT_TIMEOUT, _SILENCE)
+        context.setsockopt(zmq.CONNECT_TIMEOUT, _CONNECT)
         if self._host.startswith("["):
             context.setsockopt(zmq.IPV6, 1)
 
@@ -117,20 +123,21 @@ class RemotePlace:
         return self._endpoint(int(port)) if port.isdecimal() else None
 
     def why_not(self) -> str | None:
-        try:
-            with socket.create_connection((self._host.strip("[]"), self._port), 0.5):
-                return None
-        except OSError as error:
-            return error.strerror or str(error)
+        """No look says so without waiting: its links do."""
+        return None
 
     def has_ended(self) -> bool:
         return False
 
-    def why_silent(self) -> str:
-        return (
-            "did not let this program in: is its key among the gateway's ('camerabus keys list' there), and is the server's key right? "
-            "Or it is too busy"
-        )
+    def absence(self, link: Link, was_there: bool) -> Steps[ClientError]:
+        problem = yield from why_unreachable(self._host.strip("[]"), self._port)
+        # A link may be too slow for the look, and has had its answer.
+        if problem is None or problem == UNANSWERED and link.is_answered:
+            return BusTimeout(
+                f"The bus at {self} did not let this program in: is its key{' still' if was_there else ''} among the gateway's "
+                "('camerabus keys list' there), and is the server's key right? Or it is too busy."
+            )
+        return BusNotRunning(f"The bus at {self} can't be reached{' any more' if was_there else ''} ({problem}).")
 
 
 Place: TypeAlias = "LocalPlace | RemotePlace"
@@ -145,8 +152,13 @@ def find_place(
     if isinstance(named, str) and named.startswith("tcp://"):
         server_key = server_key or os.environ.get("CAMERABUS_SERVER_KEY")
         key = key or os.environ.get("CAMERABUS_KEY")
-        if server_key is None or key is None:
-            raise TypeError("A bus on another machine takes its server_key, and a key of ours.")
+        wanted = {
+            "server_key= or $CAMERABUS_SERVER_KEY (the gateway's public key, or a file with it)": server_key,
+            "key= or $CAMERABUS_KEY (the file that 'camerabus keys new' makes here)": key,
+        }
+        if missing := [name for name, value in wanted.items() if not value]:
+            raise TypeError(f"A bus on another machine takes keys, and there is none from {', nor from '.join(missing)}.")
+        assert server_key is not None and key is not None
         return RemotePlace(named, server_key, key)
     if server_key is not None or key is not None:
         raise TypeError("Keys are for buses on other machines: tcp://HOST:PORT.")
@@ -154,10 +166,11 @@ def find_place(
 
 
 def read_key(key: str | os.PathLike[str]) -> str:
-    """A public key: its 40 characters, or a file with it."""
+    """A public key: its 40 characters, or a file with it: on a line `public KEY`, or alone, as `camerabus keys` prints it."""
     if isinstance(key, str) and _KEY.fullmatch(key) and not os.path.exists(key):
         return key
-    return _lines(key, "public")[0]
+    alone = [line for line in _text(key).splitlines() if line and (_KEY.fullmatch(line) or not line.startswith("#"))]
+    return alone[0] if len(alone) == 1 and _KEY.fullmatch(alone[0]) else _lines(key, "public")[0]
 
 
 def read_pair(key: Key) -> tuple[str, str]:
@@ -170,13 +183,16 @@ def read_pair(key: Key) -> tuple[str, str]:
     return public, secret
 
 
-def _lines(path: str | os.PathLike[str], *names: str) -> Sequence[str]:
-    found: dict[str, str] = {}
+def _text(path: str | os.PathLike[str]) -> str:
     try:
-        text = Path(path).read_text()
+        return Path(path).read_text()
     except OSError as error:
         raise ValueError(f"The key can't be read: {os.fspath(path)!r}: {error.strerror or error}.") from None
-    for line in text.splitlines():
+
+
+def _lines(path: str | os.PathLike[str], *names: str) -> Sequence[str]:
+    found: dict[str, str] = {}
+    for line in _text(path).splitlines():
         name, _, key = line.partition(" ")
         if _KEY.fullmatch(key.strip()):
             found[name] = key.strip()

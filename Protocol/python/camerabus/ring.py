@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import fcntl
 import mmap
 import os
@@ -17,6 +15,7 @@ from typing import Any, Literal
 
 from .errors import CaptureError, ProtocolError
 from .frame import Frame
+from .futex import WaitWord
 from .piece import Sound
 
 HEAD_BYTES = 512
@@ -199,7 +198,7 @@ class RingSound(Sound):
 class RingReader:
     """Reads one ring. Used by one thread at a time; whatever the memory holds, it never reads outside of it."""
 
-    def __init__(self, memory: Any, wait_word: _WaitWord | None = None) -> None:
+    def __init__(self, memory: Any, wait_word: WaitWord | None = None) -> None:
         """`memory`: anything with a buffer, of which the ring is the beginning."""
         if sys.byteorder != "little":
             raise NotImplementedError("Rings are read on little-endian machines only.")
@@ -232,7 +231,7 @@ class RingReader:
         if size < HEAD_BYTES:
             raise RingFlaw("tooShort")
         memory = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ)
-        return cls(memory, _WaitWord.make(descriptor))
+        return cls(memory, WaitWord.make(descriptor, HEAD_BYTES, _COUNT))
 
     @property
     def closed(self) -> int:
@@ -370,48 +369,6 @@ class RingReader:
             self._last_late = stamp
             self.late += 1
         return False
-
-
-class _WaitWord:
-    """The ring's count as a futex: FUTEX_WAIT_BITSET through ctypes, which lets other threads run meanwhile."""
-
-    _NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "loongarch64": 98}
-    _WAIT_BITSET, _ANY = 9, 0xFFFFFFFF
-
-    def __init__(self, libc: Any, number: int, page: int) -> None:
-        self._libc, self._number, self._page = libc, number, page
-        self._munmap = libc.munmap
-
-    @classmethod
-    def make(cls, descriptor: int) -> _WaitWord | None:
-        number = cls._NUMBERS.get(platform.machine())
-        if number is None or ctypes.sizeof(ctypes.c_void_p) != 8:
-            return None
-        libc = ctypes.CDLL(None, use_errno=True)
-        libc.mmap.restype = ctypes.c_void_p
-        libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-        libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-        libc.syscall.restype = ctypes.c_long
-        # A map of our own: the address of one that Python made can't be had while it is read-only.
-        page = libc.mmap(None, HEAD_BYTES, mmap.PROT_READ, mmap.MAP_SHARED, descriptor, 0)
-        return cls(libc, number, page) if page not in (None, ctypes.c_void_p(-1).value) else None
-
-    def wait(self, value: int, until: int) -> None:
-        time_limit = (ctypes.c_int64 * 2)(*divmod(max(0, until), SECOND))
-        result = self._libc.syscall(
-            ctypes.c_long(self._number),
-            ctypes.c_void_p(self._page + _COUNT * 4),
-            ctypes.c_long(self._WAIT_BITSET),
-            ctypes.c_long(value),
-            time_limit,
-            ctypes.c_void_p(0),
-            ctypes.c_long(self._ANY),
-        )
-        if result == -1 and (code := ctypes.get_errno()) not in (errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT):
-            raise OSError(code, os.strerror(code))
-
-    def __del__(self) -> None:
-        self._munmap(self._page, HEAD_BYTES)
 
 
 def _signed(value: int) -> int:

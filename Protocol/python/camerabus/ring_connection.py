@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import socket
+import struct
 import time
 from dataclasses import replace
 from typing import Iterator
@@ -18,6 +20,8 @@ from .sequences import FrameContinuity, SoundContinuity
 _MESSAGE_BYTES = 65536
 # Seconds without a frame after which the connection is looked at.
 _PATIENCE = 1.0
+# Seconds that a worker has for taking the connection: one that was stopped takes none.
+_CONNECTING = 10
 
 
 class _Connection:
@@ -29,6 +33,8 @@ class _Connection:
     def __init__(self, path: str, rendition: str = "native") -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
+            # Of a Unix socket that holds for connect(), too, which waits as long as the queue is full.
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", _CONNECTING, 0))
             self._socket.connect(path)
             self._socket.send(json.dumps({"rendition": rendition}).encode())
         except OSError as error:
@@ -62,7 +68,7 @@ class _Connection:
     def _receive(self, timeout: float) -> bool:
         if self._closed:
             raise ValueError("This connection was closed.")
-        if not select.select([self._socket], [], [], timeout)[0]:
+        if not select.select([self._socket], [], [], None if timeout == math.inf else timeout)[0]:
             return False
         try:
             message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)

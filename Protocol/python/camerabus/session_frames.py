@@ -8,10 +8,11 @@ from typing import Any, Callable
 
 from .core import Call, Core
 from .errors import BusTimeout, CaptureError, FormatUnsupported, SessionNotFound, SessionNotRunning, Unauthorized
+from .event_feed import EventFeed
 from .following import Feed
 from .frame import Frame
+from .frame_feed import FrameErrors, FrameFeed
 from .steps import Steps, Wait, deadline, is_over
-from .subscription import EventFeed, FrameErrors, FrameFeed
 
 #: How long after a frame's error the session may take to say what has become of it.
 _NEWS = 2.0
@@ -69,7 +70,7 @@ class SessionFeed(Feed[Frame]):
             yield from self._learn()
             until = deadline(self._timeout)
             while self._is("starting") and not is_over(until):
-                yield self._events.wait(until)
+                yield from self._events.wait(until)
                 yield from self._learn()
             yield from self._turn(self._choose(self._state))
         except BaseException:
@@ -95,7 +96,7 @@ class SessionFeed(Feed[Frame]):
                     # While it is interrupted nothing comes, however long; it says why, and when that is over.
                     if self._is("starting") and is_over(until):
                         raise BusTimeout(f"Session {self._id} did not start within {self._timeout:g} s.")
-                    yield self._events.wait(until if self._is("starting") else math.inf)
+                    yield from self._events.wait(until if self._is("starting") else math.inf)
                     continue
                 until = deadline(self._timeout)
                 yield from self._turn(wish)
@@ -108,7 +109,7 @@ class SessionFeed(Feed[Frame]):
                     except StopIteration as stop:
                         return stop.value  # type: ignore[no-any-return]
                     assert self._events.subscription is not None
-                    yield Wait((*wait.sockets, self._events.subscription.socket), wait.until, wait.writable)
+                    yield Wait((*wait.sockets, *self._events.subscription.sockets), wait.until, wait.writable)
                     if (yield from self._learn()) and self._wanted() != self._wish:
                         self._drop()
                         break
@@ -124,7 +125,7 @@ class SessionFeed(Feed[Frame]):
         while self._wanted() == self._wish:
             if is_over(until):
                 raise error
-            yield self._events.wait(until)
+            yield from self._events.wait(until)
             yield from self._learn()
         self._drop()
 

@@ -3,25 +3,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generator, Mapping, Self, Sequence, TypeAlias
+from typing import Any, Generator, Mapping, Self, Sequence, TypeAlias
 
 from .calls import _object
 from .closing import first_error
 from .core import AsyncOpened, Call, Core, Opened, given
 from .errors import CaptureError, SessionNotFound, SessionNotRunning, Unauthorized
+from .frame_feed import FrameErrors, FrameFeed
+from .frames import AsyncFrames, Frames
 from .locks import LockBase, token_for
 from .mirroring import MirrorBase
-from .photos import LIVE_PHOTO_REACH
+from .photo_values import LIVE_PHOTO_REACH
 from .session_frames import SessionFeed
+from .session_values import CanAdd, SessionAnswer, SessionDelivery, SessionState
 from .steps import Runner, Steps, deadline, is_over, run
-from .subscription import FrameErrors, FrameFeed
-from .values import Holder, _map, _of, _raw, _tuple, read, read_list
-
-if TYPE_CHECKING:
-    from .aio import AsyncFrames
-    from .client import Frames
+from .values import read, read_list
 
 #: `"cam0"`, or {device, activeFormat?, frameRate?, preferredDataSource?}.
 InputWish: TypeAlias = str | Mapping[str, Any]
@@ -31,101 +28,6 @@ InputWish: TypeAlias = str | Mapping[str, Any]
 OutputWish: TypeAlias = str | Mapping[str, Any]
 #: {addInput: …}, {preset: …}, {connection: {…}}, …: an object with one member.
 SessionAction: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionDelivery:
-    """What an output gets from one of the session's inputs: `rendition` of `device`; None: it has no topic.
-
-    Of sound (`mediaType` `audio`), which `Client.sound` gives, `width`, `height` and `frameRate` are None.
-    """
-
-    output: str = ""
-    type: str = ""
-    device: str = ""
-    mediaType: str = "video"
-    topic: str | None = None
-    rendition: str | None = None
-    width: int | None = None
-    height: int | None = None
-    frameRate: float | None = None
-    #: Of sound: `s16` or `f32`, or with the rendition `native` the microphone's; None: it is pictures.
-    sampleFormat: str | None = None
-    rate: int | None = None
-    channels: int | None = None
-    mirrored: bool = False
-    #: What is on at the device, whoever wanted it: `off` or `standard`.
-    activeVideoStabilizationMode: str = "off"
-    why: str | None = None
-    raw: Mapping[str, Any] = _raw()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionInterruption:
-    """Why a session that is wanted does not run, and who has what it needs."""
-
-    reason: str = ""
-    device: str | None = None
-    by: Any = None
-    message: str = ""
-    raw: Mapping[str, Any] = _raw()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionState:
-    """A session, as all may see it. `state` is stopped, starting, running, interrupted or waitingForAuthorization."""
-
-    id: str = ""
-    name: str | None = None
-    owner: Holder | None = _of(Holder)
-    detached: bool = False
-    since: int = 0
-    preset: str = ""
-    priority: int = 0
-    inputs: tuple[Mapping[str, Any], ...] = _tuple()
-    outputs: tuple[Mapping[str, Any], ...] = _tuple()
-    connections: tuple[Mapping[str, Any], ...] = _tuple()
-    state: str = ""
-    wanted: bool = False
-    interruption: SessionInterruption | None = _of(SessionInterruption)
-    error: Mapping[str, Any] = _map()
-    resolved: tuple[SessionDelivery, ...] = _tuple(lambda value: read(SessionDelivery, value))
-    #: As in answers; None: it is not started.
-    hardwareCost: float | None = None
-    explanation: tuple[str, ...] = _tuple()
-    raw: Mapping[str, Any] = _raw()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionAnswer:
-    """What a request about a session answers; of one that is not started `resolved` is what it would get."""
-
-    session: str = ""
-    state: SessionState | None = _of(SessionState)
-    resolved: tuple[SessionDelivery, ...] = _tuple(lambda value: read(SessionDelivery, value))
-    #: What part of its bandwidth the fullest USB bus of its cameras has to give, with all that streams beside; above 1 it can't run, 0: none is on USB.
-    hardwareCost: float = 0.0
-    explanation: tuple[str, ...] = _tuple()
-    #: False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it was before.
-    kept: bool = True
-    #: Of `switch_camera`: the camera it has now, whether that is another, and options that this one has not.
-    active: str | None = None
-    switched: bool = False
-    dropped: tuple[Mapping[str, Any], ...] = _tuple()
-    raw: Mapping[str, Any] = _raw()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CanAdd:
-    """Whether an action could be carried out. True in conditions if so; else `why` tells, and `reason` by which refusal."""
-
-    can: bool = False
-    why: str | None = None
-    reason: str | None = None
-    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    def __bool__(self) -> bool:
-        return self.can
 
 
 def _listing() -> Call[list[SessionState]]:
@@ -347,8 +249,6 @@ class Session(SessionBase):
         While the session is interrupted none come (`errors="raise"` raises why). Raises `SessionNotRunning` if it does not run at
         first, and when it is stopped, and `SessionNotFound` when it ends.
         """
-        from .client import Frames
-
         return Frames(self._feed(output, device, limit, timeout, errors, shared))
 
     def __enter__(self) -> Self:
@@ -420,8 +320,6 @@ class AsyncSession(SessionBase):
         errors: FrameErrors = "wait",
         shared: bool = False,
     ) -> AsyncFrames:
-        from .aio import AsyncFrames
-
         return AsyncFrames(self._feed(output, device, limit, timeout, errors, shared), self._run)
 
     async def __aenter__(self) -> Self:

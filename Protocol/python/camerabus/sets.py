@@ -5,19 +5,19 @@ from __future__ import annotations
 
 import json
 import math
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
 from .core import Call, Core
-from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, ProtocolError, RigNotFound, VersionUnsupported
+from .errors import BusEnded, BusTimeout, CaptureError, ProtocolError, RigNotFound, VersionUnsupported
 from .following import AsyncFollowing, Feed, Following
 from .frame import Frame
 from .permission import lacking, why_refused
 from .sequences import FrameContinuity
+from .silence import Silence
 from .steps import Steps, Wait, deadline, is_over
-from .subscription import HEARTBEAT, LAST_WORD, SILENCE, MediaSubscription, Message, Subscription, begin_all, subscribe
+from .subscription import HEARTBEAT, LAST_WORD, MediaSubscription, Message, Subscription, begin_all, links, subscribe, subscribe_events
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ class SetFeed(Feed[FrameSet]):
         self._timeout = timeout
         self._subscription: MediaSubscription | None = None
         self._bus: Subscription | None = None
+        self._silence = Silence(core, lambda: links((self._subscription, self._bus)))
         self._waiting: deque[Message] = deque(maxlen=4)
         self._continuity = FrameContinuity()
         #: Messages missed so far.
@@ -150,7 +151,7 @@ class SetFeed(Feed[FrameSet]):
             raise why_refused(hello.you.get("uid", -1), "video", status)
         yield from self._require()
         try:
-            self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
+            self._bus = subscribe_events(core, [LAST_WORD], 2)
             self._subscription = subscribe(core, self._rig, [self._topic, HEARTBEAT], 2, self._takes_raw)
             if not (yield from begin_all([self._subscription], deadline(self._timeout))):
                 raise (yield from self._explain("answered no subscription"))
@@ -171,20 +172,22 @@ class SetFeed(Feed[FrameSet]):
         return (yield from self._next()) if self.is_open else None
 
     def _explain(self, what: str) -> Steps[CaptureError]:
+        if (cut := (yield from self._silence.cut(0))) is not None:
+            return cut
         if (refusal := (yield from lacking(self._core))) is not None:
             return refusal
         return BusTimeout(f"The rig {self._rig} {what} within {self._timeout:g} s.")
 
     def _next(self) -> Steps[FrameSet]:
         until = deadline(self._timeout)
-        heard = time.monotonic()
+        self._silence.heard()
         while self._subscription is not None:
             # Only so many of what has come are kept: who asks late gets the present.
             for _ in range(16):
                 message = self._subscription.receive()
                 if message is None:
                     break
-                heard = time.monotonic()
+                self._silence.heard()
                 if message[0].bytes != HEARTBEAT.encode():
                     self._waiting.append(message)
             if self._waiting:
@@ -193,12 +196,9 @@ class SetFeed(Feed[FrameSet]):
                 raise BusEnded(f"The bus at {self._core.place} has ended.")
             if is_over(until):
                 raise (yield from self._explain("gave no set"))
-            if is_over(heard + SILENCE):
-                heard = time.monotonic()
-                if (problem := self._core.place.why_not()) is not None:
-                    raise BusNotRunning(f"The bus at {self._core.place} is not running any more ({problem}).")
+            yield from self._silence.look()
             sockets = [socket for each in (self._subscription, self._bus) if each is not None for socket in each.sockets]
-            yield Wait(tuple(sockets), min(until, heard + SILENCE))
+            yield Wait(tuple(sockets), min(until, self._silence.until))
         raise ValueError("This subscription is closed.")
 
     def _set(self, message: Message) -> FrameSet:

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Mapping, Sequence, TypeVar
 
 from . import calls
 from .core import AsyncOpened, Core, Opened
-from .errors import BusEnded, BusNotRunning, BusTimeout, CaptureError, InvalidParams, ProtocolError, VersionUnsupported
+from .errors import BusEnded, BusTimeout, CaptureError, InvalidParams, ProtocolError, VersionUnsupported
 from .following import AsyncFollowing, Feed, Following
+from .frame_feed import PASSING
 from .permission import lacking, why_refused
 from .piece import Sound, is_count, sound_members
 from .sequences import SoundContinuity
+from .silence import Silence
 from .steps import Steps, Wait, deadline, is_over
-from .subscription import HEARTBEAT, LAST_WORD, PASSING, SILENCE, MediaSubscription, Message, Subscription, begin_all, subscribe
+from .subscription import HEARTBEAT, LAST_WORD, MediaSubscription, Message, Subscription, begin_all, links, subscribe, subscribe_events
 
 ROOM = 1000  # pieces that a subscriber's socket keeps: some seconds
 
@@ -71,6 +72,7 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
         self._subscriptions: list[MediaSubscription] = []
         # Where the bus says that it ends: its workers don't.
         self._bus: Subscription | None = None
+        self._silence = Silence(core, lambda: links((*self._subscriptions, self._bus)))
         self._waiting: deque[tuple[int, Message]] = deque()
         self._has_given: set[str] = set()
         #: Why a device gave nothing, the last time that one did not.
@@ -93,7 +95,7 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
             if device not in (hello.endpoints.get("media") or {}):
                 yield from core.ask(calls.device(device))
         try:
-            self._bus = Subscription(core.context, core.events_endpoint(), [LAST_WORD], 2)
+            self._bus = subscribe_events(core, [LAST_WORD], 2)
             for device, topic in zip(self._devices, self._topics):
                 self._subscriptions.append(subscribe(core, device, [topic, HEARTBEAT], ROOM))
             if not (yield from begin_all(self._subscriptions, deadline(self._timeout))):
@@ -113,9 +115,9 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
 
     def _next(self) -> Steps[T]:
         until = deadline(self._timeout)
-        heard = time.monotonic()
+        self._silence.heard()
         while True:
-            heard = self._take(heard)
+            self._take()
             while self._waiting:
                 index, message = self._waiting.popleft()
                 if (found := self._given(message, self._devices[index])) is not None:
@@ -126,24 +128,19 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
                 raise BusEnded(f"The bus at {self._core.place} has ended.")
             if is_over(until):
                 raise (yield from self._explain(self._devices, "gave nothing"))
-            if is_over(heard + SILENCE):
-                # Workers outlive their coordinator for a while; when neither gives a sign of life, nobody is there.
-                heard = time.monotonic()
-                if (problem := self._core.place.why_not()) is not None:
-                    raise BusNotRunning(f"The bus at {self._core.place} is not running any more ({problem}).")
+            yield from self._silence.look()
             sockets = [socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets]
-            yield Wait(tuple(sockets), min(until, heard + SILENCE))
+            yield Wait(tuple(sockets), min(until, self._silence.until))
 
-    def _take(self, heard: float) -> float:
+    def _take(self) -> None:
         # In turn, and so many of each at most: what waits in the sockets is bounded there.
         for index, subscription in enumerate(self._subscriptions):
             for _ in range(16):
                 if len(self._waiting) >= 64 or (message := subscription.receive()) is None:
                     break
-                heard = time.monotonic()
+                self._silence.heard()
                 if message[0].bytes != HEARTBEAT.encode():
                     self._waiting.append((index, message))
-        return heard
 
     def _given(self, message: Message, device: str) -> T | None:
         """What a message has for the caller; None: the device gives nothing for now, and will again."""
@@ -164,6 +161,8 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
 
     def _explain(self, devices: Sequence[str], what: str) -> Steps[CaptureError]:
         """Why nothing comes, as far as the bus can tell."""
+        if (cut := (yield from self._silence.cut(0))) is not None:
+            return cut
         if (refusal := (yield from lacking(self._core, "audio"))) is not None:
             return refusal
         for name in devices:

@@ -19,7 +19,8 @@ import os
 import time
 from typing import Any, Self, Sequence
 
-from .client import Client, Frames
+from .client import Client
+from .frames import Frames
 from .errors import CaptureError, DeviceNotFound
 from .frame import Frame
 from .values import Control, Device
