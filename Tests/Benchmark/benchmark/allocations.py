@@ -26,6 +26,8 @@ _BYTES = 1 << 20
 _WHO = ("worker", "libzmq", "JPEG", "scaler", "virtual camera")
 _HEAD = struct.Struct("<5Q")
 _SITE = struct.Struct("<5Q")
+#: Frames with which all slots of the device and of the ring have been used.
+_SLOTS = 40
 
 #: Places in files, the innermost first.
 Stack = tuple[tuple[str, int], ...]
@@ -83,8 +85,7 @@ def _count(cell: Cell, place: Place, bus: Bus, memory: mmap.mmap, frames: int) -
         started[0].wait_until_ready()
         with bus.client() as client:
             pid = bus.worker(client)
-        # All slots of the device and of the ring are to have been used.
-        time.sleep(1.5)
+            bus.wait_for_frames(client, _SLOTS)
         memory[_HEAD.size :] = bytes(_BYTES - _HEAD.size)
         memory[8:24] = bytes(16)
         memory[0] = 1

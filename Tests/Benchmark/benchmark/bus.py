@@ -66,6 +66,19 @@ class Bus:
         """The pid of a camera's worker."""
         return int(client.call("device.get", {"device": device})["device"]["worker"]["pid"])
 
+    def wait_for_frames(self, client: Client, count: int, device: str = "cam0", beats: int = 30) -> None:
+        """Until a camera's worker says, as it does once a second, that it has had so many more."""
+
+        def frames() -> int:
+            return int(client.call("bus.metrics")["counters"].get(f'worker_frames{{device="{device}"}}', 0))
+
+        wanted = frames() + count
+        with client.watch("heartbeat/", timeout=20) as heart:
+            for _ in zip(range(beats), heart):
+                if frames() >= wanted:
+                    return
+        raise Failed(f"{device} does not give {count} frames")
+
     def ready_times(self, pid: int) -> list[int]:
         """When the virtual camera of a worker had a picture ready, the latest of them in order; empty if nobody notes it."""
         try:

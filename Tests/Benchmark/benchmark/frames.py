@@ -17,8 +17,6 @@ from .figures import rounds, spread
 from .lanes import Cell, Place
 from .processes import Program, machine_time, own_memory, programs, thread_times
 
-#: Seconds after all readers have their first frame, and after the window for what is still on its way.
-_SETTLE, _DRAIN = 0.3, 0.15
 #: The thread in which a virtual camera waits for the time of a frame and draws it.
 _SENSOR = "sensor-"
 
@@ -74,6 +72,7 @@ def measure(cell: Cell, place: Place, bus: Bus, seconds: float) -> Round:
         for device, file in files:
             readers.append(Program(cell.lane.read(place, device, file)))
             started.append(readers[-1])
+        # Each has had its first frames by then.
         for reader in readers:
             reader.wait_until_ready()
         coordinator = None
@@ -84,12 +83,11 @@ def measure(cell: Cell, place: Place, bus: Bus, seconds: float) -> Round:
                 publishers = [bus.worker(client, device) for device in devices]
             coordinator = bus.program.pid
         pids = [reader.pid for reader in readers]
-        time.sleep(_SETTLE)
         first, busy, before = time.monotonic_ns(), machine_time(), _costs(publishers, pids, coordinator)
         time.sleep(seconds)
         last, after, busy = time.monotonic_ns(), _costs(publishers, pids, coordinator), machine_time() - busy
         memory = None if cell.lane.publish else max(map(own_memory, publishers))
-        time.sleep(_DRAIN)
+        # Each ends when it has what was under way.
         for reader in readers:
             reader.ask_to_end()
         for reader in readers:

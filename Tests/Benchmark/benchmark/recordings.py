@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -25,8 +26,8 @@ from .figures import rounds
 from .lanes import Picture
 from .processes import Failed, Program, machine_time, programs, thread_times
 
-#: Seconds after all have begun.
-_SETTLE = 0.5
+#: Frames that each has written when it is not the beginning any more, and the seconds in which they have to come.
+_STEADY, _PATIENCE = 15, 30.0
 #: Frames that ffmpeg is given again and again: more than a processor's caches hold, as a camera's pictures come from another one's.
 _MATERIAL = 150
 #: Seconds that ffmpeg may take until it reads its first frame, and after its last.
@@ -101,7 +102,6 @@ def _spent(pids: list[int]) -> int:
 
 def _window(seconds: float, writers: list[int], others: list[int], frames: Callable[[], int]) -> dict[str, float]:
     """What was spent within it, in milliseconds for each frame that was written."""
-    time.sleep(_SETTLE)
     first, busy, written, spent, beside = time.monotonic(), machine_time(), frames(), _spent(writers), _spent(others)
     time.sleep(seconds)
     written, spent, beside = frames() - written, _spent(writers) - spent, _spent(others) - beside
@@ -132,6 +132,13 @@ def _record(recording: Recording, bus: Bus, directory: Path, seconds: float) -> 
             stack.callback(path.unlink, missing_ok=True)
             stack.callback(path.with_name(path.name + ".frames.jsonl").unlink, missing_ok=True)
         others = [bus.worker(client, device) for device in devices] + [bus.program.pid]
+
+        with client.mirror("state/movie/") as told:
+            # Of one that has ended already there is no more to be had.
+            told.wait(
+                lambda state: all(state.get(f"state/movie/{movie}/", {"frames": _STEADY})["frames"] >= _STEADY for movie in movies),
+                _PATIENCE,
+            )  # fmt: skip
 
         def status() -> list[dict[str, Any]]:
             return [client.call("movie.status", {"movie": movie})["movie"] for movie in movies]
@@ -195,17 +202,21 @@ def _by_ffmpeg(recording: Recording, bus: Bus, directory: Path, seconds: float) 
     with bus.client() as client:
         material = _material(recording.picture, client, directory)
     files = [directory / f"theirs{number}.mp4" for number in range(recording.cameras)]
+    told = [file.with_suffix(".progress") for file in files]
     begin = time.monotonic()
     with ExitStack() as stack, programs() as started:
-        for file in files:
-            stack.callback(file.unlink, missing_ok=True)
+        for file, progress in zip(files, told):
+            for one in (file, progress):
+                one.unlink(missing_ok=True)
+                stack.callback(one.unlink, missing_ok=True)
             started.append(
                 Program(
                     ["ffmpeg", "-v", "error", "-nostdin", "-re", "-stream_loop", "-1", "-i", material, *(recording.ffmpeg or ())]
-                    + ["-movflags", "frag_keyframe+empty_moov", "-min_frag_duration", "10000000", "-y", file],
+                    + ["-movflags", "frag_keyframe+empty_moov", "-min_frag_duration", "10000000", "-progress", progress, "-y", file],
                     stderr=subprocess.DEVNULL,
                 )
             )  # fmt: skip
+        _wait_for_ffmpeg(started, told)
         # It reads a file no faster than it plays.
         found = _window(
             seconds, [program.pid for program in started], [],
@@ -220,6 +231,16 @@ def _by_ffmpeg(recording: Recording, bus: Bus, directory: Path, seconds: float) 
         counts = [_frames_in(file) for file in files]
         found["lost"] = sum(max(0, due - count) for count in counts if count is not None)
         return found
+
+
+def _wait_for_ffmpeg(started: list[Program], told: list[Path]) -> None:
+    """Until each says that it has written frames."""
+    until = time.monotonic() + _PATIENCE
+    for program, progress in zip(started, told):
+        while not progress.exists() or not any(int(count) >= _STEADY for count in re.findall(r"^frame=(\d+)$", progress.read_text(), re.M)):
+            if time.monotonic() > until or program.process.poll() is not None:
+                raise Failed(f"{program.name}: no frame was written")
+            time.sleep(0.02)
 
 
 def measure(recording: Recording, bus: Bus, directory: Path, seconds: float) -> dict[str, float]:

@@ -22,12 +22,17 @@
 /* One frame: when it was stamped, when it was in hand, and its number; nanoseconds of CLOCK_MONOTONIC. */
 struct record { int64_t stamp, received; uint64_t sequence; };
 
+/* Frames after which a reader has what it needs, and its publisher too: it is not the beginning any more. */
+enum { STEADY = 10 };
+
 static volatile sig_atomic_t is_over;
 static struct record *records;
 static size_t record_count;
 static const size_t record_room = 1 << 17;
-
-static void end(int signal_number) { (void)signal_number; is_over = 1; }
+/* After how many records it is said that the program is ready. */
+static size_t ready_after = 1;
+/* When the end was asked for; 0: it was not. */
+static volatile int64_t asked_to_end;
 
 static int64_t now(void) {
     struct timespec time;
@@ -40,12 +45,23 @@ static void fail(const char *what) {
     exit(1);
 }
 
+/* Who has frames ends with the first one from after that, when those from before have come; should there be none, two seconds later. */
+static void end(int signal_number) {
+    if (signal_number != SIGTERM || record_count == 0) {
+        is_over = 1;
+    } else if (!asked_to_end) {
+        asked_to_end = now();
+        alarm(2);
+    }
+}
+
 /* SIGTERM ends the loop: without SA_RESTART, so that what waits is woken. */
 static void begin(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = end;
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGALRM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
     records = malloc(record_room * sizeof *records);
     if (!records) fail("malloc");
@@ -53,11 +69,12 @@ static void begin(void) {
 }
 
 static void note(int64_t stamp, int64_t received, uint64_t sequence) {
+    if (asked_to_end && stamp >= asked_to_end) is_over = 1;
     if (record_count == record_room) return;
     records[record_count].stamp = stamp;
     records[record_count].received = received;
     records[record_count++].sequence = sequence;
-    if (record_count == 1) {
+    if (record_count == ready_after) {
         puts("ready");
         fflush(stdout);
     }

@@ -17,8 +17,12 @@ from typing import Callable, Iterator
 import numpy
 
 
+#: Frames after which a reader has what it needs, and its publisher too: it is not the beginning any more.
+STEADY = 10
+
+
 class Over(SystemExit):
-    """SIGTERM has come."""
+    """The end was asked for, and what came before has been taken."""
 
 
 def _end(*_: object) -> None:
@@ -26,24 +30,40 @@ def _end(*_: object) -> None:
 
 
 class Records:
-    """Counts frames until SIGTERM, and then writes them to a file."""
+    """Counts frames until SIGTERM, and then writes them to a file.
+
+    It ends with the first frame from after that, when those from before have come; should there be none, two seconds later.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = Path(path)
         self.values = array("q")
+        self._ready_after = STEADY
+        self._asked: int | None = None
 
     def note(self, stamp: int, received: int, sequence: int) -> None:
         self.values.extend((stamp, received, sequence))
-        if len(self.values) == 3:
+        if len(self.values) == 3 * self._ready_after:
             print("ready", flush=True)
+        if self._asked is not None and stamp >= self._asked:
+            raise Over
+
+    def _ask(self, *_: object) -> None:
+        if not self.values:
+            raise Over
+        if self._asked is None:
+            self._asked = time.monotonic_ns()
+            signal.alarm(2)
 
     def run(self, body: Callable[[Records], None]) -> None:
-        signal.signal(signal.SIGTERM, _end)
+        signal.signal(signal.SIGTERM, self._ask)
+        signal.signal(signal.SIGALRM, _end)
         try:
             body(self)
         except Over:
             pass
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for number in (signal.SIGTERM, signal.SIGALRM):
+            signal.signal(number, signal.SIG_IGN)
         self.path.write_bytes(self.values.tobytes())
         sys.stdout.flush()
         # Threads of libraries may not end by themselves.
@@ -51,6 +71,7 @@ class Records:
 
     def ticks(self, rate: float) -> Iterator[tuple[int, int]]:
         """The stamp and the number of each frame, when it is time to send it."""
+        self._ready_after = 1
         interval = round(1e9 / rate)
         due = time.monotonic_ns() + interval
         sequence = 0

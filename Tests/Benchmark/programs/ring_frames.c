@@ -139,6 +139,7 @@ static void publish(char **arguments) {
 static void read_frames(char **arguments) {
     struct camerabus_ring ring;
     int connection = camerabus_ring_connect(arguments[0], arguments[1]);
+    ready_after = STEADY;
     memset(&ring, 0, sizeof ring);
     if (connection < 0) {
         errno = -connection;

@@ -100,6 +100,7 @@ static void read_frames(void *context, char **arguments, const char *ring_socket
     int high_water_mark = 2, connection = -1;
     struct camerabus_ring ring;
     zmq_msg_t part;
+    ready_after = STEADY;
     memset(&ring, 0, sizeof ring);
     if (ring_socket && (connection = camerabus_ring_connect(ring_socket, rendition)) < 0) {
         errno = -connection;
