@@ -243,12 +243,23 @@ class MaintainerScripts(unittest.TestCase):
         (root.path / "etc/camerabus/camerabus.toml").unlink()  # as dpkg does with configuration files
         (root.path / "etc/camerabus/keys").write_text("")
         (root.path / "var/lib/camerabus-gateway").mkdir()
+        (root.path / "var/lib/camerabus/profiles").mkdir()
+        (root.path / "var/lib/camerabus/profiles/night.json").write_text("{}")
+        elsewhere = root.path / "var/lib/camerabus/our movies/2026"
+        elsewhere.mkdir(parents=True)
+        (elsewhere / "a b.MKV").write_text("movie")
+        (root.path / "var/lib/camerabus/camerabusd.lock").write_text("1 2")
+        (root.path / "var/lib/camerabus/devices.json.damaged").write_text("{")
+        replaced = root.path / "var/lib/camerabus/take.mp4.77.old"
+        replaced.write_text("movie")
         calls = root.run("postrm", "purge")
         for unit in ["camerabusd.socket", "camerabusd.service", "camerabus-gateway.service"]:
             self.assertIn(f"deb-systemd-helper purge {unit}", calls)
         left = sorted(str(path.relative_to(root.path)) for path in root.path.rglob("*camerabus*") if "usr/" not in str(path))
         self.assertEqual(left, ["var/lib/camerabus"])
-        self.assertEqual([path.name for path in (root.path / "var/lib/camerabus").iterdir()], ["library"])
+        self.assertEqual(sorted(path.name for path in (root.path / "var/lib/camerabus").iterdir()), ["library", "our movies", "take.mp4.77.old"])
+        self.assertEqual((elsewhere / "a b.MKV").read_text(), "movie")
+        self.assertIn("still in /var/lib/camerabus/our movies", root.said)
         self.assertEqual((root.path / "var/lib/camerabus/library/2026-11-22/take.mp4").read_text(), "movie")
         self.assertIn("still in /var/lib/camerabus/library", root.said)
 
