@@ -75,19 +75,19 @@ struct FaultTests {
     func script() throws {
         let worker = try fixture()
         let steps: JSONValue = [
-            ["at": 400, "fault": "replug"], ["at": 50, "fault": "unplug"],
-            ["at": 500, "fault": "refuse", "control": "nothing"],
+            ["at": 3000, "fault": "replug"], ["at": 50, "fault": "unplug"],
+            ["at": 3100, "fault": "refuse", "control": "nothing"],
         ]
         let started = try worker.coordinator.order(.fault(["script": steps])).get()["started"]?.integer
         _ = try worker.coordinator.waitForStatus("disconnected") { reason($0) == "deviceDisconnected" }
         #expect(MonotonicClock.now() - (started ?? 0) >= 50_000_000)
         _ = try worker.coordinator.waitForStatus("connected") { reason($0) == nil }
-        #expect(MonotonicClock.now() - (started ?? 0) >= 400_000_000)
+        #expect(MonotonicClock.now() - (started ?? 0) >= 3_000_000_000)
         let deadline = MonotonicClock.now() + 10_000_000_000
         while true {
             let script = try worker.coordinator.order(.fault(["list": true])).get()["script"]
             let states = script?["steps"]?.array?.compactMap { $0["state"]?.string }
-            #expect(script?["steps"]?.array?.compactMap { $0["at"]?.integer } == [50, 400, 500])
+            #expect(script?["steps"]?.array?.compactMap { $0["at"]?.integer } == [50, 3000, 3100])
             if script?["isRunning"] == false, states == ["done", "done", "failed"] { break }
             try #require(MonotonicClock.now() < deadline, "\(script ?? .null)")
         }

@@ -206,9 +206,9 @@ final class FakeCoordinator {
     }
 
     func wait(
-        _ what: @autoclosure () -> String, seconds: Int64 = 10, _ condition: (WorkerReport) -> Bool
+        _ what: @autoclosure () -> String, seconds: Int64 = 20, _ condition: (WorkerReport) -> Bool
     ) throws -> WorkerReport {
-        let deadline = MonotonicClock.now() + seconds * 1_000_000_000
+        let deadline = Deadline.after(seconds: seconds).time
         while true {
             while let frames = try socket.receive() {
                 connection = Array(frames[0].bytes)
@@ -288,9 +288,9 @@ final class Subscriber {
 
     /// The next message that fits; others are thrown away.
     func next(
-        _ what: String = "a frame", seconds: Int64 = 10, where condition: (Delivery) -> Bool = { _ in true }
+        _ what: String = "a frame", seconds: Int64 = 20, where condition: (Delivery) -> Bool = { _ in true }
     ) throws -> Delivery {
-        let deadline = MonotonicClock.now() + seconds * 1_000_000_000
+        let deadline = Deadline.after(seconds: seconds).time
         while true {
             while let frames = try socket.receive() {
                 guard frames.count >= 2 else { continue }

@@ -170,9 +170,10 @@ import ZeroMQ
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)
         let copy = ends[0]
-        // A number that nobody else is given meanwhile: new descriptors have the lowest that are free.
-        ends[0] = fcntl(copy, F_DUPFD_CLOEXEC, 900)
-        try #require(ends[0] >= 900)
+        // A number that nobody else is given meanwhile: new descriptors have the lowest that are free, and HandedOnSockets has its own.
+        let place = Int32(min(CurrentProcess.raiseDescriptorLimit(), 8192)) - 64
+        ends[0] = fcntl(copy, F_DUPFD_CLOEXEC, place)
+        try #require(ends[0] >= place)
         defer { for descriptor in [copy, ends[1]] { close(descriptor) } }
         #expect(write(ends[1], "x", 1) == 1)
         let set = try PollSet([.descriptor(ends[0])])
