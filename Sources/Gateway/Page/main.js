@@ -97,7 +97,11 @@ state.watch("state/bus/", tellHow)
 app.locks.addEventListener("lost", ({ detail }) => app.notices.say(`The lock of ${detail.device} is lost: its lease was over, or somebody took it over.`))
 // A token that is good no more: the gateway sends the page to its door, which asks for another one.
 connection.addEventListener("refused", () => fetch("/", { redirect: "manual" }).then(({ type }) => type === "opaqueredirect" && location.reload(), () => {}))
-addEventListener("hashchange", go)
+addEventListener("hashchange", () => {
+  // What was asked was asked of the place that is left.
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close()
+  go()
+})
 sessionStorage.removeItem("camerabus.begun")
 connection.open()
 go()
