@@ -55,7 +55,7 @@ public enum File {
     }
 
     /// Gives a file its name; nothing is overwritten (`EEXIST`).
-    static func giveName(_ path: String, to temporary: String) throws(SystemError) {
+    public static func giveName(_ path: String, to temporary: String) throws(SystemError) {
         do throws(SystemError) {
             try check("rename", path) { clinux_rename_new(temporary, path) }
             return

@@ -93,9 +93,11 @@ enum WholeFile {
             let file = try open(temporary, for: path)
             try filling(file.rawValue)
             try check("fsync", path) { fsync(file.rawValue) }
-            // A link, unlike a rename, takes no other's place.
-            try check("link", path) { replaces ? rename(temporary, path) : link(temporary, path) }
-            if !replaces { File.remove(temporary) }
+            if replaces {
+                try check("rename", path) { rename(temporary, path) }
+            } else {
+                try File.giveName(path, to: temporary)
+            }
             try File.syncFolder(of: path)
         } catch {
             File.remove(temporary)
