@@ -78,7 +78,7 @@ class Locks(LiveTestCase):
             self.client.configure(self.first, frameRate=30)
 
     def test_a_lease_ends_by_itself_unless_renewed(self) -> None:
-        lock = self.client.lock(self.first, lease=0.3)
+        lock = self.client.lock(self.first, lease=3)
         lock.renew()
         with self.client.lock(self.first, wait=TIMEOUT), self.assertRaises(LockLost):
             lock.renew()

@@ -14,7 +14,7 @@ class Pressure(LiveTestCase):
             topics = [f"state/session/{session.id}/", f"state/device/{self.first}/"]
             with session.frames(timeout=TIMEOUT) as frames, self.client.mirror("state/") as mirror:
                 next(frames)
-                self.client.call("fault.inject", {"device": self.first, "fault": "pressure", "level": "shutdown", "milliseconds": 500})
+                self.client.call("fault.inject", {"device": self.first, "fault": "pressure", "level": "shutdown", "milliseconds": 3000})
                 mirror.wait(lambda state: state[topics[0]]["state"] == "interrupted", TIMEOUT)
                 interruption = mirror[topics[0]]["interruption"]
                 if interruption is not None:  # it may have passed by now

@@ -100,9 +100,11 @@ class Remote(live.LiveTestCase):
                 client.set(self.first, brightness=3)
                 mirror.wait(lambda state: state[f"state/device/{self.first}/"]["lock"] is not None, TIMEOUT)
             mirror.wait(lambda state: state[f"state/device/{self.first}/"]["lock"] is None, TIMEOUT)
-        with client.frames(self.first, self.second, rendition="jpeg:320x180", limit=6, timeout=TIMEOUT) as frames:
-            seen = [frame.device for frame in frames]
-        self.assertEqual({self.first, self.second}, set(seen))
+        with client.frames(self.first, self.second, rendition="jpeg:320x180", timeout=TIMEOUT) as frames:
+            seen, until = set(), time.monotonic() + TIMEOUT
+            while seen != {self.first, self.second}:
+                self.assertLess(time.monotonic(), until, seen)
+                seen.add(next(frames).device)
         photo = client.capture_photo(self.first, timeout=TIMEOUT)
         self.assertTrue(photo)
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from camerabus.silence import SILENCE
 from live import LiveTestCase, TIMEOUT
 
-LIMIT = 2.0  # seconds that a reader waits for a frame
-STOP = 3.0  # for which it is stopped, by the pictures' own time
+LIMIT = 5.0  # seconds that a reader waits for a frame
+STOP = 7.0  # for which it is stopped, by the pictures' own time
 
 _SYNCHRONOUS = """
 import sys

@@ -78,7 +78,7 @@ class Takes(LiveTestCase):
             take.status()
 
     def test_it_ends_by_itself_when_it_is_full(self) -> None:
-        with self.client.take(self.first, max_duration=0.5) as take:
+        with self.client.take(self.first, max_duration=3) as take:
             ending = take.record().wait(TIMEOUT)
             self.assertEqual((ending.reason, ending.success), ("maximumDurationReached", True))
             self.assertEqual((take.pause().reason, take.state.remaining), ("maximumDurationReached", 0))

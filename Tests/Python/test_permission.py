@@ -87,7 +87,7 @@ class Permission(BusTestCase):
         self.bus.do(lambda: self.bus._publishers.__setitem__("cam0", self.bus._publisher("media/cam0.sock")))
 
     def test_a_permission_that_was_taken_back_ends_frames_with_the_reason(self) -> None:
-        with self.client.frames("cam0", timeout=0.2) as frames:
+        with self.client.frames("cam0", timeout=2) as frames:
             self.statuses["video"] = "denied"
             with self.assertRaises(Unauthorized) as caught:
                 next(frames)

@@ -143,8 +143,8 @@ class Silence(BusTestCase):
     def test_a_worker_that_lives_is_waited_for(self) -> None:
         with Client(self.bus.directory) as client, client.frames("cam0", timeout=LONG) as frames:
             self.bus.do(lambda: (self.bus.directory / "command.sock").unlink())  # the coordinator is gone
-            heard = self.beats(5)
-            with mock.patch("camerabus.silence.SILENCE", 0.2), self.assertRaises(BusNotRunning):
+            heard = self.beats(10)
+            with mock.patch("camerabus.silence.SILENCE", 2.0), self.assertRaises(BusNotRunning):
                 next(frames)
             self.assertEqual(heard.left, 0)
 
@@ -179,7 +179,7 @@ class Silence(BusTestCase):
                 timer(beat)
 
         def timer(then: Callable[[], None]) -> None:
-            thread = threading.Timer(0.1, then)
+            thread = threading.Timer(0.3, then)
             thread.start()
             self.addCleanup(thread.join)
 

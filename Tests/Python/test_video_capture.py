@@ -152,7 +152,7 @@ class Reading(VideoCaptureTestCase):
         self.assertEqual(capture.retrieve(other)[1].shape, (2, 4, 3))
 
     def test_none_in_time_is_false(self) -> None:
-        capture = self.capture(timeout=0.2)
+        capture = self.capture(timeout=2)
         self.assertEqual(capture.read(), (False, None))
         self.assertIsInstance(capture.error, BusTimeout)
         self.assertTrue(capture.isOpened())

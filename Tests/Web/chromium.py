@@ -70,12 +70,19 @@ class Browser:
         os.close(self._in)
 
     def call(self, method: str, session: str | None = None, deadline: float = DEADLINE, **params: Any) -> dict[str, Any]:
+        return self.answer(self.begin(method, session, **params), method, deadline)
+
+    def begin(self, method: str, session: str | None = None, **params: Any) -> int:
+        """Asks without waiting; the number under which the answer comes."""
         self._number += 1
         number = self._number
         message = {"id": number, "method": method, "params": params, **({"sessionId": session} if session else {})}
         data = json.dumps(message).encode() + b"\0"
         while data:
             data = data[os.write(self._out, data) :]
+        return number
+
+    def answer(self, number: int, method: str, deadline: float = DEADLINE) -> dict[str, Any]:
         until = time.monotonic() + deadline
         while number not in self._replies:
             self.read(until, method)
@@ -194,13 +201,14 @@ class Page:
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
 
     def tap(self, *fingers: tuple[float, float], times: int = 1) -> None:
-        """Taps with a finger, or several at once, so many times."""
+        """Taps with a finger, or several at once, so many times, as quickly as the page takes it: what is slow is no tap."""
         points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(fingers)]
-        for _ in range(times):
-            for count in range(1, len(points) + 1):
-                self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=points[:count])
-            for count in range(len(points) - 1, -1, -1):
-                self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=points[:count])
+        steps = [("touchStart", count) for count in range(1, len(points) + 1)]
+        steps += [("touchEnd", count) for count in range(len(points) - 1, -1, -1)]
+        method = "Input.dispatchTouchEvent"
+        begun = [self.browser.begin(method, self._session, type=kind, touchPoints=points[:count]) for kind, count in steps * times]
+        for number in begun:
+            self.browser.answer(number, method)
 
     def key(self, key: str) -> None:
         text: dict[str, Any] = {"text": key} if len(key) == 1 else {}
