@@ -109,6 +109,7 @@ extension ProcessTests {
             let lock = try client.call("device.lock", ["devices": "cam0"])["lock"] ?? .null
             let holder = try bus.start("camerabus", ["lock", "cam0", "--wait", "60"])
             try await eventually { try client.call("device.locks")["waiting"]?.array?.isEmpty == false }
+            try client.call("fault.inject", ["device": "cam0", "fault": "rate", "percent": 10])
             try client.call(
                 "device.expose",
                 ["device": "cam0", "point": ["x": 0.95, "y": 0.5], "thenLock": true, "lock": lock])

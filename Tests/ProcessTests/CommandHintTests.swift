@@ -55,7 +55,7 @@ extension ProcessTests {
             #expect(result.status == 130, "\(result)")
             #expect(result.standardError.split(separator: "\n").count == 1, "\(result)")
 
-            let brief = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "3"])
+            let brief = try bus.start("camerabus", ["frames", "cam0", "gray:320x240", "--timeout", "8"])
             try await eventually { brief.standardOutput.split(separator: "\n").count > 2 }
             #expect(try await bus.run("camerabus", ["fault", "cam0", "unplug"]).status == 0)
             let end = try await brief.end()

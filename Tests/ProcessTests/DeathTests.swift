@@ -153,7 +153,7 @@ extension ProcessTests {
             _ = try await client.configure(changes(1), lock: lock.token)
             // cam0 has long applied when cam1 is killed in the midst of it, so to speak.
             try RawClient(path: bus.directory.commandSocket).call(
-                "fault.inject", ["device": "cam1", "fault": "slow", "milliseconds": 400])
+                "fault.inject", ["device": "cam1", "fault": "slow", "milliseconds": 2000])
             let running = Task { try await client.configure(changes(2), lock: lock.token) }
             try await eventually {
                 try RawClient(path: bus.directory.commandSocket).call("device.get", ["device": "cam0"])["device"]?[

@@ -76,7 +76,7 @@ extension ProcessTests {
         {
             let bus = try await BusHarness(virtual: 2)
             let first = try FrameReader(bus, "cam0", "gray:320x0")
-            let second = try FrameReader(bus, "cam1", "gray:320x0")
+            let second = try FrameReader(bus, "cam1", "gray:320x0@10")
             let old = try first.next().stream
             let start = try second.next()
             let pid = try #require(try bus.workerPID("cam0"))
@@ -96,8 +96,8 @@ extension ProcessTests {
 
         @Test func `a reader that is stopped disturbs no other reader of the same rendition`() async throws {
             let bus = try await BusHarness(virtual: 1)
-            let stopped = try bus.start("camerabus", ["frames", "cam0", "bgr:640x360@15"])
-            let reader = try FrameReader(bus, "cam0", "bgr:640x360@15")
+            let stopped = try bus.start("camerabus", ["frames", "cam0", "bgr:640x360@5"])
+            let reader = try FrameReader(bus, "cam0", "bgr:640x360@5")
             var last = try reader.next()
             let client = try RawClient(path: bus.directory.commandSocket)
             try await eventually { try client.call("device.get", ["device": "cam0"])["device"]?["isStreaming"] == true }

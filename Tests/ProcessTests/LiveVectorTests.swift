@@ -91,10 +91,10 @@ extension ProcessTests {
             guard !wanted.isNull else {
                 // What comes first after it is the answer to something else.
                 try client.send([[], Request(id: "nothing before", method: "bus.ping").serialized])
-                #expect(try client.reply(within: 5).id == "nothing before", "\(self.name)")
+                #expect(try client.reply(within: 20).id == "nothing before", "\(self.name)")
                 return
             }
-            let body = try #require(try client.receive(within: 5).last)
+            let body = try #require(try client.receive(within: 20).last)
             let reply = try JSONValue(parsing: body.bytes)
             #expect(reply["jsonrpc"] == "2.0", "\(self.name)")
             if let mismatch = pattern.mismatch(reply, wanted) { Issue.record("\(self.name): \(mismatch) in \(reply)") }
@@ -116,7 +116,7 @@ extension ProcessTests {
 
         private func expect(_ wanted: JSONValue) throws {
             let subscriber = try #require(subscriber)
-            let deadline = MonotonicClock.now() + 5_000_000_000
+            let deadline = MonotonicClock.now() + 20_000_000_000
             var last = "nothing"
             while MonotonicClock.now() < deadline {
                 guard let frames = try? subscriber.receive(within: 1), let topic = frames.first else { continue }

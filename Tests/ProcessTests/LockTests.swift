@@ -68,7 +68,7 @@ extension ProcessTests {
         @Test func `a lease outlives its connection and ends at its time`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let client = try RawClient(path: bus.directory.commandSocket)
-            let lock = try client.call("device.lock", ["devices": "cam0", "lease": 300])["lock"] ?? .null
+            let lock = try client.call("device.lock", ["devices": "cam0", "lease": 3000])["lock"] ?? .null
             let expires = try #require(try client.call("device.renew", ["lock": lock])["expires"]?.integer)
             #expect(expires > MonotonicClock.now())
             let other = try RawClient(path: bus.directory.commandSocket)

@@ -141,7 +141,7 @@ extension ProcessTests {
                 if case .state(let state) = update, state.frames > 5 { break }
             }
             _ = try await client.call(
-                "fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 1500])
+                "fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 3000])
             try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == false }
             let away = try await client.movie(movie.id).frames
             var (frames, dropped, hasWaited, waitingFor) = (away, Int64(0), false, [String]())

@@ -81,7 +81,7 @@ extension ProcessTests {
                 try client.call("authorization.grant", ["uid": JSONValue(user.uid), "media": .string(media)])
             }
             let params =
-                #"{"device":"cam0","deliver":["reply","library"],"settings":{"uniqueID":"b","burst":15,"interval":100}}"#
+                #"{"device":"cam0","deliver":["reply","library"],"settings":{"uniqueID":"b","burst":15,"interval":300}}"#
             let program = try bus.start("camerabus", ["call", "photo.capture", params], as: user)
             try ears.next("willCapturePhoto", of: "b")
             try client.call("authorization.deny", ["uid": JSONValue(user.uid), "media": "libraryAdd"])

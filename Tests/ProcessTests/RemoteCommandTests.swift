@@ -97,15 +97,15 @@ extension ProcessTests {
 
             let gate = try Gate("\(desk.bus.scratchPath)/gate")
             let holder = try desk.bus.start(
-                "camerabus", ["lock", "cam0", "--timeout", "2", "--", "sh", "-c", "echo on; \(gate.waiting)"],
+                "camerabus", ["lock", "cam0", "--timeout", "5", "--", "sh", "-c", "echo on; \(gate.waiting)"],
                 environment: environment)
             let viewer = try desk.bus.start(
-                "camerabus", ["frames", "cam0", "--timeout", "1"], environment: environment)
+                "camerabus", ["frames", "cam0", "--timeout", "5"], environment: environment)
             try await eventually {
                 holder.standardOutput == "on\n" && viewer.standardOutput.split(separator: "\n").count > 2
             }
             try desk.gateway.revoke("desk")
-            try await eventually {
+            try await eventually(by: .after(seconds: 60)) {
                 holder.standardError.contains("lockLost: The lock has ended: its lease of 10 s has run out")
                     && holder.standardError.contains("did not let this program in")
             }

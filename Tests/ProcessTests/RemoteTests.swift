@@ -124,10 +124,10 @@ extension ProcessTests {
         @Test func `a lock of a client has a lease and its name`() async throws {
             let (bus, gateway) = try await bus()
             let probe = try RemoteProbe(gateway, try gateway.add("desk", .control))
-            let lock = try probe.call("device.lock", ["devices": "cam0", "lease": 500])
+            let lock = try probe.call("device.lock", ["devices": "cam0", "lease": 3000])
             #expect(lock["holder"]?["name"] == "desk")
             let state = try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?[0]
-            #expect(state?["lease"] == 500 && state?["holder"]?["pid"] == 0)
+            #expect(state?["lease"] == 3000 && state?["holder"]?["pid"] == 0)
             try await bus.wait(for: "state/device/cam0/") { $0?["lock"] == .null }
             _ = try probe.call("device.lock", ["devices": "cam0"])
             let next = try RawClient(path: bus.directory.commandSocket).call("device.locks")["locks"]?[0]

@@ -152,7 +152,7 @@ extension ProcessTests {
             let bus = try await bus()
             let client = try await bus.connect()
             let made = try await client.createSession(["inputs": ["mic0"], "outputs": ["audioData"]])
-            _ = try await client.call("fault.inject", ["device": "mic0", "fault": "busy", "milliseconds": 2000])
+            _ = try await client.call("fault.inject", ["device": "mic0", "fault": "busy", "milliseconds": 5000])
             let started = try await client.startSession(made.id)
             let reason = started.state["interruption"]?["reason"]
             #expect(

@@ -114,7 +114,7 @@ extension ProcessTests {
                 }
             }
 
-            try raw.call("fault.inject", ["device": "cam2", "fault": "stall", "milliseconds": 2000])
+            try raw.call("fault.inject", ["device": "cam2", "fault": "stall", "milliseconds": 5000])
             try await Deadline.usual.limit("sets without cam2, then with it") {
                 var checker = Checker(["cam0", "cam1", "cam2"])
                 var without = 0

@@ -134,7 +134,7 @@ extension ProcessTests {
             let script = try client.call("fault.list", ["device": "cam0"])["script"]
             #expect(script?["steps"]?.array?.compactMap { $0["at"]?.integer } == [500, 3000])
             try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == true }
-            try client.call("fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 200])
+            try client.call("fault.inject", ["device": "cam0", "fault": "unplug", "milliseconds": 3000])
             try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == false }
             try await bus.wait(for: "state/device/cam0/") { $0?["connected"] == true }
             try await bus.stop()
