@@ -183,10 +183,10 @@ class Page:
         return data
 
     def box(self, selector: str) -> dict[str, float]:
-        """Where an element is: x, y, width and height in the page's pixels."""
+        """Where an element is: x, y, width and height in the page's pixels, as soon as the page is drawn: without its styles all lies elsewhere."""
         return self.evaluate(
-            f"(() => {{ const {{x, y, width, height}} = document.querySelector({json.dumps(selector)}).getBoundingClientRect();"
-            " return {x, y, width, height} })()"
+            f"new Promise(requestAnimationFrame).then(() => {{ const {{x, y, width, height}} = document.querySelector({json.dumps(selector)})"
+            ".getBoundingClientRect(); return {x, y, width, height} })"
         )
 
     def click(self, selector: str) -> None:
