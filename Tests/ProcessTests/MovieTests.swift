@@ -197,6 +197,32 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `who records is told when the bus has gone away, and how the movie ends when it is back`()
+            async throws
+        {
+            let bus = try await BusHarness(virtual: 1)
+            let path = path(bus, "a.mp4")
+            let program = try bus.start(
+                "camerabus", ["record", "cam0", "-o", "\(bus.scratchPath)/a.mp4", "--timeout", "2", "--json"])
+            // Behind the answer to its request: then it has no more to ask the bus.
+            try await eventually { program.standardOutput.split(separator: "\n").count > 1 }
+            try await bus.killCoordinator()
+            try await eventually { program.standardError.contains("The bus has gone away. The movie may go on") }
+            try await bus.startCoordinator()
+            let again = try RawClient(path: bus.directory.commandSocket)
+            try await eventually { try again.call("movie.list")["movies"]?[0]?["state"] == "recording" }
+            program.process.send(SIGINT)
+            let result = try await program.end()
+            #expect(result.status == 0, "\(result)")
+            let last = try #require(result.standardOutput.split(separator: "\n").last)
+            let end = try JSONValue(parsing: String(last))
+            #expect(end["event"] == "didFinishRecording" && end["kept"] == true && end["path"] == path, "\(last)")
+            #expect(
+                result.standardError.split(separator: "\n").count { $0.contains("gone away") } == 1,
+                "\(result.standardError)")
+            try await bus.stop()
+        }
+
         @Test func `a movie whose process ended while there was no bus is ended by the next one, and told`()
             async throws
         {

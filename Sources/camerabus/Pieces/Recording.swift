@@ -247,23 +247,28 @@ struct Recording {
             // Its end is told where all ends are.
             for id in board.running { Task { _ = try? await client.stopMovie(id) } }
         } _: {
-            try await withThrowingTaskGroup(of: MovieEnding.self) { group in
-                for movie in movies {
-                    group.addTask { try await Self.follow(movie.id, client, board, timeout, isInterrupted) }
-                }
-                var endings: [MovieEnding] = []
-                for try await ending in group {
-                    if ending.isKept, MovieWords.isWanted(ending, isInterrupted: isInterrupted.isSet) {
-                        whole.withLock { _ = $0.insert(ending.path) }
+            try await BusAbsence.told(client, patience: timeout, Self.absence) {
+                board.clear()
+                Output.note($0)
+            } _: {
+                try await withThrowingTaskGroup(of: MovieEnding.self) { group in
+                    for movie in movies {
+                        group.addTask { try await Self.follow(movie.id, client, board, timeout, isInterrupted) }
                     }
-                    if let path = copies[ending.id], ending.isKept {
-                        try await Self.bring(ending, to: path, bringing)
-                        board.clear()
-                        if !command.options.json { try Output.line(Table.printable(path)) }
+                    var endings: [MovieEnding] = []
+                    for try await ending in group {
+                        if ending.isKept, MovieWords.isWanted(ending, isInterrupted: isInterrupted.isSet) {
+                            whole.withLock { _ = $0.insert(ending.path) }
+                        }
+                        if let path = copies[ending.id], ending.isKept {
+                            try await Self.bring(ending, to: path, bringing)
+                            board.clear()
+                            if !command.options.json { try Output.line(Table.printable(path)) }
+                        }
+                        endings.append(ending)
                     }
-                    endings.append(ending)
+                    return endings
                 }
-                return endings
             }
         }
         board.clear()
@@ -271,6 +276,9 @@ struct Recording {
         for failure in failures { Output.note(Table.printable(MovieWords.failure(failure))) }
         if !failures.isEmpty { throw ExitCode(ExitStatus.refused) }
     }
+
+    private static let absence =
+        "The movie may go on meanwhile; how it ends is told when the bus is back. Ctrl-C twice ends the waiting."
 
     /// - Returns: how the movie, or the last one that went on in its place, has ended.
     private static func follow(

@@ -98,19 +98,26 @@ struct TakeMaking {
             isInterrupted.set()
             keys.continuation.finish()
         } _: {
-            try await withThrowingTaskGroup(of: Bool.self) { group in
-                group.addTask {
-                    while let update = try await updates.next() { try board.show(update, of: take.id) }
-                    isOver.set()
-                    keys.continuation.finish()
-                    return false
+            try await BusAbsence.told(
+                client, patience: command.timeout,
+                "The take may go on meanwhile, and is there when the bus is back. Ctrl-C twice ends the waiting."
+            ) {
+                board.note($0)
+            } _: {
+                try await withThrowingTaskGroup(of: Bool.self) { group in
+                    group.addTask {
+                        while let update = try await updates.next() { try board.show(update, of: take.id) }
+                        isOver.set()
+                        keys.continuation.finish()
+                        return false
+                    }
+                    group.addTask {
+                        try await serve(keys.stream, take.id, isInterrupted, isOver, isJoining)
+                        return true
+                    }
+                    while let isServed = try await group.next(), !isServed {}
+                    group.cancelAll()
                 }
-                group.addTask {
-                    try await serve(keys.stream, take.id, isInterrupted, isOver, isJoining)
-                    return true
-                }
-                while let isServed = try await group.next(), !isServed {}
-                group.cancelAll()
             }
         }
         board.clear()
