@@ -84,7 +84,9 @@ final class PictureIntake: @unchecked Sendable {
         end(
             .deviceLost,
             wait.reason
-                ?? BusError(.deviceDisconnected, "\(camera.id) has given no picture for \(wait.limit) ms."))
+                ?? BusError(
+                    .deviceDisconnected,
+                    "\(camera.id) has given no picture\(hasTurn ? "" : " to go on with") for \(wait.limit) ms."))
     }
 
     // The movie, if it is of this camera.
@@ -141,8 +143,12 @@ final class PictureIntake: @unchecked Sendable {
                 guard accepts(description) else { return isWanted }
                 ring = description.ring
             }
-            wait.end()
             take(frame, description.stream, subscription)
+            // It gives pictures, of which none is new enough.
+            if !hasTurn, wait.isOver {
+                lost()
+                return false
+            }
         }
         return false
     }
@@ -211,13 +217,14 @@ final class PictureIntake: @unchecked Sendable {
         let isOld = isFirst && record.monotonic < MonotonicClock.now() - Self.patience
         isFirst = false
         guard !isOld, hasTurn || takesOver(at: record.monotonic) else { return }
+        wait.end()
         let isKeyFrame = record.isKeyframe ?? true
         let sample = Sample(
             time: record.monotonic, sequence: record.captureSequence,
             dropped: counter.missing(before: record.captureSequence, at: record.monotonic, stream),
             isKeyFrame: isKeyFrame, input: number)
         let tells = pacer.put(sample.time, urgent: exchange.urgent)
-        // nil: another camera has taken over.
+        // nil: another camera has taken over, or is about to.
         let outcome: SampleQueue.Outcome? =
             subscription.look(at: frame) { bytes, isIntact in
                 exchange.turn.push(sample) {

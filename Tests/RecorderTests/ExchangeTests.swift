@@ -36,4 +36,31 @@ struct ExchangeTests {
         turn.ifOf(0) { isTold = true }
         #expect(!isTold, "what becomes of a camera that was left is nobody's concern")
     }
+
+    @Test func `a camera whose pictures come late takes over all the same, and is waited for for a second`() {
+        let turn = PictureTurn()
+        func push(_ input: Int, _ time: Int64) -> SampleQueue.Outcome? {
+            turn.push(Sample(time: time, input: input)) { .taken }
+        }
+        let first = push(0, 100)
+        turn.expect(1)
+        let isEarly = turn.take(1, at: 90)
+        let yielded = push(0, 133)
+        let isTaken = turn.take(1, at: 123)
+        let (old, new) = (push(0, 166), push(1, 123))
+        #expect(first == .taken && !isEarly && yielded == nil && isTaken && old == nil && new == .taken)
+
+        turn.expect(2)
+        let isEarlyAgain = turn.take(2, at: 120)
+        let (last, waited, later) = (
+            push(1, 122 + PictureTurn.grace), push(1, 123 + PictureTurn.grace), turn.take(2, at: 400)
+        )
+        let further = push(1, 200 + PictureTurn.grace)
+        #expect(
+            !isEarlyAgain && last == nil && waited == .taken && !later && further == .taken,
+            "it goes on with what it has")
+        turn.expect(0)
+        let isTakenBack = turn.take(2, at: .max)
+        #expect(!isTakenBack && turn.isOf(1))
+    }
 }
