@@ -16,7 +16,7 @@ import zmq
 import guides
 import with_bus
 from live import RUNTIME_DIR, TIMEOUT
-from test_live_remote import free_port
+from ports import free_port
 
 ROOT = guides.FOLDER.parents[1]
 

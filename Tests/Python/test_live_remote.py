@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,21 +30,9 @@ from camerabus import (
     Unauthorized,
 )
 from camerabus.credit import NEXT
+from ports import free_port
 
 TIMEOUT = live.TIMEOUT
-
-
-def free_port() -> int:
-    """The first of three in a row that nobody has, and that the kernel gives to nobody who doesn't name them."""
-    while True:
-        port = random.randrange(15_000, 32_765)
-        try:
-            for each in range(port, port + 3):
-                with socket.socket() as one:
-                    one.bind(("", each))
-        except OSError:
-            continue
-        return port
 
 
 @unittest.skipUnless(zmq.has("curve"), "libzmq was built without CURVE")

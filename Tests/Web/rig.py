@@ -21,6 +21,7 @@ sys.path[:0] = [str(ROOT / "Protocol" / "python"), str(ROOT / "Tests" / "Python"
 import chromium  # noqa: E402
 import with_bus  # noqa: E402
 from camerabus import Client  # noqa: E402
+from ports import free_port  # noqa: E402
 
 DEADLINE = 30.0
 CAMERAS = 3
@@ -88,9 +89,7 @@ class Rig:
 
     def start_gateway(self, role: str, more: str = "") -> str:
         """A gateway on a port of its own; its address. `more`: further lines of its settings."""
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         state = self.folder / f"gateway-{role}"
         state.mkdir()
         (state / "gateway.toml").write_text(f'[web]\nlisten = "127.0.0.1:{port}"\nrole = "{role}"\n{more}')
@@ -145,6 +144,13 @@ class WebTestCase(unittest.TestCase):
     def open_camera(self, device: str = "cam0", address: str | None = None) -> None:
         self.page.open(f"{address or self.rig.address}#/camera/{device}")
         self.page.wait("document.querySelector('.picture[data-sequence]')")
+        # Boxes are gone sooner than one may come to look for them.
+        self.page.evaluate(
+            """window.seen = []; new MutationObserver((changes) => changes.flatMap((change) => [...change.addedNodes]).forEach((box) => {
+                const { x, y, width, height } = box.getBoundingClientRect()
+                window.seen.push({ kind: box.className, x: x + width / 2, y: y + height / 2 })
+            })).observe(document.querySelector(".boxes"), { childList: true })"""
+        )
 
     def state(self, topic: str, condition, what: str = "") -> None:
         """Waits until a topic of the bus's state is so."""

@@ -125,8 +125,7 @@ class Gestures(rig.WebTestCase):
         at = (box["x"] + spot[0], box["y"] + spot[1])
         self.page.press(*at)
         self.page.wait(
-            f"""[...document.querySelectorAll(".box.focus")].map((box) => box.getBoundingClientRect()).some(({{ x, y, width, height }}) =>
-                Math.abs(x + width / 2 - {at[0]}) < 1.5 && Math.abs(y + height / 2 - {at[1]}) < 1.5)"""
+            f"seen.some(({{ kind, x, y }}) => kind === 'box focus' && Math.abs(x - {at[0]}) < 1.5 && Math.abs(y - {at[1]}) < 1.5)"
         )
         point: dict[str, float] = {}
         wanted = layout.device_point(*spot)
@@ -147,12 +146,14 @@ class Gestures(rig.WebTestCase):
         box = self.page.box(".picture")
         x, y = box["x"] + 0.25 * box["width"], box["y"] + 0.5 * box["height"]
         self.page.tap((x, y), times=2)
-        self.page.wait("document.querySelector('.box.exposure') && !document.querySelector('.box.focus')")
+        self.page.wait("seen.length")
+        self.assertEqual(self.page.evaluate("seen.splice(0).map(({ kind }) => kind)"), ["box exposure"])
         self.controls(lambda controls: abs(controls["exposurePointOfInterest"]["x"] - 0.25) < 0.02 and controls["exposureMode"] == "locked")
         self.assertEqual(self.client.device("cam0").controls["focusPointOfInterest"], {"x": 0.5, "y": 0.5})
         self.page.wait("!document.querySelector('.box')")
         self.page.tap((x, y), (x + 90, y), times=2)
-        self.page.wait("document.querySelector('.box.exposure') && document.querySelector('.box.focus')")
+        self.page.wait("seen.length === 2")
+        self.assertEqual(sorted(self.page.evaluate("seen.map(({ kind }) => kind)")), ["box exposure", "box focus"])
         self.controls(lambda controls: controls["exposurePointOfInterest"] == {"x": 0.5, "y": 0.5} and controls["exposureMode"] == "continuousAutoExposure"
                       and controls["focusMode"] == "continuousAutoFocus")
 
@@ -180,9 +181,9 @@ class Gestures(rig.WebTestCase):
                 # A press becomes a tap when no second one has come in its time.
                 self.page.evaluate("new Promise((resolve) => setTimeout(resolve, 400))")
         self.page.wait("document.querySelector('.hint').textContent.startsWith('Tap to focus')")
-        self.page.wait("!document.querySelector('.box')")
+        self.assertEqual(self.page.evaluate("seen"), [])
         self.page.key("0")
-        self.page.wait("document.querySelector('.box')")
+        self.page.wait("seen.length")
         self.assertEqual([method for method in sent(self.page) if method.startswith("device.") and method not in READING], ["device.resetFocusAndExposure"])
 
     def test_a_camera_without_a_point_says_so(self) -> None:
