@@ -36,7 +36,9 @@ extension ProcessTests {
                 if number % 12 == 9 { killHolders(&holders, recorder) }
                 // Half of them in the midst of its start; the others get to work, however slow the machine.
                 try await Task.sleep(for: dice.milliseconds(isReady ? 0...380 : 0...120))
-                if let epoch = try? Self.epoch(bus) { recorder.record { $0.epochs.append(epoch) } }
+                if let epoch = try? Self.epoch(bus, within: isReady ? 5 : 0.05) {
+                    recorder.record { $0.epochs.append(epoch) }
+                }
                 try await bus.killCoordinator()
                 isReady = dice.chance(50) || number == Self.kills - 1
                 try await bus.startCoordinator(waits: isReady)
@@ -114,8 +116,8 @@ extension ProcessTests {
             Array(text.utf8).withUnsafeBytes { try? JSONValue(parsing: $0) }
         }
 
-        private static func epoch(_ bus: BusHarness) throws -> String? {
-            try RawClient(path: bus.directory.commandSocket).call("bus.hello", ["client": "epochs"], within: 0.05)[
+        private static func epoch(_ bus: BusHarness, within seconds: Double) throws -> String? {
+            try RawClient(path: bus.directory.commandSocket).call("bus.hello", ["client": "epochs"], within: seconds)[
                 "epoch"]?.string
         }
 
