@@ -262,16 +262,16 @@ import Testing
     @Test("a writer that dies in a frame takes no slot with it") func deadWriter() throws {
         let camera = try camera()
         let stream = try camera.startStreaming()
+        var writer = try Writer(path)
         for _ in 0..<stream.slots.count * 2 {
-            let writer = try Writer(path)
             try writer.send(Array((Writer.head(128) + picture(1))[..<100]))
             writer.close()
-            // It is over when another one is let in; those that come before are refused.
+            // It is over when another one is let in, who is the next to die; those that come before are refused.
             var slot: FrameSlot?
             while slot == nil {
-                let candidate = try Writer(path)
-                candidate.offer(Writer.head(128) + picture(2))
-                while try candidate.isServed(or: stream), slot == nil { slot = try stream.dequeue() }
+                writer = try Writer(path)
+                writer.offer(Writer.head(128) + picture(2))
+                while slot == nil, try writer.isServed(or: stream) { slot = try stream.dequeue() }
             }
             let frame = try #require(slot)
             #expect(payload(frame).first == 2)
