@@ -213,6 +213,8 @@ let package = Package(
                 "camerabus-worker",
                 logging,
             ]),
-        tests("WrapperTests", ["ALSA", "FFmpeg", "JSON", "LinuxIO", "SQLite", "Sodium", "Udev", "ZeroMQ"]),
+        tests(
+            "WrapperTests",
+            ["ALSA", "CameraBusTesting", "FFmpeg", "JSON", "LinuxIO", "SQLite", "Sodium", "Udev", "ZeroMQ"]),
     ]
 )

@@ -10,18 +10,16 @@ import ZeroMQ
 
 /// What the bus rests on in libzmq, each tried on the library that is linked.
 @Suite(.timeLimit(.minutes(5))) final class DoorTests {
-    let folder: String
+    private let scratch: TemporaryDirectory
+    private var folder: String { scratch.path }
     let context: Context
     let loop: Loop
 
     init() throws {
-        var template = Array("/tmp/cbt-XXXXXX".utf8CString)
-        folder = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
+        scratch = try TemporaryDirectory()
         context = try Context()
         loop = try Loop()
     }
-
-    deinit { rmdir(folder) }
 
     private func server(_ kind: Socket.Kind, _ name: String, domain: String = "test") throws -> ServerSocket {
         try ServerSocket(

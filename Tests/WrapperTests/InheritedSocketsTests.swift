@@ -1,3 +1,4 @@
+import CameraBusTesting
 import Glibc
 import LinuxIO
 import Testing
@@ -30,7 +31,7 @@ import Testing
     }
 
     @Test func `a listening socket is found by its path, once, and accepts`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         // What it is bound to is what it is known by: a socket of our own has another name in front of its place.
         let path = "\(folder.path)/~"
         let first = try hand(try UnixSocket.listen(at: "\(folder.path)/s", mode: 0o600))
@@ -54,7 +55,7 @@ import Testing
     }
 
     @Test func `one whose file has gone is not taken`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/~"
         let first = try hand(try UnixSocket.listen(at: "\(folder.path)/s", mode: 0o600))
         let sockets = InheritedSockets(environment(1), first: first)
@@ -76,7 +77,7 @@ import Testing
     }
 
     @Test func `what nobody takes is closed in the end`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let first = try hand(try UnixSocket.listen(at: "\(folder.path)/s", mode: 0o600))
         do { _ = InheritedSockets(environment(1), first: first) }
         #expect(fcntl(first, F_GETFD) == -1)

@@ -1,34 +1,12 @@
+import CameraBusTesting
 import Glibc
 import LinuxIO
 import Synchronization
 import Testing
 
-/// A folder of a test's own, removed with all in it when the test ends.
-final class TemporaryFolder {
-    let path: String
-
-    init() {
-        var template = Array("/tmp/cbt-XXXXXX".utf8CString)
-        path = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
-    }
-
-    deinit {
-        if let folder = opendir(path) {
-            while let entry = readdir(folder) {
-                let name = withUnsafePointer(to: &entry.pointee.d_name) {
-                    $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-                }
-                unlink("\(path)/\(name)")
-            }
-            closedir(folder)
-        }
-        rmdir(path)
-    }
-}
-
 @Suite struct Files {
     @Test func `a lock file keeps a second holder out and lets the next one in`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         var first: LockFile? = try LockFile("\(folder.path)/lock")
         #expect(throws: SystemError.self) { try LockFile("\(folder.path)/lock") }
         _ = first
@@ -37,7 +15,7 @@ final class TemporaryFolder {
     }
 
     @Test func `a signed lock file names who holds it`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/lock"
         func isNobody() -> Bool { if case .nobody = LockFile.holder(of: path) { true } else { false } }
         #expect(isNobody())
@@ -60,7 +38,7 @@ final class TemporaryFolder {
     }
 
     @Test func `only a plain file of one's own is read as such`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/state"
         func code() -> Int32? {
             do throws(SystemError) {
@@ -83,7 +61,7 @@ final class TemporaryFolder {
     }
 
     @Test func `replacing a file leaves no temporary one and keeps its mode`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/state"
         try File.replace(path, with: [1, 2], mode: 0o600)
         try File.replace(path, with: [3], mode: 0o600)
@@ -96,7 +74,7 @@ final class TemporaryFolder {
     }
 
     @Test func `a new file has its name when it is published, and takes nobody's`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/new"
         do {
             let given = try NewFile(path)
@@ -121,7 +99,7 @@ final class TemporaryFolder {
     }
 
     @Test func `a folder below another one is reached without links`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let root = "\(folder.path)/root"
         for path in [root, "\(root)/a", "\(root)/a/b", "\(folder.path)/outside"] {
             try check("mkdir", path) { mkdir(path, 0o700) }
@@ -142,13 +120,13 @@ final class TemporaryFolder {
     }
 
     @Test func `a private directory is refused when it is a link`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         symlink("/tmp", "\(folder.path)/link")
         #expect(throws: SystemError.self) { try PrivateDirectory.make("\(folder.path)/link", mode: 0o700) }
     }
 
     @Test func `a socket is not made over a file, and not on a path that is too long`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         try File.replace("\(folder.path)/file", with: [], mode: 0o600)
         #expect(throws: SystemError.self) { _ = try UnixSocket.listen(at: "\(folder.path)/file", mode: 0o600) }
         let long = "\(folder.path)/\(String(repeating: "x", count: 108))"
@@ -156,7 +134,7 @@ final class TemporaryFolder {
     }
 
     @Test func `a socket has its mode, is live while somebody listens, and replaces a dead one`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/s"
         do {
             let listener = try UnixSocket.listen(at: path, mode: 0o660)
@@ -172,7 +150,7 @@ final class TemporaryFolder {
     }
 
     @Test func `a socket that replaces a dead one is never seen missing`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/s"
         _ = try UnixSocket.listen(at: path, mode: 0o600)
         let isOver = Atomic<Bool>(false)
@@ -223,7 +201,7 @@ final class TemporaryFolder {
     }
 
     @Test func `readiness reaches the service manager's socket, an abstract one too`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         for path in ["\(folder.path)/notify", "@cbt-notify-\(CurrentProcess.pid)"] {
             let raw = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue), 0)
             let receiver = FileDescriptor(owning: raw)
@@ -267,7 +245,7 @@ final class TemporaryFolder {
     @Test func `each change of the file is told, before it is there and after it has gone, and none of its neighbours`()
         throws
     {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let path = "\(folder.path)/list"
         let watch = try FileWatch(path)
         #expect(!watch.hasChanged())
@@ -298,7 +276,7 @@ final class TemporaryFolder {
     }
 
     @Test func `each change of any file in some folders is told`() throws {
-        let folders = [TemporaryFolder(), TemporaryFolder()]
+        let folders = [try TemporaryDirectory(), try TemporaryDirectory()]
         let watch = try FileWatch(folders: folders.map(\.path))
         #expect(!watch.hasChanged())
         for folder in folders {

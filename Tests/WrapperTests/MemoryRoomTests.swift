@@ -1,15 +1,27 @@
+import CameraBusTesting
 import Glibc
 import LinuxIO
 import Testing
 
 @Suite struct MemoryRooms {
-    private let folder = TemporaryTree()
+    private let folder: TemporaryDirectory
+
+    init() throws { folder = try TemporaryDirectory() }
+
+    private func write(_ name: String, _ text: String) throws {
+        var folder = folder.path
+        for part in name.split(separator: "/").dropLast() {
+            folder += "/\(part)"
+            mkdir(folder, 0o700)
+        }
+        try File.replace("\(self.folder.path)/\(name)", with: Array(text.utf8), mode: 0o600)
+    }
 
     /// The machine has 1000 MiB, of which 600 can be had.
     private func room(_ group: String?, _ files: [String: String] = [:]) throws -> MemoryRoom? {
-        try folder.write("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 512000 kB\nSwapFree:  102400 kB\n")
-        if let group { try folder.write("proc/self/cgroup", "1:name=systemd:/other\n0::\(group)\n") }
-        for (name, text) in files { try folder.write("groups/\(name)", text) }
+        try write("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 512000 kB\nSwapFree:  102400 kB\n")
+        if let group { try write("proc/self/cgroup", "1:name=systemd:/other\n0::\(group)\n") }
+        for (name, text) in files { try write("groups/\(name)", text) }
         return MemoryRoom.now(processes: "\(folder.path)/proc", groups: "\(folder.path)/groups")
     }
 
@@ -51,30 +63,4 @@ import Testing
         // But what the test itself may have at most.
         #expect(room == nil || room?.limit == .addressSpace || room?.limit == .fileSize)
     }
-}
-
-/// A tree of files, removed when the test ends.
-private final class TemporaryTree {
-    let path: String
-    private var made: [String] = []
-
-    init() {
-        var template = Array("/tmp/cbt-XXXXXX".utf8CString)
-        path = template.withUnsafeMutableBufferPointer { buffer in
-            buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) } ?? "/tmp/cbt"
-        }
-        made = [path]
-    }
-
-    func write(_ name: String, _ text: String) throws {
-        var folder = path
-        for part in name.split(separator: "/").dropLast() {
-            folder += "/\(part)"
-            if mkdir(folder, 0o700) == 0 { made.append(folder) }
-        }
-        made.append("\(path)/\(name)")
-        try File.replace("\(path)/\(name)", with: Array(text.utf8), mode: 0o600)
-    }
-
-    deinit { for made in made.reversed() { remove(made) } }
 }

@@ -1,3 +1,4 @@
+import CameraBusTesting
 import Glibc
 import LinuxIO
 import Testing
@@ -20,7 +21,7 @@ import Testing
     }
 
     @Test func `links of our own lead on, relative ones too, and the file itself may be none`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let (shelf, link) = ("\(folder.path)/shelf", "\(folder.path)/link")
         #expect(mkdir(shelf, 0o700) == 0 && mkdir("\(shelf)/day", 0o700) == 0)
         defer {
@@ -43,7 +44,7 @@ import Testing
 
     @Test(.enabled(if: geteuid() == 0, "only root can make another user's link"))
     func `another user's link leads nowhere`() throws {
-        let folder = TemporaryFolder()
+        let folder = try TemporaryDirectory()
         let (secret, link) = ("\(folder.path)/secret", "\(folder.path)/movies")
         #expect(mkdir(secret, 0o700) == 0 && symlink(secret, link) == 0)
         defer {

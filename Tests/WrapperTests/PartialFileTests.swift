@@ -1,3 +1,4 @@
+import CameraBusTesting
 import Glibc
 import Testing
 
@@ -5,9 +6,11 @@ import Testing
 
 /// Files that get their names when they are whole.
 @Suite struct PartialFileTests {
-    private let folder = TemporaryFolder()
+    private let folder: TemporaryDirectory
     private var path: String { "\(folder.path)/a" }
     private var part: String { "\(path).m.part" }
+
+    init() throws { folder = try TemporaryDirectory() }
 
     private func code(_ body: () throws(SystemError) -> Void) -> Int32? {
         do throws(SystemError) {

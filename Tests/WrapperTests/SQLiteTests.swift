@@ -1,11 +1,14 @@
+import CameraBusTesting
 import Glibc
 import LinuxIO
 import SQLite
 import Testing
 
 @Suite struct SQLiteTests {
-    private let scratch = TemporaryFolder()
+    private let scratch: TemporaryDirectory
     private var path: String { "\(scratch.path)/a.sqlite3" }
+
+    init() throws { scratch = try TemporaryDirectory() }
 
     private func open(isReadOnly: Bool = false) throws -> Database {
         try Database(path, isReadOnly: isReadOnly, patience: 0)
