@@ -46,7 +46,9 @@ class Browser:
             self._process = subprocess.Popen(
                 ["/bin/bash", "-c", shuffle, program, *arguments], pass_fds=(to_browser, from_browser),
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env={**os.environ, "HOME": str(directory), "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
+                env={
+                    **os.environ, "HOME": str(directory), "PULSE_RUNTIME_PATH": str(directory), "DBUS_SESSION_BUS_ADDRESS": "disabled:",
+                },
             )
         os.close(to_browser)
         os.close(from_browser)
