@@ -1,3 +1,4 @@
+import CameraBusTesting
 import CaptureCore
 import CaptureSources
 import Glibc
@@ -74,12 +75,12 @@ import Testing
 
     /// A directory made for one test.
     private final class Tree {
+        private let directory: TemporaryDirectory
         let root: String
 
         init() throws {
-            var name = Array("/tmp/camerabus-sysfs-XXXXXX".utf8CString)
-            let made = try #require(mkdtemp(&name))
-            let path = try #require(realpath(made, nil))
+            directory = try TemporaryDirectory()
+            let path = try #require(realpath(directory.path, nil))
             defer { free(path) }
             root = String(cString: path)
         }
@@ -96,7 +97,7 @@ import Testing
             symlink(target, "\(root)/\(path)")
         }
 
-        func remove(_ path: String) { _ = system("rm -rf '\(root)/\(path)'") }
+        func remove(_ path: String) { directory.remove(path) }
 
         private func directories(_ path: String) {
             var directory = root
@@ -105,7 +106,5 @@ import Testing
                 mkdir(directory, 0o755)
             }
         }
-
-        deinit { system("rm -rf '\(root)'") }
     }
 }
