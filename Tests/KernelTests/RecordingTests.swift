@@ -67,7 +67,9 @@ extension SoundCardTests {
             var (camera, microphone) = (JSONValue.null, JSONValue.null)
             // Emulated processors take their time.
             try await eventually(by: .after(seconds: 60)) {
-                let ready = try await client.devices().filter { !($0["activeFormat"]?.isNull ?? true) }
+                let ready = try await client.devices(timeout: Self.patience).filter {
+                    !($0["activeFormat"]?.isNull ?? true)
+                }
                 camera = ready.first { $0["uniqueID"]?.string == uniqueID }?["id"] ?? .null
                 microphone =
                     ready.first {
