@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `a runtime directory is told with what lives in it`() throws {
+    @Test func `a runtime directory is told with what lives in it`() async throws {
         tree.makeDirectory("/run/a", mode: 0o750)
         tree.makeDirectory("/run/b", mode: 0o777)
         tree.link("/run/c", to: "a")
@@ -161,11 +161,12 @@ import Testing
             #expect(UnixSocket.listener(at: socket)?.pid == CurrentProcess.pid)
             withExtendedLifetime(listener.rawValue) {}
         }
+        // A child that another test has forked has it, too, until its program begins.
+        try await eventually { UnixSocket.listener(at: socket) == nil }
         let directories = facts(directories: ["/run/a", "/run/b", "/run/c", "/run/d"]).directories
         #expect(directories.map(\.kind) == [.directory, .directory, .link, .other])
         #expect(directories[0].mode == 0o750 && directories[0].socket == .dead && directories[1].mode == 0o777)
         #expect(directories[1].socket == .missing && directories[0].uid == CurrentProcess.uid)
-        #expect(UnixSocket.listener(at: socket) == nil)
     }
 
     @Test func `who holds the coordinator's lock file is found`() throws {
