@@ -14,7 +14,7 @@ public enum LocalPort {
     }
 
     private static func isFree(_ port: Int, _ type: __socket_type) -> Bool {
-        let socket = FileDescriptor(owning: Glibc.socket(AF_INET, Int32(type.rawValue), 0))
+        let socket = FileDescriptor(owning: Glibc.socket(AF_INET, Int32(type.rawValue | SOCK_CLOEXEC.rawValue), 0))
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = UInt16(port).bigEndian

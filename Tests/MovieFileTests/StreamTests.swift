@@ -23,7 +23,7 @@ import Testing
         func listening(_ port: Int) -> [String] {
             switch self {
             case .rtsp: ["-rtsp_flags", "listen", "-i", url(port)]
-            case .srt: ["-f", "mpegts", "-i", "\(url(port))?mode=listener"]
+            case .srt: ["-f", "mpegts", "-i", "\(url(port))?mode=listener&tlpktdrop=0"]
             case .rtmp: ["-f", "flv", "-listen", "1", "-i", url(port)]
             }
         }
