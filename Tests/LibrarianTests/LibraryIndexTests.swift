@@ -141,6 +141,7 @@ import Testing
             try database.execute("DELETE FROM entry WHERE id = 'a'")
         }
         #expect(try places() == ["b"], "the entries were not looked at")
+        FileClock.waitForTick()
         try enter("c")
         #expect(try places() == ["c", "b", "a"], "all of them were")
     }
@@ -161,6 +162,7 @@ import Testing
     @Test func whatIsReplacedUnderItsNameIsReadAgain() throws {
         for id in ["a", "b", "c"] { try enter(id) }
         _ = try LibraryIndex(of: library, now: later)
+        FileClock.waitForTick()
         try enter("b", started: 7)
         try library.remove("c")
         try enter("d", started: 3)

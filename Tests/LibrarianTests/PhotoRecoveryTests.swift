@@ -111,8 +111,9 @@ import Testing
         let entry = try #require(try library.entry("aa11"))
         let movie = try #require(entry.movie)
         let gone = isMovie ? movie : entry.path
-        // Another one in its place is not its own.
+        // Another one in its place is not its own, not even where it gets the same inode.
         File.remove(gone)
+        FileClock.waitForTick()
         try File.replace(gone, with: [7], mode: 0o600)
         let shown = try ask(.get("aa11"))["entry"]
         #expect(shown?["state"] == "missing" && shown?["problem"] == (isMovie ? "its movie is not there" : nil))
@@ -124,6 +125,7 @@ import Testing
     @Test func anotherFileInItsPlaceStays() throws {
         try leave(.written)
         let path = try #require(try library.entry("aa11")).path
+        FileClock.waitForTick()
         try File.replace(path, with: [7], mode: 0o600)
         #expect(try ask(.recover(nil)) == ["entries": [], "failed": [], "recording": 0])
         #expect(try library.entry("aa11") == nil && File.read(path, limit: 10) == [7])
