@@ -43,23 +43,22 @@ final class VirtualQueue: @unchecked Sendable {
     // MARK: The loop's side
 
     func dequeue() throws(SourceError) -> FrameSlot? {
-        if let slot = takeFilled() { return slot }
-        if let failure = state.withLock({ $0.failure }) { throw failure }
+        if let slot = try takeFilled() { return slot }
         // Neither side has the lock while it calls the kernel, so that none waits for the other there: what was filled
         // before the signal went is found by the second look.
         ready.drain()
-        if let slot = takeFilled() { return slot }
-        // Told between the two looks.
-        if let failure = state.withLock({ $0.failure }) { throw failure }
-        return nil
+        return try takeFilled()
     }
 
-    private func takeFilled() -> FrameSlot? {
-        state.withLock { state in
-            guard let index = state.filled.popFirst() else { return nil }
+    // In one look: a failure comes behind all that was filled before it.
+    private func takeFilled() throws(SourceError) -> FrameSlot? {
+        let (index, failure) = state.withLock { state -> (Int?, SourceError?) in
+            guard let index = state.filled.popFirst() else { return (nil, state.failure) }
             state.holders[index] = .loop
-            return slots[index]
+            return (index, nil)
         }
+        if let failure { throw failure }
+        return index.map { slots[$0] }
     }
 
     /// False if the slot isn't the loop's to give.

@@ -54,23 +54,20 @@ final class VirtualSoundQueue: @unchecked Sendable {
     // MARK: The loop's side
 
     func read(into target: UnsafeMutableRawBufferPointer) throws(SourceError) -> SoundPeriod? {
-        if let period = take(into: target) { return period }
-        if let failure = state.withLock({ $0.failure }) { throw failure }
+        if let period = try take(into: target) { return period }
         ready.drain()
         // What was written before the signal went is found by the second look; more than one, by the next call.
-        if let period = take(into: target) {
-            ready.signal()
-            return period
-        }
-        // Told between the two looks.
-        if let failure = state.withLock({ $0.failure }) { throw failure }
-        return nil
+        guard let period = try take(into: target) else { return nil }
+        ready.signal()
+        return period
     }
 
-    private func take(into target: UnsafeMutableRawBufferPointer) -> SoundPeriod? {
-        let found = state.withLock { state in
-            state.count == 0 ? nil : (index: state.oldest, period: state.periods[state.oldest])
+    private func take(into target: UnsafeMutableRawBufferPointer) throws(SourceError) -> SoundPeriod? {
+        // In one look: a failure comes behind all that was written before it.
+        let (found, failure) = state.withLock { state -> ((index: Int, period: SoundPeriod)?, SourceError?) in
+            state.count == 0 ? (nil, state.failure) : ((state.oldest, state.periods[state.oldest]), nil)
         }
+        if let failure { throw failure }
         guard let found else { return nil }
         target.copyMemory(from: UnsafeRawBufferPointer(place(found.index)))
         state.withLock { state in
