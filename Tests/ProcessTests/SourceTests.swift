@@ -352,12 +352,15 @@ extension ProcessTests {
             let bus = try await BusHarness(virtual: 1)
             let running = try bus.start(
                 Programs.python, ["-c", Self.writer], environment: ["PYTHONPATH": Programs.pythonPath])
-            try await bus.wait(for: "state/device/theirs/") { $0?["connected"] == true }
+            let theirs = try await bus.wait(for: "state/device/theirs/") { $0?["connected"] == true }
+            let worker = try ProcessDescriptor(pid: Int32(try #require(theirs?["worker"]?["pid"]?.integer)))
             try await bus.killCoordinator()
             running.process.send(SIGKILL)
             _ = try await running.end()
             try await bus.startCoordinator()
             #expect(try bus.devices() == ["cam0"])
+            // It is ended when it says hello.
+            try await eventually { worker.hasEnded }
             try await bus.stop()
         }
     }
