@@ -1,8 +1,16 @@
 import Glibc
 
-/// What file systems stamp files with.
+/// What file systems stamp files with: a clock that stands still between the kernel's ticks, of up to 10 ms.
 public enum FileClock {
-    /// Waits until what is made from now on has another time than what there is: before Linux 6.13 this clock stands still between the kernel's
-    /// ticks, of up to 10 ms, and for the birth of files it still does.
-    public static func waitForTick() { usleep(20_000) }
+    /// Waits until what is made from now on has another time than what there is.
+    public static func waitForTick() {
+        let before = now()
+        while now() == before { sched_yield() }
+    }
+
+    private static func now() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
+    }
 }
