@@ -104,7 +104,7 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
         try camera.stopStreaming()
     }
 
-    @Test func leavesNothingBehindAfterManyStarts() throws {
+    @Test func leavesNothingBehindAfterManyStarts() async throws {
         func entries(_ path: String) throws -> [String] {
             let directory = try #require(opendir(path))
             defer { closedir(directory) }
@@ -136,17 +136,13 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
                 return count > 0 && strcmp(target, "anon_inode:[timerfd]") == 0
             }.count
         }
-        func waitUntil(_ condition: () throws -> Bool) throws {
-            let deadline = Deadline.usual
-            while try !condition() { try #require(!deadline.hasPassed) }
-        }
         let before = try timers()
         for cycle in 0..<50 {
             let camera = try openCamera(201, fps: 240)
             let stream = try camera.startStreaming()
             if cycle % 2 == 0 { try stream.enqueue(try nextFrame(stream)) }
             // With its first frame a thread surely has its name.
-            if cycle == 0 { try waitUntil { try sensors() == 1 } }
+            if cycle == 0 { try await eventually { try sensors() == 1 } }
             // Stopped, started again while it runs, closed, or just forgotten.
             switch cycle % 4 {
             case 0: try camera.stopStreaming()
@@ -156,7 +152,7 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
             }
         }
         // The kernel tells of a thread for a moment after it has been joined.
-        try waitUntil { try sensors() == 0 }
+        try await eventually { try sensors() == 0 }
         #expect(try timers() < before + 40)
     }
 
