@@ -13,10 +13,7 @@ public final class TemporaryDirectory: Sendable {
     deinit { remove() }
 
     /// Removes it now.
-    public func remove() { Self.removeDirectory(path) }
-
-    /// Removes a directory in it now, by its path within it, with all that is in it.
-    public func remove(_ name: String) { Self.removeDirectory("\(path)/\(name)") }
+    public func remove() { Self.remove(path) }
 
     /// The files in it, by their paths within it.
     public func contents() -> [String] { Self.contents(path, prefix: "") }
@@ -42,10 +39,11 @@ public final class TemporaryDirectory: Sendable {
         }.sorted()
     }
 
-    private static func removeDirectory(_ path: String) {
+    /// Removes a directory with all that is in it.
+    static func remove(_ path: String) {
         for entry in entries(path) {
             let inner = "\(path)/\(entry.name)"
-            if entry.isDirectory { removeDirectory(inner) } else { unlink(inner) }
+            if entry.isDirectory { remove(inner) } else { unlink(inner) }
         }
         rmdir(path)
     }

@@ -9,57 +9,37 @@ import Testing
 /// Microphones as sysfs and their cards show them.
 @Suite struct ALSADiscoveryTests {
     /// A machine's sysfs, with sound cards of several kinds.
-    private final class Tree {
-        private let folder: TemporaryDirectory
-        var root: String { folder.path }
-
-        init() throws { folder = try TemporaryDirectory() }
-
-        func write(_ file: String, _ text: String) {
-            var built = root
-            for part in file.split(separator: "/").dropLast() {
-                built += "/\(part)"
-                mkdir(built, 0o755)
-            }
-            try? File.replace("\(root)/\(file)", with: Array(text.utf8), mode: 0o644)
-        }
-
-        func link(_ file: String, to target: String) {
-            write("\(file).is-a-link", "")
-            symlink(target, "\(root)/\(file)")
-        }
-
-        func remove(_ file: String) { unlink("\(root)/\(file)") }
-
-        func addCard(_ number: Int, _ id: String, of device: String, nodes: [String]) {
-            write("class/sound/card\(number)/id", "\(id)\n")
-            link("class/sound/card\(number)/device", to: "../../../devices/\(device)")
-            for node in nodes { write("class/sound/\(node)/dev", "116:\(number)\n") }
-        }
+    private func machine() throws -> TemporaryDirectory {
+        let tree = try TemporaryDirectory()
+        let hub = "devices/pci0000:00/0000:00:14.0/usb1"
+        try tree.write("\(hub)/idVendor", "1d6b\n")
+        try tree.write("\(hub)/idProduct", "0002\n")
+        try tree.write("\(hub)/devpath", "0\n")
+        try tree.write("\(hub)/1-2/1-2.4/idVendor", "046d\n")
+        try tree.write("\(hub)/1-2/1-2.4/idProduct", "082d\n")
+        try tree.write("\(hub)/1-2/1-2.4/devpath", "2.4\n")
+        try tree.write("\(hub)/1-2/1-2.4/1-2.4:1.2/bInterfaceNumber", "02\n")
+        try tree.write("\(hub)/1-2/idVendor", "05e3\n")
+        try tree.write("\(hub)/1-2/devpath", "2\n")
+        try tree.write("devices/pci0000:00/0000:00:1f.3/class", "0x040300\n")
+        try tree.write("bus/pci/uevent", "")
+        try tree.link("devices/pci0000:00/0000:00:1f.3/subsystem", to: "../../../bus/pci")
+        try addCard(
+            tree, 10, "C920", of: "pci0000:00/0000:00:14.0/usb1/1-2/1-2.4/1-2.4:1.2",
+            nodes: ["controlC10", "pcmC10D0c"])
+        try addCard(
+            tree, 2, "PCH", of: "pci0000:00/0000:00:1f.3",
+            nodes: ["controlC2", "pcmC2D0p", "pcmC2D0c", "pcmC2D3p", "pcmC2D2c"])
+        try addCard(tree, 3, "HDMI", of: "pci0000:00/0000:00:1f.3", nodes: ["controlC3", "pcmC3D3p"])
+        return tree
     }
 
-    private func machine() throws -> Tree {
-        let tree = try Tree()
-        let hub = "devices/pci0000:00/0000:00:14.0/usb1"
-        tree.write("\(hub)/idVendor", "1d6b\n")
-        tree.write("\(hub)/idProduct", "0002\n")
-        tree.write("\(hub)/devpath", "0\n")
-        tree.write("\(hub)/1-2/1-2.4/idVendor", "046d\n")
-        tree.write("\(hub)/1-2/1-2.4/idProduct", "082d\n")
-        tree.write("\(hub)/1-2/1-2.4/devpath", "2.4\n")
-        tree.write("\(hub)/1-2/1-2.4/1-2.4:1.2/bInterfaceNumber", "02\n")
-        tree.write("\(hub)/1-2/idVendor", "05e3\n")
-        tree.write("\(hub)/1-2/devpath", "2\n")
-        tree.write("devices/pci0000:00/0000:00:1f.3/class", "0x040300\n")
-        tree.write("bus/pci/uevent", "")
-        tree.link("devices/pci0000:00/0000:00:1f.3/subsystem", to: "../../../bus/pci")
-        tree.addCard(
-            10, "C920", of: "pci0000:00/0000:00:14.0/usb1/1-2/1-2.4/1-2.4:1.2", nodes: ["controlC10", "pcmC10D0c"])
-        tree.addCard(
-            2, "PCH", of: "pci0000:00/0000:00:1f.3",
-            nodes: ["controlC2", "pcmC2D0p", "pcmC2D0c", "pcmC2D3p", "pcmC2D2c"])
-        tree.addCard(3, "HDMI", of: "pci0000:00/0000:00:1f.3", nodes: ["controlC3", "pcmC3D3p"])
-        return tree
+    private func addCard(
+        _ tree: TemporaryDirectory, _ number: Int, _ id: String, of device: String, nodes: [String]
+    ) throws {
+        try tree.write("class/sound/card\(number)/id", "\(id)\n")
+        try tree.link("class/sound/card\(number)/device", to: "../../../devices/\(device)")
+        for node in nodes { try tree.write("class/sound/\(node)/dev", "116:\(number)\n") }
     }
 
     private func card(_ card: ALSASysfsCard) -> SoundCard {
@@ -70,7 +50,7 @@ import Testing
 
     @Test func cardsInTheirOrder() throws {
         let tree = try machine()
-        let cards = ALSASysfsCard.all(sysfs: tree.root)
+        let cards = ALSASysfsCard.all(sysfs: tree.path)
         #expect(cards.map(\.number) == [2, 3, 10] && cards.map(\.id) == ["PCH", "HDMI", "C920"])
         #expect(cards.map(\.captures) == [[0, 2], [], [0]])
         #expect(cards.map(\.bus) == ["PCI:0000:00:1f.3", "PCI:0000:00:1f.3", "usb-0000:00:14.0-2.4"])
@@ -82,7 +62,7 @@ import Testing
     @Test func microphonesAreWhatCanBeRecordedFrom() throws {
         let tree = try machine()
         var asked: [Int] = []
-        let (microphones, unreadable) = ALSADiscovery.survey(sysfs: tree.root) { found throws(ALSAError) in
+        let (microphones, unreadable) = ALSADiscovery.survey(sysfs: tree.path) { found throws(ALSAError) in
             asked.append(found.number)
             if found.number == 10 { throw ALSAError(operation: "snd_ctl_open", device: "hw:10", code: EACCES) }
             return card(found)
@@ -90,7 +70,7 @@ import Testing
         #expect(asked == [2, 10])
         #expect(microphones.map(\.node) == ["/dev/snd/pcmC2D0c", "/dev/snd/pcmC2D2c"])
         #expect(microphones.map(\.pcm) == ["hw:CARD=PCH,DEV=0", "hw:CARD=PCH,DEV=2"])
-        #expect(microphones.allSatisfy { $0.device == "\(tree.root)/devices/pci0000:00/0000:00:1f.3" })
+        #expect(microphones.allSatisfy { $0.device == "\(tree.path)/devices/pci0000:00/0000:00:1f.3" })
         #expect(unreadable.map(\.node) == ["/dev/snd/controlC10"] && unreadable.map(\.index) == [10])
         #expect(unreadable.allSatisfy { $0.why.contains("snd_ctl_open") })
     }
@@ -98,7 +78,7 @@ import Testing
     /// One that is unplugged while it is searched for is no finding, whether its card says so or not.
     @Test func cardThatGoesDuringTheSearch() throws {
         let tree = try machine()
-        let (microphones, unreadable) = ALSADiscovery.survey(sysfs: tree.root) { found throws(ALSAError) in
+        let (microphones, unreadable) = ALSADiscovery.survey(sysfs: tree.path) { found throws(ALSAError) in
             guard found.number == 10 else { throw ALSAError(operation: "snd_ctl_open", device: "hw", code: ENODEV) }
             tree.remove("class/sound/card10/device")
             return card(found)

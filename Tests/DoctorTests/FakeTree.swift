@@ -12,23 +12,17 @@ final class FakeTree {
     }
 
     func write(_ file: String, _ text: String) {
-        makeDirectory(String(file[..<(file.lastIndex(of: "/") ?? file.startIndex)]), mode: 0o755)
-        try? File.replace(path + file, with: Array(text.utf8), mode: 0o644)
+        do { try folder.write(file, text) } catch { preconditionFailure("\(error)") }
     }
 
     func makeDirectory(_ directory: String, mode: UInt32) {
-        var built = path
-        for part in directory.split(separator: "/") {
-            built += "/\(part)"
-            mkdir(built, 0o755)
-        }
+        folder.makeDirectory(directory)
         chmod(path + directory, mode)
     }
 
     /// - Parameter target: as the link says it.
     func link(_ file: String, to target: String) {
-        makeDirectory(String(file[..<(file.lastIndex(of: "/") ?? file.startIndex)]), mode: 0o755)
-        symlink(target, path + file)
+        do { try folder.link(file, to: target) } catch { preconditionFailure("\(error)") }
     }
 
     // MARK: sysfs

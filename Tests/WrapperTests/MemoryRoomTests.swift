@@ -8,20 +8,11 @@ import Testing
 
     init() throws { folder = try TemporaryDirectory() }
 
-    private func write(_ name: String, _ text: String) throws {
-        var folder = folder.path
-        for part in name.split(separator: "/").dropLast() {
-            folder += "/\(part)"
-            mkdir(folder, 0o700)
-        }
-        try File.replace("\(self.folder.path)/\(name)", with: Array(text.utf8), mode: 0o600)
-    }
-
     /// The machine has 1000 MiB, of which 600 can be had.
     private func room(_ group: String?, _ files: [String: String] = [:]) throws -> MemoryRoom? {
-        try write("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 512000 kB\nSwapFree:  102400 kB\n")
-        if let group { try write("proc/self/cgroup", "1:name=systemd:/other\n0::\(group)\n") }
-        for (name, text) in files { try write("groups/\(name)", text) }
+        try folder.write("proc/meminfo", "MemTotal: 1024000 kB\nMemAvailable: 512000 kB\nSwapFree:  102400 kB\n")
+        if let group { try folder.write("proc/self/cgroup", "1:name=systemd:/other\n0::\(group)\n") }
+        for (name, text) in files { try folder.write("groups/\(name)", text) }
         return MemoryRoom.now(processes: "\(folder.path)/proc", groups: "\(folder.path)/groups")
     }
 
