@@ -13,7 +13,7 @@ const NEXT = 1
  * The WebSocket to the gateway: requests and their replies, state and events, and pictures that were asked for.
  *
  * Events: `change` (isOpen, busIsHere or hello is another), `message` {topic, message}, `media` {topic, header, payload}, `refused` (it
- * could not be opened).
+ * could not be opened), `leave` (the page is being left: what is asked for now, at once, still gets out).
  * It connects again by itself, later each time, until somebody comes back to the page.
  */
 export class Connection extends EventTarget {
@@ -35,6 +35,8 @@ export class Connection extends EventTarget {
     this.#url = url
     addEventListener("online", () => this.#hurry())
     document.addEventListener("visibilitychange", () => document.hidden || this.#comeBack())
+    addEventListener("pagehide", () => this.#leave())
+    addEventListener("pageshow", ({ persisted }) => persisted && this.#comeBack())
   }
 
   open() {
@@ -47,7 +49,11 @@ export class Connection extends EventTarget {
       if (typeof data === "string") this.#text(data)
       else this.#binary(data)
     })
-    socket.addEventListener("close", () => socket === this.#socket && this.#closed())
+    socket.addEventListener("close", () => {
+      if (socket !== this.#socket) return
+      if (!this.isOpen) this.dispatchEvent(new Event("refused"))
+      this.#closed()
+    })
   }
 
   /** Asks the bus; refusals come as BusError. Binary parts of the reply are in `attached` of the result. */
@@ -138,15 +144,24 @@ export class Connection extends EventTarget {
       this.#watch = setTimeout(() => this.#listen(), left)
       return
     }
-    const silent = this.#socket
+    this.#letGo()
+  }
+
+  // A browser may keep a page that was left for when somebody comes back, and its socket with it: to the gateway that is somebody who looks.
+  #leave() {
+    this.dispatchEvent(new Event("leave"))
+    if (this.#timer === null) this.#letGo()
+  }
+
+  #letGo() {
+    const last = this.#socket
     this.#socket = null
-    silent.close()
+    last.close()
     this.#closed()
   }
 
   #closed() {
     clearTimeout(this.#watch)
-    if (!this.isOpen) this.dispatchEvent(new Event("refused"))
     this.isOpen = this.busIsHere = false
     for (const { reject } of this.#requests.values()) {
       reject(new BusError("The connection ended before the answer came; it may have been done all the same.", "notConnected"))

@@ -17,7 +17,7 @@ export class Locks extends EventTarget {
   constructor(connection) {
     super()
     this.#connection = connection
-    addEventListener("pagehide", () => this.giveBackAll())
+    connection.addEventListener("leave", () => this.giveBackAll())
     connection.addEventListener("change", () => connection.busIsHere && [...this.#held.keys()].forEach((device) => this.#renew(device)))
   }
 
@@ -79,8 +79,9 @@ export class Locks extends EventTarget {
   }
 
   async giveBack(device) {
-    // One that is just being taken would be kept by nobody for ever.
-    await this.#taking.get(device)?.catch(() => {})
+    // One that is just being taken would be kept by nobody for ever. What is there goes at once: the page may be left now.
+    const taking = this.#taking.get(device)
+    if (taking) await taking.catch(() => {})
     const lock = this.token(device)
     this.#drop(device)
     if (lock) await this.#connection.request("device.unlock", { lock }).catch(() => {})
