@@ -378,17 +378,36 @@ class Captures(rig.WebTestCase):
         self.assertEqual(self.fetch(".notice.good a + a")[4:8], b"ftyp")
         self.page.click("[title^='Live photo']")
         self.page.wait("document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'false'")
+        with self.client.mirror("state/session/") as mirror:
+            mirror.wait(lambda state: not state, rig.DEADLINE)
 
     def test_a_live_photos_session_ends_with_its_page(self) -> None:
         self.open_camera()
         with self.client.mirror("state/session/") as mirror:
-            for leave in (lambda: self.page.key("Escape"), lambda: self.page.open("about:blank")):
+            for how in ("to all cameras", "for another site", "without a word"):
                 self.open_camera()
                 self.page.click("[title^='Live photo']")
                 mirror.wait(lambda state: [each["name"] for each in state.values()] == ["live photos"], rig.DEADLINE)
                 self.page.wait("document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'true'")
-                leave()
-                mirror.wait(lambda state: not state, rig.DEADLINE)
+                if how == "without a word":
+                    self.page.evaluate("WebSocket.prototype.send = () => {}")
+                if how == "to all cameras":
+                    self.page.key("Escape")
+                else:
+                    self.page.open("about:blank")
+                with self.subTest(left=how):
+                    mirror.wait(lambda state: not state, rig.DEADLINE)
+
+    def test_a_page_that_is_come_back_to_goes_on(self) -> None:
+        self.open_camera()
+        self.page.open("about:blank")
+        self.page.evaluate("setTimeout(() => history.back())")
+        self.page.wait("location.hash === '#/camera/cam0' && document.querySelector('.picture[data-sequence]')")
+        # Whether it is the page that was left or one read anew is the browser's matter.
+        self.page.evaluate("window.last = document.querySelector('.picture').dataset.sequence")
+        self.page.wait("document.querySelector('#status').textContent === 'Live' && document.querySelector('.picture').dataset.sequence !== window.last")
+        self.page.key("p")
+        self.page.wait("document.querySelector('.notice.good a')")
 
     def test_the_library_lists_and_deletes(self) -> None:
         self.open_camera("cam2")

@@ -21,9 +21,9 @@ export function makePhotos(app, id, turn) {
   let isSeen = false
   let dropped = null
 
-  // What a page left behind that could say nothing any more, as on a phone that was put away, or what another one has on.
-  const found = () => app.state.under("state/session/").find(({ id: session, name, detached, owner, inputs }) =>
-    session !== dropped && name === LIVE && detached && owner.name === app.connection.hello?.name && inputs.some(({ device }) => device === id))?.id ?? null
+  // What a page left behind that could say nothing any more and was opened again, or what another one has on.
+  const found = () => app.state.under("state/session/").find(({ id: session, name, owner, inputs }) =>
+    session !== dropped && name === LIVE && owner.name === app.connection.hello?.name && inputs.some(({ device }) => device === id))?.id ?? null
 
   const capture = async () => {
     if (main.ariaDisabled === "true") return
@@ -88,10 +88,16 @@ export function makePhotos(app, id, turn) {
     const microphone = state.devices("audio").find((each) => each.id === localStorage.getItem(MICROPHONE))?.id
     const lies = turn.rotation || turn.mirrored
       ? [{ connection: { output: "photo", videoOrientation: ORIENTATION[turn.rotation], videoMirrored: turn.mirrored } }] : []
+    // A page that is left may get no word out any more: then the camera is let go of when the last page of its user has gone.
+    const create = (detached) => connection.request("session.create", {
+      name: LIVE, preset: "inputPriority", detached, inputs: [id, ...(microphone ? [microphone] : [])], outputs: [],
+    })
     let made = null
     try {
-      made = (await connection.request("session.create", {
-        name: LIVE, preset: "inputPriority", detached: true, inputs: [id, ...(microphone ? [microphone] : [])], outputs: [],
+      // Of a gateway whose process it can't see, the bus takes what is nobody's only.
+      made = (await create(false).catch((error) => {
+        if (error.data?.path === "detached") return create(true)
+        throw error
       })).session
       await connection.request("session.configure", { session: made, actions: [{ addOutput: { type: "photo", livePhotoCaptureEnabled: true } }, ...lies] })
       await connection.request("session.start", { session: made })
@@ -114,7 +120,7 @@ export function makePhotos(app, id, turn) {
   }
   // Another page has its own use for one that it has begun.
   const giveBack = () => (isMine ? end() : undefined)
-  addEventListener("pagehide", giveBack)
+  app.connection.addEventListener("leave", giveBack)
 
   const refresh = () => {
     const device = app.state.device(id)
@@ -134,7 +140,7 @@ export function makePhotos(app, id, turn) {
     main, live, refresh, capture,
     end: () => {
       isOver = true
-      removeEventListener("pagehide", giveBack)
+      app.connection.removeEventListener("leave", giveBack)
       return giveBack()
     },
   }
