@@ -47,6 +47,7 @@ final class ConfigurationRestorer {
     private let committed: CommittedConfiguration
     private let read: () throws(SourceError) -> DeviceSnapshot
     private var refusals: [String: String] = [:]
+    private var inUse: SourceError?
     private var attempted: Set<String> = []
 
     /// What there is to be done, of what was committed.
@@ -65,6 +66,8 @@ final class ConfigurationRestorer {
         var found: [String: ControlValue]
         /// The controls that were set, whether they took the value or not.
         var attempted: Set<String>
+        /// Another program's use of the device is why it has another format or rate; nil: it has the committed ones, or something else is.
+        var formatInUse: SourceError?
     }
 
     init(
@@ -101,7 +104,9 @@ final class ConfigurationRestorer {
             else { continue }
             found[control.name] = before
         }
-        return Outcome(snapshot: now, notRestored: notRestored, found: found, attempted: attempted)
+        return Outcome(
+            snapshot: now, notRestored: notRestored, found: found, attempted: attempted,
+            formatInUse: notRestored.contains(where: \.isOfFormat) ? inUse : nil)
     }
 
     // MARK: Format and rate
@@ -240,6 +245,7 @@ final class ConfigurationRestorer {
             try call(source)
             refusals[path] = nil
         } catch  where error.kind != .disconnected {
+            if error.kind == .inUse { inUse = error }
             refusals[path] = error.holders.isEmpty ? "\(error)" : "\(error), in use by \(error.holders.named)"
         }
     }

@@ -51,6 +51,7 @@ final class DeviceKeeper {
     /// When it was asked for last.
     private var priorityTime: Int64 = 0
     private var notRestored: [NotRestored] = []
+    private var formatInUse: SourceError?
     private var found: [String: ControlValue] = [:]
     private var defence = ControlDefence()
 
@@ -124,7 +125,11 @@ final class DeviceKeeper {
     func start() throws(SourceError) -> (any FrameStream, NativeRing) {
         endLeftStandIn()
         // Another program may have set another format meanwhile; or what kept ours from being set is over.
-        if try isOtherwise() { try restore(.format) }
+        if try isOtherwise() {
+            try restore(.format)
+            // Who keeps the format from being set may let go before the stream starts: it would be a stream in theirs.
+            if let formatInUse { throw formatInUse }
+        }
         var ring: NativeRing?
         let stream = try source.startStreaming { layout, bytes throws(SourceError) in
             // One that was made before is not needed by us any more, and its memory may be needed now.
@@ -242,6 +247,7 @@ final class DeviceKeeper {
         let outcome = try restorer.restore(scope, sparing: spared)
         notRestored =
             notRestored.filter { !scope.contains($0.isOfFormat ? .format : .controls) } + outcome.notRestored
+        if scope.contains(.format) { formatInUse = outcome.formatInUse }
         found.merge(outcome.found) { first, _ in first }
         return outcome.attempted
     }

@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Glibc
 import JSON
 import Testing
 
@@ -193,6 +194,22 @@ struct RestoringTests {
         }
         let subscriber = try worker.subscriber("frame/cam0/native/")
         #expect(try subscriber.next { $0.header["width"] != nil }.header["width"] == 64)
+    }
+
+    @Test("no stream starts in the format of another program that has the device and lets go just then")
+    func startsInNobodysFormat() throws {
+        let worker = try worker(committed([]))
+        try worker.coordinator.waitForStatus("open") { $0["isOpen"] == true }
+        bench.set {
+            $0.meddledFormat = FormatSelection(pixelFormat: .yuyv, dimensions: Dimensions(width: 32, height: 24))
+            $0.formatFailure = SourceError(.inUse, operation: "VIDIOC_S_FMT", errno: EBUSY, message: "busy")
+        }
+        let subscriber = try worker.subscriber("frame/cam0/native/")
+        try worker.coordinator.waitForStatus("in use") { $0["error"]?["reason"] == "deviceInUse" }
+        #expect(bench.now.starts == 0)
+        bench.set { $0.formatFailure = nil }
+        #expect(try subscriber.next { $0.header["width"] != nil }.header["width"] == 64)
+        try worker.coordinator.waitForStatus("put back") { $0["notRestored"] == [] && $0["error"]?.isNull == true }
     }
 
     @Test("what can't be put back is told, and keeps nothing else from it")

@@ -16,6 +16,7 @@ final class TestBench: Sendable {
         var refusedControl: String?
         /// The format that comes out whatever is set.
         var forcedFormat: FormatSelection?
+        var formatFailure: SourceError?
         /// What somebody else has set; taken over at the next look.
         var meddledFormat: FormatSelection?
         /// Nothing can be read.
@@ -169,6 +170,7 @@ final class TestSource: VideoSource {
     func setFormat(_ selection: FormatSelection) throws(SourceError) -> FormatSelection {
         bench.note("setFormat \(selection.dimensions)")
         guard !bench.now.isStreaming else { throw SourceError(.inUse, operation: "setFormat", message: "streams") }
+        if let failure = bench.now.formatFailure { throw failure }
         format = bench.now.forcedFormat ?? selection
         return format
     }
