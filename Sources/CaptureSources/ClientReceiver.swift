@@ -286,7 +286,13 @@ final class ClientReceiverRun: @unchecked Sendable {
         slot.monotonicTime = time
         slot.bytesUsed[0] = writer.count
         slot.isCorrupt = false
-        let isCurrent = shared.queue.withLock { $0 === queue }
-        if isCurrent { queue.fill(slot) } else { queue.release(slot) }
+        // Within the lock: when the stream has stopped nobody publishes in its memory any more.
+        shared.queue.withLock { current in
+            if current === queue {
+                queue.fill(slot, isTime ? .startOfExposure : .dequeue)
+            } else {
+                queue.release(slot)
+            }
+        }
     }
 }

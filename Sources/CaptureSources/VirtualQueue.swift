@@ -86,7 +86,9 @@ final class VirtualQueue: @unchecked Sendable {
         }
     }
 
-    func fill(_ slot: FrameSlot) {
+    /// - Parameter source: of the slot's time.
+    func fill(_ slot: FrameSlot, _ source: TimestampSource = .startOfExposure) {
+        memory.filled(slot, source)
         let isFirst = state.withLock { state in
             state.holders[slot.index] = .filled
             state.filled.append(slot.index)

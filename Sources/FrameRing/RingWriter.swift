@@ -9,18 +9,23 @@ public enum RingClosing: UInt32, Hashable, Sendable {
     case ended = 2
 }
 
-/// The publisher's side of a ring: hands out slots to be filled, and publishes them. Used by one thread at a time, but for the
-/// pixels of a slot, which belong to whoever fills it.
-public final class RingWriter {
+/// The publisher's side of a ring: hands out slots to be filled, and publishes them. The pixels of a slot belong to whoever fills it.
+///
+/// One thread at a time publishes. Another one may take, lend and hold meanwhile; it closes the ring when nobody publishes any more.
+public final class RingWriter: Sendable {
     public let plan: RingPlan
     private let memory: SharedMemory
-    // Unchecked access: see `PollSet`.
-    @exclusivity(unchecked) private var ledger: RingLedger
+    private let state: Mutex<State>
     private let loans: [RingLoan]
     /// Bytes that are left for all else.
     private static let spared: UInt64 = 8 << 20
-    @exclusivity(unchecked) private var count: UInt32 = 0
-    @exclusivity(unchecked) private var isClosed = false
+
+    private struct State {
+        var ledger: RingLedger
+        /// What readers wait on.
+        var count: UInt32 = 0
+        var isClosed = false
+    }
 
     /// Makes the memory; nothing is published in it yet.
     ///
@@ -45,7 +50,7 @@ public final class RingWriter {
         plan.write(to: memory.bytes)
         self.plan = plan
         self.memory = memory
-        self.ledger = ledger
+        state = Mutex(State(ledger: ledger))
         loans = (0..<ledger.slots).map { slot in
             RingLoan(
                 memory,
@@ -68,8 +73,7 @@ public final class RingWriter {
     ///
     /// - Returns: nil while as many are being filled as may be.
     public func take() -> Int? {
-        collect()
-        guard let slot = ledger.take() else { return nil }
+        guard let slot = withLedger({ $0.take() }) else { return nil }
         let stamp = memory.base + plan.record(slot)
         SharedWord.storeRelaxed64(stamp, SharedWord.loadRelaxed64(UnsafeRawPointer(stamp)) | 1)
         // No pixel is written before readers can see the stamp.
@@ -78,14 +82,15 @@ public final class RingWriter {
     }
 
     /// A slot was not filled after all.
-    public func putBack(_ slot: Int) { ledger.putBack(slot) }
+    public func putBack(_ slot: Int) { state.withLock { _ = $0.ledger.putBack(slot) } }
 
     /// Publishes a filled slot and wakes the readers that wait.
     ///
     /// - Returns: the slot's stamp; nil, and nothing is done, if it was not being filled.
     @discardableResult
     public func publish(_ slot: Int, _ record: RingRecord) -> UInt64? {
-        guard !isClosed, let number = ledger.publish(slot) else { return nil }
+        // What follows needs no lock: the slot goes to nobody before others have been published after it.
+        guard let number = state.withLock({ $0.isClosed ? nil : $0.ledger.publish(slot) }) else { return nil }
         let start = memory.base + plan.record(slot)
         record.write(to: start)
         SharedWord.store64(start, number << 1)
@@ -96,47 +101,51 @@ public final class RingWriter {
 
     /// Lends a published slot, to be read until each ``RingLoan/giveBack()``; nil when too many are lent.
     public func lend(_ slot: Int) -> RingLoan? {
-        collect()
-        return ledger.lend(slot) ? loans[slot] : nil
+        withLedger { $0.lend(slot) } ? loans[slot] : nil
     }
 
     /// Holds a published slot for work of the publisher's own, until ``letGo(_:)``; false when the device needs it.
     public func hold(_ slot: Int) -> Bool {
-        collect()
-        return ledger.hold(slot)
+        withLedger { $0.hold(slot) }
     }
 
     /// A hold is over.
-    public func letGo(_ slot: Int) { ledger.letGo(slot) }
+    public func letGo(_ slot: Int) { state.withLock { _ = $0.ledger.letGo(slot) } }
 
     /// Slots that are lent now.
-    public var lentCount: Int {
-        collect()
-        return ledger.lentCount
-    }
+    public var lentCount: Int { withLedger { $0.lentCount } }
 
     /// Frames that were published.
-    public var published: UInt64 { ledger.published }
+    public var published: UInt64 { state.withLock { $0.ledger.published } }
 
     /// Tells the readers that no more comes. What is published stays readable.
     public func close(_ why: RingClosing) {
-        guard !isClosed else { return }
-        isClosed = true
+        let isFirst = state.withLock { state in
+            defer { state.isClosed = true }
+            return !state.isClosed
+        }
+        guard isFirst else { return }
         SharedWord.store32(memory.base + RingLayout.closedOffset, why.rawValue)
         wake()
     }
 
     private func wake() {
-        count &+= 1
-        SharedWord.store32(memory.base + RingLayout.countOffset, count)
+        state.withLock { state in
+            state.count &+= 1
+            SharedWord.store32(memory.base + RingLayout.countOffset, state.count)
+        }
         Futex.wakeAll(memory.base + RingLayout.countOffset)
     }
 
-    // Takes note of what borrowers on other threads have given back.
-    private func collect() {
-        guard ledger.lentCount > 0 else { return }
-        for slot in loans.indices where ledger.uses(of: slot) > 0 {
-            for _ in 0..<loans[slot].takeReturned() { ledger.giveBack(slot) }
+    // Takes note first of what borrowers on other threads have given back.
+    private func withLedger<Result>(_ body: (inout RingLedger) -> sending Result) -> Result {
+        state.withLock { state in
+            if state.ledger.lentCount > 0 {
+                for slot in loans.indices where state.ledger.uses(of: slot) > 0 {
+                    for _ in 0..<loans[slot].takeReturned() { state.ledger.giveBack(slot) }
+                }
+            }
+            return body(&state.ledger)
         }
     }
 }

@@ -134,7 +134,7 @@ final class DeviceKeeper {
         let stream = try source.startStreaming { layout, bytes throws(SourceError) in
             // One that was made before is not needed by us any more, and its memory may be needed now.
             ring = nil
-            let memory = try NativeRing(device: device, layout, bytes: bytes)
+            let memory = try NativeRing(device: device, layout, bytes: bytes, generation: generation)
             ring = memory
             return memory
         }

@@ -141,7 +141,7 @@ final class FrameDesk {
     }
 
     /// A frame has come; nil: a damaged one.
-    func deliver(_ arrival: StreamRun.Arrival?) {
+    func deliver(_ arrival: FramePublisher.Arrival?) {
         guard let frame = arrival?.frame else {
             dropped += 1
             damaged += 1

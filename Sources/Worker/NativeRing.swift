@@ -11,12 +11,13 @@ import LinuxIO
 final class NativeRing: SlotMemory {
     /// The id of the stream: random, as 16 hexadecimal digits.
     let stream = hexadecimal(randomBytes(8))
-    let writer: RingWriter
+    let publisher: FramePublisher
+    var writer: RingWriter { publisher.writer }
     /// How the bytes of a frame become a payload, here and in messages.
-    let plan: PayloadPlan
+    var plan: PayloadPlan { publisher.plan }
     let slots: [UnsafeMutableRawBufferPointer]
-    /// Frames that were published.
-    @exclusivity(unchecked) private(set) var sequence: UInt64 = 0
+    // Unchecked access: see `PollSet`.
+    @exclusivity(unchecked) private var outstanding = 0
 
     /// Slots that the device has at a time.
     static let queued = 4
@@ -25,8 +26,10 @@ final class NativeRing: SlotMemory {
     /// Slots that may be lent to the messages of slow readers.
     static let lent = 4
 
-    /// - Parameter bytes: of a slot at least.
-    init(device: String, _ layout: FrameLayout, bytes: Int) throws(SourceError) {
+    /// - Parameters:
+    ///   - bytes: of a slot at least.
+    ///   - generation: that of the configuration that the stream starts with.
+    init(device: String, _ layout: FrameLayout, bytes: Int, generation: UInt64 = 0) throws(SourceError) {
         let (padded, overflow) = max(1, bytes).addingReportingOverflow(RingLayout.pageBytes - 1)
         let slotBytes = padded / RingLayout.pageBytes * RingLayout.pageBytes
         guard !overflow, let plan = PayloadPlan(layout, regions: [slotBytes]) else {
@@ -37,6 +40,7 @@ final class NativeRing: SlotMemory {
             rendition: Rendition.Encoding.native.rawValue, format: layout.pixelFormat.code,
             width: layout.dimensions.width, height: layout.dimensions.height,
             planes: Self.planes(plan, slotBytes), keep: 0, slots: 0, slotBytes: slotBytes)
+        let writer: RingWriter
         do throws(RingError) {
             writer = try RingWriter(
                 description, RingLedger(filling: Self.queued, keep: Self.keep, lending: Self.lent))
@@ -51,33 +55,25 @@ final class NativeRing: SlotMemory {
                 .noResources, operation: "memfd_create", errno: code,
                 message: "there is no memory for frames of \(slotBytes) bytes: \(error)")
         }
-        self.plan = plan
-        slots = (0..<writer.plan.description.slots).map { [writer] in writer.pixels(of: $0) }
+        publisher = FramePublisher(writer, plan, layout, generation: generation)
+        slots = (0..<writer.plan.description.slots).map { writer.pixels(of: $0) }
     }
 
-    func take() -> Int? { writer.take() }
+    /// A slot that the device is to fill. Those that it has filled, and that the loop hasn't taken yet, are among the ones that it may have:
+    /// so no frame is overwritten before the loop has seen it, however late it is.
+    func take() -> Int? {
+        guard outstanding < Self.queued, let slot = writer.take() else { return nil }
+        outstanding += 1
+        return slot
+    }
+
+    func filled(_ slot: FrameSlot, _ source: TimestampSource) { publisher.filled(slot, source) }
+
+    /// The loop has taken a slot from the device.
+    func taken() { outstanding -= 1 }
 
     /// Tells the readers that no more comes: when the device writes to it no more.
     func close() { writer.close(.ended) }
-
-    /// Publishes a frame that the device has written to its slot.
-    ///
-    /// - Returns: nil, and nothing is done, for a frame that is not whole.
-    func publish(
-        _ frame: FrameJob, generation: UInt64, dropped: UInt64, _ source: TimestampSource
-    ) -> RenditionRing.Publication? {
-        guard let bytes = plan.count(bytesUsed: frame.bytesUsed) else { return nil }
-        plan.fillUp(slots[frame.slot], bytesUsed: frame.bytesUsed)
-        let record = RingRecord(
-            sequence: sequence, captureSequence: frame.facts.captureSequence, monotonic: frame.facts.monotonic,
-            realtime: frame.facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
-            timestampSource: RingRecord.TimestampSource(source), isKeyframe: frame.facts.isKeyframe)
-        guard let stamp = writer.publish(frame.slot, record) else { return nil }
-        sequence += 1
-        return RenditionRing.Publication(
-            place: FrameHeaderWriter.Place(slot: frame.slot, offset: writer.plan.pixels(frame.slot), stamp: stamp),
-            bytes: bytes)
-    }
 
     // A picture whose planes' lines the driver doesn't tell is read as one piece.
     private static func planes(_ plan: PayloadPlan, _ slotBytes: Int) -> [RingDescription.Plane] {

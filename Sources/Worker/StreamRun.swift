@@ -16,11 +16,11 @@ final class StreamRun {
     /// The slots.
     let ring: NativeRing
     var payloadPlan: PayloadPlan { ring.plan }
-    // Unchecked access: see `PollSet`.
-    /// Frames that came damaged or short.
-    @exclusivity(unchecked) private(set) var damaged: UInt64 = 0
     /// That of the last committed configuration, for what is published.
-    @exclusivity(unchecked) var generation: UInt64 = 0
+    var generation: UInt64 {
+        get { ring.publisher.generation }
+        set { ring.publisher.generation = newValue }
+    }
 
     private let stream: any FrameStream
     private let loop: Loop
@@ -29,33 +29,24 @@ final class StreamRun {
     private var refused = 0
     /// Frames that are lent.
     private var lent = 0
-    /// The memory of each slot, to be read.
-    private let regions: [[UnsafeRawBufferPointer]]
-    @exclusivity(unchecked) private var judge: FrameJudge
+    // Unchecked access: see `PollSet`.
     /// Where frames build on one another.
     @exclusivity(unchecked) private var chain: H264Chain?
     @exclusivity(unchecked) private var lastSequence: UInt64?
-    @exclusivity(unchecked) private var realtime = RealtimeOffset()
     @exclusivity(unchecked) private var silence: SilenceWatch?
     @exclusivity(unchecked) private var isOver = false
     private var whenHome: (() -> Void)?
 
-    /// Told before frames are taken; it may end the stream. Readers of the ring wait for what it does.
+    /// Told before frames are taken; it may end the stream.
     @exclusivity(unchecked) var beforeFrames: (() -> Void)?
     /// A frame that is whole, or (nil) one that is damaged.
-    @exclusivity(unchecked) var onFrame: ((Arrival?) -> Void)?
+    @exclusivity(unchecked) var onFrame: ((FramePublisher.Arrival?) -> Void)?
     /// Frames that the device itself has lost.
     @exclusivity(unchecked) var onGap: ((UInt64) -> Void)?
     /// The device is to be asked for a key frame.
     var onKeyframeWanted: (() -> Void)?
     /// The device has no more to give.
     var onLost: ((SourceError) -> Void)?
-
-    /// A whole frame, and where it is in the ring; that is nil if it could not be published there.
-    struct Arrival {
-        var frame: FrameJob
-        var publication: RenditionRing.Publication?
-    }
 
     /// Frames that are taken before others have their turn again.
     private static let framesPerTurn = 8
@@ -73,9 +64,7 @@ final class StreamRun {
         self.loop = loop
         layout = stream.layout
         frameDuration = stream.frameDuration
-        judge = FrameJudge(stream.layout.pixelFormat)
-        chain = stream.layout.pixelFormat == .h264 ? H264Chain() : nil
-        regions = stream.slots.map { slot in slot.regions.map { UnsafeRawBufferPointer($0) } }
+        chain = ring.publisher.isChained ? H264Chain() : nil
         // Neither is called any more when this is gone. Weak references would make each use of this, at each frame, a longer way.
         token = loop.watch(.descriptor(stream.descriptor)) { [unowned self] in takeFrames() }
         if silenceLimit > 0 {
@@ -161,48 +150,47 @@ final class StreamRun {
     }
 
     private func take(_ slot: FrameSlot) {
-        // Readers wait for what is done from here to where the frame is published, with code and memory that have gone cold since the last
-        // one: what can be done afterwards is.
-        var told = slot.told
+        ring.taken()
+        let told = slot.told
+        // Before all else, where that hasn't been done: whoever waits for the frame in the ring is woken, and only then may it be lent.
+        var content = chain == nil ? ring.publisher.content(of: slot.index, told, stream.timestampSource) : nil
         if let lastSequence, told.captureSequence > lastSequence + 1 {
             chain?.lose()
             onGap?(told.captureSequence - lastSequence - 1)
         }
         lastSequence = told.captureSequence
-        var facts = FrameFacts(
-            captureSequence: told.captureSequence, monotonic: told.monotonicTime,
-            realtime: realtime.at(told.monotonicTime))
-        var isWhole = judge.isWhole(told, regions[slot.index], payloadPlan)
-        if chain != nil {
-            switch isWhole ? chain?.take(slot) : nil {
+        if chain != nil { content = publishChained(slot) }
+        var isPublished = false
+        switch content {
+        case .whole(let arrival):
+            isPublished = arrival.publication != nil
+            onFrame?(arrival)
+        case .damaged: onFrame?(nil)
+        case nil: break
+        }
+        silence?.heard(at: MonotonicClock.now())
+        // One that was not published may be filled again at once.
+        if !isPublished { ring.writer.putBack(slot.index) }
+        fill()
+    }
+
+    /// Publishes the next frame of those that build on one another.
+    ///
+    /// - Returns: nil if it is none, but something that frames need.
+    private func publishChained(_ slot: FrameSlot) -> FramePublisher.Content? {
+        let publisher = ring.publisher
+        if publisher.isWhole(slot.index, slot.told) {
+            switch chain?.take(slot) {
             case .picture(let isKeyframe):
-                facts.isKeyframe = isKeyframe
-                told = slot.told
-            case .parameterSets:
-                silence?.heard(at: MonotonicClock.now())
-                ring.writer.putBack(slot.index)
-                return fill()
-            case .unusable, nil:
-                isWhole = false
-                chain?.lose()
-                requestKeyframe()
+                // What the slot tells may be otherwise now.
+                return publisher.publish(slot.index, slot.told, stream.timestampSource, isKeyframe: isKeyframe)
+            case .parameterSets: return nil
+            case .unusable, nil: break
             }
         }
-        if isWhole {
-            let frame = FrameJob(
-                slot: slot.index, regions: regions[slot.index], bytesUsed: told.bytesUsed, facts: facts)
-            // Before all else: whoever waits for it in the ring is woken, and only then may it be lent.
-            let publication = ring.publish(
-                frame, generation: generation, dropped: damaged, stream.timestampSource)
-            onFrame?(Arrival(frame: frame, publication: publication))
-        } else {
-            damaged += 1
-            onFrame?(nil)
-        }
-        silence?.heard(at: realtime.measure())
-        // One that was not published may be filled again at once.
-        ring.writer.putBack(slot.index)
-        fill()
+        chain?.lose()
+        requestKeyframe()
+        return publisher.leaveOut()
     }
 
     // Gives the device as many slots as it may have.

@@ -23,10 +23,15 @@ func nextFrame(_ stream: any FrameStream) throws -> FrameSlot {
     let deadline = Deadline.usual
     while true {
         if let slot = try stream.dequeue() { return slot }
-        var wait = pollfd(fd: stream.descriptor, events: Int16(POLLIN), revents: 0)
-        let isInTime = !deadline.hasPassed && poll(&wait, 1, Int32(clamping: deadline.millisecondsLeft)) >= 0
-        try #require(isInTime, "no frame has come")
+        try waitForInput(stream.descriptor, deadline)
     }
+}
+
+/// Until there is something to read, or what waits for it is to look again.
+func waitForInput(_ descriptor: Int32, _ deadline: Deadline) throws {
+    var wait = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+    let isInTime = !deadline.hasPassed && poll(&wait, 1, Int32(clamping: deadline.millisecondsLeft)) >= 0
+    try #require(isInTime, "no frame has come")
 }
 
 extension VideoSource {

@@ -4,6 +4,7 @@ import CaptureSources
 import Glibc
 import Imaging
 import LinuxIO
+import Synchronization
 import Testing
 
 private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().formats) ?? []
@@ -38,6 +39,50 @@ private let table: [CaptureFormat] = (try? VirtualCamera(index: 0).open().format
             #expect(counter.camera == 7)
             try stream.enqueue(slot)
         }
+        try camera.stopStreaming()
+    }
+
+    /// Notes what it is told, on whichever thread.
+    private final class TellingSlots: SlotMemory, Sendable {
+        nonisolated(unsafe) let own: PrivateSlots
+        let told = Mutex<[(number: UInt64, thread: pthread_t)]>([])
+        let signal: EventDescriptor
+        var slots: [UnsafeMutableRawBufferPointer] { own.slots }
+
+        init(bytes: Int) throws(SourceError) {
+            own = try PrivateSlots(bytes: bytes)
+            do { signal = try EventDescriptor() } catch {
+                throw SourceError(.noResources, operation: "eventfd", message: "\(error)")
+            }
+        }
+
+        func take() -> Int? { own.take() }
+
+        func filled(_ slot: FrameSlot, _ source: TimestampSource) {
+            told.withLock { $0.append((slot.captureSequence, pthread_self())) }
+            signal.signal()
+        }
+    }
+
+    @Test("the memory is told of each frame at once, however late the loop is, and on the sensor's own thread")
+    func tellsMemory() throws {
+        let camera = try openCamera(fps: 120)
+        var memory: TellingSlots?
+        let stream = try camera.startStreaming { _, bytes throws(SourceError) in
+            let made = try TellingSlots(bytes: bytes)
+            memory = made
+            return made
+        }
+        let slots = try #require(memory)
+        let deadline = Deadline.usual
+        // Nothing is dequeued: all slots are filled meanwhile.
+        while slots.told.withLock({ $0.count }) < stream.slots.count {
+            try waitForInput(slots.signal.rawValue, deadline)
+            slots.signal.drain()
+        }
+        let told = slots.told.withLock { $0 }
+        #expect(Set(told.map(\.thread)).count == 1 && told[0].thread != pthread_self())
+        for (number, _) in told { #expect(try nextFrame(stream).captureSequence == number) }
         try camera.stopStreaming()
     }
 

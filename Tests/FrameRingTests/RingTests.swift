@@ -51,6 +51,53 @@ struct RingTests {
         #expect(counters.frames == 50 && counters.skipped == 0 && counters.late == 0 && counters.unusable == 0)
     }
 
+    @Test("One thread publishes while another hands out, lends and holds; what is read is what was published")
+    func twoThreads() throws {
+        let writer = try Self.writer()
+        let reader = try RingReader(writer.readerDescriptor)
+        let count: UInt64 = 20_000
+        let slots = Mutex<[Int]>([])
+        let published = Mutex<[Int]>([])
+        let thread = try NamedThread(name: "publisher") {
+            var number: UInt64 = 0
+            while number < count {
+                guard let slot = slots.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
+                    sched_yield()
+                    continue
+                }
+                number += 1
+                writer.pixels(of: slot).bindMemory(to: UInt64.self).update(repeating: number)
+                guard writer.publish(slot, Self.record(number)) == number << 1 else { return }
+                published.withLock { $0.append(slot) }
+            }
+        }
+        defer { thread.join() }
+        var (taken, seen, last): (UInt64, UInt64, UInt64) = (0, 0, 0)
+        while seen < count {
+            // As the worker does: no more are out at a time than are filled at a time.
+            while taken < count, taken - seen < 4, let slot = writer.take() {
+                taken += 1
+                slots.withLock { $0.append(slot) }
+            }
+            guard let slot = published.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
+                sched_yield()
+                continue
+            }
+            seen += 1
+            let loan = try #require(writer.lend(slot))
+            #expect(writer.hold(slot))
+            if let frame = reader.poll(.newest) {
+                #expect(frame.number > last && frame.record == Self.record(frame.number))
+                last = frame.number
+                let sum = reader.use(frame) { $0.bindMemory(to: UInt64.self).reduce(0, &+) }
+                #expect(sum == nil || sum == frame.number &* 512)
+            }
+            writer.letGo(slot)
+            loan.giveBack()
+        }
+        #expect(last == count && writer.published == count && writer.lentCount == 0)
+    }
+
     @Test("Sound is read likewise, of a whole number of frames")
     func sound() throws {
         let sound = RingDescription.Sound(sampleFormat: "s24", rate: 44100, channels: 2, frameBytes: 6)

@@ -103,20 +103,98 @@ struct NativeRingTests {
             planes: [PlaneLayout(offset: 0, stride: 16, bytes: 64)])
         let ring = try NativeRing(device: "cam0", layout, bytes: 64)
         let reader = try RingReader(ring.writer.readerDescriptor)
-        let slot = try #require(ring.take())
-        ring.slots[slot].initializeMemory(as: UInt8.self, repeating: 9)
-        let job = FrameJob(
-            slot: slot, regions: [UnsafeRawBufferPointer(ring.slots[slot])], bytesUsed: [58],
-            facts: FrameFacts(captureSequence: 0, monotonic: 1, realtime: 2))
-        #expect(ring.publish(job, generation: 1, dropped: 0, .endOfFrame)?.place.stamp == 2)
+        let slot = try filled(ring, 0, bytes: 58)
+        ring.slots[slot.index].initializeMemory(as: UInt8.self, repeating: 9)
+        let content = ring.publisher.publish(slot.index, slot.told, .endOfFrame)
+        #expect(arrival(content)?.publication?.place.stamp == 2)
         let frame = try #require(reader.poll())
         #expect(frame.record.bytes == 64)
         let bytes = reader.use(frame) { Array($0) }
         #expect(bytes == Array(repeating: 9, count: 58) + Array(repeating: 0, count: 6))
         // Too little of it is no frame.
-        let other = try #require(ring.take())
-        let short = FrameJob(slot: other, regions: job.regions, bytesUsed: [40], facts: job.facts)
-        #expect(ring.publish(short, generation: 1, dropped: 0, .endOfFrame) == nil)
+        let short = try filled(ring, 1, bytes: 40)
+        #expect(arrival(ring.publisher.publish(short.index, short.told, .endOfFrame)) == nil)
+    }
+
+    private static let grey = FrameLayout(
+        pixelFormat: .grey, dimensions: Dimensions(width: 8, height: 8),
+        planes: [PlaneLayout(offset: 0, stride: 8, bytes: 64)])
+
+    /// The next slot that the device may fill, as filled.
+    private func filled(_ ring: NativeRing, _ number: UInt64, bytes: Int = 64) throws -> FrameSlot {
+        let index = try #require(ring.take())
+        let slot = FrameSlot(index: index, regions: [ring.slots[index]])
+        slot.bytesUsed = [bytes]
+        slot.captureSequence = number
+        slot.monotonicTime = MonotonicClock.now()
+        return slot
+    }
+
+    private func arrival(_ content: FramePublisher.Content) -> FramePublisher.Arrival? {
+        if case .whole(let arrival) = content { arrival } else { nil }
+    }
+
+    @Test("a device's own thread publishes what it fills, once; nothing that the loop hasn't seen is overwritten")
+    func ownThread() throws {
+        let ring = try NativeRing(device: "cam0", Self.grey, bytes: 64, generation: 7)
+        let reader = try RingReader(ring.writer.readerDescriptor)
+        var waiting: [FrameSlot] = []
+        for number in 0..<12 as Range<UInt64> {
+            let slot = try filled(ring, number)
+            // Every third comes damaged.
+            slot.isCorrupt = number % 3 == 2
+            let realtime = MonotonicClock.realtime()
+            ring.filled(slot, .dequeue)
+            if slot.isCorrupt {
+                #expect(reader.poll() == nil)
+            } else {
+                let record = try #require(reader.poll()).record
+                #expect(record.captureSequence == number && record.sequence == number - number / 3)
+                #expect(record.dropped == number / 3 && record.generation == 7)
+                #expect(record.timestampSource == .dequeue && record.monotonic == slot.monotonicTime)
+                #expect(abs(record.realtime - realtime) < 5_000_000_000)
+            }
+            waiting.append(slot)
+            // The loop is as late as it can be: all that the device may have is filled, and waits for it.
+            guard waiting.count == NativeRing.queued else { continue }
+            #expect(ring.take() == nil)
+            let next = waiting.removeFirst()
+            ring.taken()
+            let content = ring.publisher.content(of: next.index, next.told, .dequeue)
+            #expect(reader.poll() == nil, "it was published before")
+            #expect((arrival(content) == nil) == next.isCorrupt)
+            if next.isCorrupt { ring.writer.putBack(next.index) }
+            if let arrival = arrival(content) {
+                #expect(arrival.frame.facts.captureSequence == next.captureSequence)
+                let publication = try #require(arrival.publication)
+                let loan = try #require(ring.writer.lend(publication.place.slot), "it is still there")
+                loan.giveBack()
+            }
+        }
+        // What no thread of the device's has published is, when the loop takes it.
+        for slot in waiting {
+            ring.taken()
+            _ = ring.publisher.content(of: slot.index, slot.told, .dequeue)
+        }
+        let late = try filled(ring, 12)
+        #expect(arrival(ring.publisher.content(of: late.index, late.told, .endOfFrame)) != nil)
+        #expect(reader.poll()?.record.captureSequence == 12)
+    }
+
+    @Test("which of the frames that build on one another are published the loop decides")
+    func chained() throws {
+        let layout = FrameLayout(
+            pixelFormat: .h264, dimensions: Dimensions(width: 8, height: 8),
+            planes: [PlaneLayout(offset: 0, stride: 0, bytes: 64)])
+        let ring = try NativeRing(device: "cam0", layout, bytes: 64)
+        let reader = try RingReader(ring.writer.readerDescriptor)
+        let slot = try filled(ring, 0)
+        ring.filled(slot, .startOfExposure)
+        #expect(reader.poll() == nil)
+        ring.taken()
+        let content = ring.publisher.publish(slot.index, slot.told, .startOfExposure, isKeyframe: true)
+        #expect(arrival(content)?.frame.facts.isKeyframe == true)
+        #expect(reader.poll()?.record.isKeyframe == true)
     }
 
     @Test("what fits into no ring is refused")

@@ -1,0 +1,117 @@
+import BusProtocol
+import CaptureCore
+import CaptureSources
+import FrameRing
+import LinuxIO
+import Synchronization
+
+/// Publishes the device's frames in their ring: on the thread that fills the slots, where a device has one, else on the loop. So those who
+/// read the ring are woken by whoever knows first that there is a frame.
+///
+/// One thread of the two publishes all of a stream; what it makes of a frame goes to the loop with the frame's slot.
+final class FramePublisher: @unchecked Sendable {
+    /// A whole frame, and where it is in the ring; that is nil if it could not be published there.
+    struct Arrival {
+        var frame: FrameJob
+        var publication: RenditionRing.Publication?
+    }
+
+    /// What a slot holds that was filled.
+    enum Content {
+        case whole(Arrival)
+        /// Damaged, or short: nobody is told of it.
+        case damaged
+    }
+
+    let writer: RingWriter
+    /// How the bytes of a frame become a payload, here and in messages.
+    let plan: PayloadPlan
+    /// Frames build on one another, so that the loop decides which of them are published.
+    let isChained: Bool
+    /// The memory of each slot, to be read.
+    private let regions: [[UnsafeRawBufferPointer]]
+    private let places: [Place]
+    private let newestGeneration: Atomic<UInt64>
+
+    // Only the thread that publishes uses these. Unchecked access: see `PollSet`.
+    @exclusivity(unchecked) private var judge: FrameJudge
+    @exclusivity(unchecked) private var sequence: UInt64 = 0
+    @exclusivity(unchecked) private var damaged: UInt64 = 0
+
+    /// What has become of the frame in a slot: whoever has the slot has this.
+    private final class Place {
+        @exclusivity(unchecked) var content: Content?
+    }
+
+    /// - Parameter generation: that of the configuration that the stream starts with.
+    init(_ writer: RingWriter, _ plan: PayloadPlan, _ layout: FrameLayout, generation: UInt64) {
+        self.writer = writer
+        self.plan = plan
+        isChained = layout.pixelFormat == .h264
+        judge = FrameJudge(layout.pixelFormat)
+        newestGeneration = Atomic(generation)
+        let slots = 0..<writer.plan.description.slots
+        regions = slots.map { [UnsafeRawBufferPointer(writer.pixels(of: $0))] }
+        places = slots.map { _ in Place() }
+    }
+
+    /// That of the last committed configuration, which only rises.
+    var generation: UInt64 {
+        get { newestGeneration.load(ordering: .relaxed) }
+        set { newestGeneration.max(newValue, ordering: .relaxed) }
+    }
+
+    /// A slot was filled, as its own thread tells.
+    func filled(_ slot: FrameSlot, _ source: TimestampSource) {
+        if !isChained { places[slot.index].content = publish(slot.index, slot.told, source) }
+    }
+
+    /// On the loop: what the device has told of the slot, whose frame is published now if nobody has done that.
+    func content(of slot: Int, _ told: FrameSlot.Told, _ source: TimestampSource) -> Content {
+        let place = places[slot]
+        guard let content = place.content else { return publish(slot, told, source) }
+        // The device's thread changes what this shares with the slot.
+        place.content = nil
+        return content
+    }
+
+    /// Whether the device has given all of the frame in a slot.
+    func isWhole(_ slot: Int, _ told: FrameSlot.Told) -> Bool { judge.isWhole(told, regions[slot], plan) }
+
+    /// Publishes the frame that the device has written to a slot, if it is whole.
+    func publish(
+        _ slot: Int, _ told: FrameSlot.Told, _ source: TimestampSource, isKeyframe: Bool? = nil
+    ) -> Content {
+        // Readers wait for what is done from here to where the frame is published, with code and memory that have gone cold since the last
+        // one: what can be done afterwards is.
+        let realtime = told.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
+        guard isWhole(slot, told), let bytes = plan.count(bytesUsed: told.bytesUsed) else {
+            return leaveOut()
+        }
+        plan.fillUp(writer.pixels(of: slot), bytesUsed: told.bytesUsed)
+        let record = RingRecord(
+            sequence: sequence, captureSequence: told.captureSequence, monotonic: told.monotonicTime,
+            realtime: realtime, generation: generation, dropped: damaged, bytes: bytes,
+            timestampSource: RingRecord.TimestampSource(source), isKeyframe: isKeyframe)
+        let stamp = writer.publish(slot, record)
+        if stamp != nil { sequence += 1 }
+        let facts = FrameFacts(
+            captureSequence: told.captureSequence, monotonic: told.monotonicTime, realtime: realtime,
+            isKeyframe: isKeyframe)
+        return .whole(
+            Arrival(
+                frame: FrameJob(slot: slot, regions: regions[slot], bytesUsed: told.bytesUsed, facts: facts),
+                publication: stamp.map { stamp in
+                    RenditionRing.Publication(
+                        place: FrameHeaderWriter.Place(slot: slot, offset: writer.plan.pixels(slot), stamp: stamp),
+                        bytes: bytes)
+                }))
+    }
+
+    /// A frame is of no use, as those who read the ring learn with the next one.
+    @discardableResult
+    func leaveOut() -> Content {
+        damaged += 1
+        return .damaged
+    }
+}
