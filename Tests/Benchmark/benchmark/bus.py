@@ -28,10 +28,13 @@ class Bus:
         self.directory = Path(tempfile.mkdtemp(prefix="cbb-", dir="/tmp"))
         self.runtime_dir = str(self.directory / "bus")
         self._ready_times = self.directory / "ready"
+        #: What has a program with threads that are called as a virtual camera's note that likewise.
+        self.noting: dict[str, str] = {}
         self.devices = [f"cam{index}" for index in range(cameras)]
         try:
             if ready:
                 self._ready_times.mkdir()
+                self.noting = {"LD_PRELOAD": str(ready), "BENCHMARK_READY": str(self._ready_times)}
                 worker = preloading(
                     self.directory / "worker", binaries / "camerabus-worker", ready, BENCHMARK_READY=self._ready_times
                 )
@@ -81,11 +84,17 @@ class Bus:
 
     def ready_times(self, pid: int) -> list[int]:
         """When the virtual camera of a worker had a picture ready, the latest of them in order; empty if nobody notes it."""
+        return sorted(time for time in self._noted(pid)[2:] if time)
+
+    def publishing_time(self, pid: int) -> int:
+        """Nanoseconds of processor so far that a virtual camera's thread had to publish its pictures, once they were drawn."""
+        return sum(self._noted(pid)[1:2])
+
+    def _noted(self, pid: int) -> array[int]:
         try:
-            values = array("q", (self._ready_times / str(pid)).read_bytes())
+            return array("q", (self._ready_times / str(pid)).read_bytes())
         except FileNotFoundError:
-            return []
-        return sorted(time for time in values[1:] if time)
+            return array("q")
 
     def configure(self, devices: list[str], pixel_format: str, width: int, height: int) -> None:
         with self.client() as client, client.lock(*devices):

@@ -17,7 +17,7 @@ from .figures import rounds, spread
 from .lanes import Cell, Place
 from .processes import Program, machine_time, own_memory, programs, thread_times
 
-#: The thread in which a virtual camera waits for the time of a frame and draws it.
+#: The thread in which a virtual camera waits for the time of a frame, draws it, and publishes it in its ring.
 _SENSOR = "sensor-"
 
 
@@ -42,12 +42,15 @@ class Round:
     others: float = 0
 
 
-def _costs(publishers: list[int], readers: list[int], coordinator: int | None) -> dict[str, int]:
+def _costs(publishers: list[int], readers: list[int], coordinator: int | None, bus: Bus) -> dict[str, int]:
     """Nanoseconds so far, by what for."""
     costs = {"drawing": 0, "publisher": 0, "readers": 0, "coordinator": 0}
     for pid in publishers:
         for name, spent in thread_times(pid).items():
             costs["drawing" if name.startswith(_SENSOR) else "publisher"] += spent
+        published = bus.publishing_time(pid)
+        costs["drawing"] -= published
+        costs["publisher"] += published
     costs["readers"] = sum(sum(thread_times(pid).values()) for pid in readers)
     if coordinator is not None:
         costs["coordinator"] = sum(thread_times(coordinator).values())
@@ -66,7 +69,8 @@ def measure(cell: Cell, place: Place, bus: Bus, seconds: float) -> Round:
     published = place.directory / "published"
     with programs() as started:
         if cell.lane.publish:
-            started.append(Program(cell.lane.publish(place, "cam0", published)))
+            noting = {"env": {**os.environ, **bus.noting}} if cell.lane.has_device else {}
+            started.append(Program(cell.lane.publish(place, "cam0", published), **noting))
             started[0].wait_until_ready()
         readers: list[Program] = []
         for device, file in files:
@@ -83,9 +87,9 @@ def measure(cell: Cell, place: Place, bus: Bus, seconds: float) -> Round:
                 publishers = [bus.worker(client, device) for device in devices]
             coordinator = bus.program.pid
         pids = [reader.pid for reader in readers]
-        first, busy, before = time.monotonic_ns(), machine_time(), _costs(publishers, pids, coordinator)
+        first, busy, before = time.monotonic_ns(), machine_time(), _costs(publishers, pids, coordinator, bus)
         time.sleep(seconds)
-        last, after, busy = time.monotonic_ns(), _costs(publishers, pids, coordinator), machine_time() - busy
+        last, after, busy = time.monotonic_ns(), _costs(publishers, pids, coordinator, bus), machine_time() - busy
         memory = None if cell.lane.publish else max(map(own_memory, publishers))
         # Each ends when it has what was under way.
         for reader in readers:

@@ -63,6 +63,8 @@ class Lane:
     name: str
     read: Command
     publish: Command | None = None
+    #: Its publisher has a thread in place of a device that publishes by itself, as a virtual camera's does.
+    has_device: bool = False
 
 
 def _publisher(script: str) -> Command:
@@ -125,7 +127,7 @@ FRAME_PYTHON = Lane(
     ],
 )  # fmt: skip
 FLOOR_WAKE = Lane("floor: C ring, nothing copied", _read_own_ring, _ring_publisher("wake"))
-FLOOR_DEVICE = Lane("floor: C ring, from a device", _read_own_ring, _ring_publisher("device"))
+FLOOR_DEVICE = Lane("floor: C ring, from a device", _read_own_ring, _ring_publisher("device"), has_device=True)
 FLOOR_COPY = Lane("floor: C ring, copied into", _read_own_ring, _ring_publisher("copy"))
 
 

@@ -151,8 +151,8 @@ def notes(frames: dict[str, Figures]) -> Iterator[str]:
     yield ""
     yield "p50, p95, p99, max: from the stamp until the reader has the frame. Ours is stamped with the time for which the frame was due,"
     yield "before the virtual camera wakes and draws it; the others just before they send a picture that is ready. 'ready' is from when"
-    yield "the picture is ready, for all: in the C programs with a device the stamp itself; in the worker a library notes it, just before the"
-    yield "thread that has made the picture wakes the one that publishes it, as a driver does when it has stamped a frame."
+    yield "the picture is ready, for all: in the C programs with a device the stamp itself; in the worker a library notes it, when the"
+    yield "thread that has made the picture begins to publish it in the ring; what that takes is the publisher's, not drawing."
     if makings:
         yield f"Until then a virtual camera needed {_span(makings)} ms (p50) to wake and draw,"
     if drawings:

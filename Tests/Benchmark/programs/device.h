@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device in place of a camera: a thread that writes a picture into the next of the publisher's slots at the time of each frame, and
- * wakes him then. A camera's driver does the same, and so does a virtual camera; what it costs is counted apart. */
+ * A device in place of a camera: a thread that writes a picture into the next of the publisher's slots at the time of each frame,
+ * publishes it where that is all that is to be done, and wakes the publisher then. A virtual camera does the same, and a camera's driver all
+ * but the publishing; what the picture costs is counted apart, with ready.c where the thread publishes. */
 #ifndef BENCHMARK_DEVICE_H
 #define BENCHMARK_DEVICE_H
 
@@ -24,28 +25,45 @@ struct device {
     /* Makes a picture in a slot and returns its bytes; NULL: a copy of the one picture. */
     size_t (*make)(const struct device *device, unsigned char *slot);
     const void *maker;
+    /* Told of each frame before its slot is written to, and when it is ready, on the device's own thread; NULL: nothing is done there. */
+    void (*give)(const struct device *device, uint64_t number);
+    void (*publish)(const struct device *device, uint64_t number, int64_t stamp);
     struct made made;
     int ready;
 };
 
+static void wake(const struct device *device) {
+    const uint64_t one = 1;
+    /* Not eventfd_write(), which ready.c doesn't see. */
+    if (write(device->ready, &one, sizeof one) < 0 && errno != EAGAIN) fail("write");
+}
+
 static void *run_device(void *argument) {
     struct device *device = argument;
     uint64_t number;
-    int64_t time;
+    int64_t time, stamp;
     /* The name by which a virtual camera's thread is told from the rest of its process. */
     prctl(PR_SET_NAME, "sensor-0");
     for (number = 1, time = device->first; !is_over; number++, time += device->interval) {
         unsigned char *slot = device->slots_at + number % device->slots * device->slot_bytes;
+        if (device->give) device->give(device, number);
         sleep_until(time);
         device->made.woken = now();
         device->made.bytes = device->bytes;
         if (device->make) device->made.bytes = device->make(device, slot);
         else memcpy(slot, device->picture, device->bytes);
-        __atomic_store_n(&device->made.stamp, now(), __ATOMIC_RELEASE);
-        eventfd_write(device->ready, 1);
+        if (device->publish) {
+            struct timespec realtime;
+            /* As a virtual camera does: ready.c notes this moment. */
+            clock_gettime(CLOCK_REALTIME, &realtime);
+        }
+        stamp = now();
+        if (device->publish) device->publish(device, number, stamp);
+        __atomic_store_n(&device->made.stamp, stamp, __ATOMIC_RELEASE);
+        wake(device);
     }
     /* The signal that ends this may have come to this thread alone. */
-    eventfd_write(device->ready, 1);
+    wake(device);
     return NULL;
 }
 

@@ -6,9 +6,8 @@
  *     ring_frames read SOCKET RENDITION RECORDS
  *
  * `copy` copies the picture into the ring for each frame, as a worker must whose driver can't write there; `wake` publishes
- * what lies there; `device` is woken by another thread that writes the picture into its slot, in place of a device: whoever takes frames
- * from a device has to be woken once, and his readers then. The publisher's records: the time of a
- * frame, when somebody woke for it, its number. */
+ * what lies there; with `device` another thread, in place of a device, writes the picture into its slot, publishes it and then wakes the
+ * publisher, who keeps the account. The publisher's records: the time of a frame, when somebody woke for it, its number. */
 #include "../../../Protocol/c/camerabus_ring.h"
 #include "device.h"
 #include <sys/file.h>
@@ -84,6 +83,34 @@ static void give(int listener, int descriptor) {
     }
 }
 
+/* As a driver has it: the slot is given away before the time of its frame. */
+static void give_slot(unsigned char *ring, uint64_t number) {
+    unsigned char *record = ring + TABLE + (size_t)(number % SLOTS) * RECORD;
+    __atomic_store_n((uint64_t *)(void *)record, number * 2 - 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+static void publish_slot(unsigned char *ring, uint64_t number, int64_t stamp, size_t bytes) {
+    const uint32_t slot = (uint32_t)(number % SLOTS);
+    unsigned char *record = ring + TABLE + (size_t)slot * RECORD;
+    put64(record + 8, number - 1);
+    put64(record + 16, number - 1);
+    put64(record + 24, (uint64_t)stamp);
+    put64(record + 32, (uint64_t)stamp);
+    put64(record + 40, 3);
+    put32(record + 56, (uint32_t)bytes);
+    __atomic_store_n((uint64_t *)(void *)record, number * 2, __ATOMIC_RELEASE);
+    __atomic_store_n((uint32_t *)(void *)(ring + 388), slot, __ATOMIC_RELEASE);
+    __atomic_fetch_add((uint32_t *)(void *)(ring + 384), 1, __ATOMIC_SEQ_CST);
+    syscall(SYS_futex, ring + 384, 1 /* FUTEX_WAKE */, INT_MAX, NULL, NULL, 0);
+}
+
+static void device_gives(const struct device *device, uint64_t number) { give_slot(device->slots_at - PIXELS, number); }
+
+static void device_publishes(const struct device *device, uint64_t number, int64_t stamp) {
+    publish_slot(device->slots_at - PIXELS, number, stamp, device->bytes);
+}
+
 static void publish(char **arguments) {
     const int64_t interval = (int64_t)(SECOND / atof(arguments[1]));
     const int copies = strcmp(arguments[5], "copy") == 0, has_device = strcmp(arguments[5], "device") == 0;
@@ -103,33 +130,21 @@ static void publish(char **arguments) {
     device.slots_at = ring + PIXELS;
     device.slot_bytes = slot_bytes(bytes);
     device.slots = SLOTS;
+    device.give = device_gives;
+    device.publish = device_publishes;
     if (has_device) start(&device);
     for (number = 1; !is_over; number++, time += interval) {
-        unsigned char *record;
         int64_t woken;
         give(listener, descriptor);
-        slot = (uint32_t)(number % SLOTS);
-        record = ring + TABLE + (size_t)slot * RECORD;
-        /* As a driver has it: the slot is given away before the time of its frame. */
-        __atomic_store_n((uint64_t *)(void *)record, number * 2 - 1, __ATOMIC_RELAXED);
-        __atomic_thread_fence(__ATOMIC_SEQ_CST);
         if (has_device) {
             woken = wait_for(&device).stamp;
         } else {
+            give_slot(ring, number);
             sleep_until(time);
             woken = now();
+            if (copies) memcpy(ring + PIXELS + (size_t)(number % SLOTS) * slot_bytes(bytes), picture, bytes);
+            publish_slot(ring, number, woken, bytes);
         }
-        if (copies) memcpy(ring + PIXELS + (size_t)slot * slot_bytes(bytes), picture, bytes);
-        put64(record + 8, number - 1);
-        put64(record + 16, number - 1);
-        put64(record + 24, (uint64_t)woken);
-        put64(record + 32, (uint64_t)woken);
-        put64(record + 40, 3);
-        put32(record + 56, (uint32_t)bytes);
-        __atomic_store_n((uint64_t *)(void *)record, number * 2, __ATOMIC_RELEASE);
-        __atomic_store_n((uint32_t *)(void *)(ring + 388), slot, __ATOMIC_RELEASE);
-        __atomic_fetch_add((uint32_t *)(void *)(ring + 384), 1, __ATOMIC_SEQ_CST);
-        syscall(SYS_futex, ring + 384, 1 /* FUTEX_WAKE */, INT_MAX, NULL, NULL, 0);
         note(time, woken, number - 1);
     }
     unlink(arguments[0]);
