@@ -45,11 +45,10 @@ struct NodeDoor {
                 meaning: "\(state); you have been made a member of \(owner), and this login began before that.",
                 remedy: "newgrp \(owner)", advice: "Or log out and in again.")
         }
-        let account = opener.isUser ? facts.user.account : "$(id -nu \(opener.uid))"
         return Finding(
             "\(prefix)-not-permitted", node.path,
             meaning: "\(state), which \(opener.name) \(opener.isUser ? "are" : "is") not in.",
-            remedy: "sudo usermod -aG \(owner) \(account)",
+            remedy: "sudo usermod -aG \(owner) \(opener.account)",
             advice: opener.isUser
                 ? "Then log in again." : "Then start the bus again: 'sudo systemctl restart camerabusd'.")
     }

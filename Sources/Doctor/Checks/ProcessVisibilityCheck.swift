@@ -10,7 +10,7 @@ struct ProcessVisibilityCheck: Check {
             return .healthy("hidden from others (hidepid=\(hiding.option)), not from the group \(facts.groupName(gid))")
         }
         let group = hiding.gid.map { facts.groupName($0) }
-        let account = opener.isUser ? facts.user.account : "camerabus"
+        let account = opener.account
         return .faulty([
             Finding(
                 "processes-hidden", "/proc",

@@ -36,7 +36,7 @@ struct RemoteCheck: Check {
         case .name: "getent hosts \(remote.host.shellWord)"
         case .refused: remote.there("systemctl status camerabus-gateway")
         case .silence: "ping -c 3 \(remote.host.shellWord)"
-        case .port: remote.there("grep listen /etc/camerabus/gateway.toml")
+        case .port: remote.there("sudo grep listen /etc/camerabus/gateway.toml")
         case .serverKey: remote.there("camerabus keys server")
         case .key: remote.there("sudo camerabus keys add NAME \((remote.key ?? "KEY").shellWord) --role control")
         }

@@ -50,7 +50,9 @@ struct RuntimeDirectoryCheck: Check {
                         + (isShared ? "the bus, or the members of the group camerabus." : "the bus itself."),
                     remedy: "\(sudo(directory, facts))chmod \(isShared ? "0750" : "0700") \(path.shellWord)"))
         }
-        if isShared, let group, directory.gid != group {
+        // The bus that answers there has given it to whatever group its configuration names.
+        let isBusOwn = facts.bus.isAnswering && facts.bus.directory == path
+        if isShared, let group, directory.gid != group, !isBusOwn {
             findings.append(
                 Finding(
                     "runtime-directory-group", path,

@@ -43,7 +43,7 @@ public struct NodeFile: Hashable, Sendable {
     }
 
     /// Whether the mode lets that user read and write it.
-    func permits(uid: UInt32, groups: Set<UInt32>) -> Bool {
+    func permits(uid: UInt32?, groups: Set<UInt32>) -> Bool {
         if uid == 0 { return true }
         if uid == self.uid { return mode & 0o600 == 0o600 }
         if groups.contains(gid) { return mode & 0o060 == 0o060 }

@@ -32,12 +32,23 @@ public struct Facts: Hashable, Sendable {
 
     public init() {}
 
-    /// Who opens the cameras: the bus, or the user who would start one.
+    /// Who opens the cameras: the bus; where none answers, the service that is installed, which may be out of the user's reach; or the user,
+    /// who would start one.
     var opener: Opener {
-        if let busProcess, bus.isAnswering, busProcess.uid != user.uid {
-            return Opener(uid: busProcess.uid, groups: busProcess.groups, name: "the bus", isUser: false)
+        if bus.isAnswering, let busProcess {
+            guard busProcess.uid != user.uid else { return asking }
+            return Opener(
+                uid: busProcess.uid, groups: busProcess.groups, name: "the bus", account: "$(id -nu \(busProcess.uid))")
         }
-        return Opener(uid: user.uid, groups: user.groups, name: "you", isUser: true)
+        if service.unit != nil, service.hasSystemd, user.uid != 0 {
+            let groups = ["camerabus", "video", "audio"].compactMap { self.groups[$0]?.gid }
+            return Opener(uid: nil, groups: Set(groups), name: "the service", account: "camerabus")
+        }
+        return asking
+    }
+
+    private var asking: Opener {
+        Opener(uid: user.uid, groups: user.groups, name: "you", account: user.account, isUser: true)
     }
 
     /// The cameras on USB.
@@ -48,11 +59,14 @@ public struct Facts: Hashable, Sendable {
 
 /// Who opens cameras.
 struct Opener {
-    var uid: UInt32
+    /// nil: not known, and no owner of devices.
+    var uid: UInt32?
     var groups: Set<UInt32>
     /// As a sentence has it: `you`, `the bus`.
     var name: String
-    var isUser: Bool
+    /// For commands.
+    var account: String
+    var isUser = false
 }
 
 /// The user who asks.
