@@ -1,6 +1,7 @@
 import BusProtocol
 import CaptureCore
 import CaptureSources
+import Glibc
 import JSON
 import LinuxIO
 
@@ -46,8 +47,13 @@ extension BusError {
                 "There is no room for \(device) on its bus or in memory; choose a smaller format or stop another camera. (\(detail))",
                 ["device": .string(device), "limit": "deviceResources"])
         case .notPermitted:
+            // EPERM is not the file's mode: a unit's DeviceAllow=, which goes by the drivers that were loaded when it started, or a container.
+            let remedy =
+                error.errno == EPERM
+                ? "something keeps it from all such devices: start the service again if it is older than their driver"
+                : "let its user into the node's group"
             self.init(
-                .unauthorized, "The service may not open \(device); let its user into the node's group. (\(detail))",
+                .unauthorized, "The service may not open \(device); \(remedy). (\(detail))",
                 ["device": .string(device), "status": "restricted", "needed": "access to the device node"])
         case .silent:
             self.init(
