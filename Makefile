@@ -13,15 +13,18 @@ SYSCONFDIR ?= /etc
 # An empty PREFIX, usually a variable that isn't set, would strew the programs over / itself.
 with_prefix = $(if $(strip $(PREFIX)),,$(error PREFIX is empty; name where to install, as in: make $@ PREFIX=/usr/local))
 
-# Where the programs are that are installed.
-BINARIES ?= .build/release
-# What the programs of the package are linked in: with everything but Debian's libraries.
+# Where the programs are linked with everything but Debian's libraries, so that they run for any user of any machine: the service can't
+# see a Swift runtime below /home.
 STATIC := .build/static
+# Where the programs are that are installed.
+BINARIES ?= $(STATIC)/release
 PACKAGES ?= .build/packages
 
 PROGRAMS := camerabus camerabusd camerabus-worker camerabus-matcher camerabus-recorder camerabus-librarian camerabus-gateway
 # Those that the service starts, or that are services.
 DAEMONS := $(filter-out camerabus,$(PROGRAMS))
+# Of these, the ones that people start.
+STARTED := $(filter camerabusd camerabus-gateway,$(PROGRAMS))
 UNITS := camerabusd.service camerabusd.socket $(filter camerabus-gateway.service,$(PROGRAMS:%=%.service))
 CONFIGURATIONS := camerabus.toml $(if $(filter camerabus-gateway,$(PROGRAMS)),gateway.toml)
 MANDIR ?= $(DATADIR)/man
@@ -32,7 +35,7 @@ FISH_COMPLETIONS := $(DATADIR)/fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help build run test test-kernel test-package bench format lint install install-python uninstall deb wheel clean
+.PHONY: help build static run test test-kernel test-package bench format lint install install-python uninstall deb wheel clean
 
 help: ## List these verbs
 	@echo "CameraBus: one service owns the cameras, many programs use them."
@@ -41,6 +44,10 @@ help: ## List these verbs
 build: ## Build the programs, with all they need, into .build/release
 	@deploy/install-dependencies --build
 	@for program in $(PROGRAMS); do $(SWIFT) build -c release --product $$program || exit 1; done
+
+static: ## Build them with the Swift runtime in them, into .build/static/release, as they are installed and packed
+	@deploy/install-dependencies --build --package
+	@for program in $(PROGRAMS); do $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --scratch-path $(STATIC) --product $$program || exit 1; done
 
 run: build ## Start the bus and its page here, with two virtual cameras when there is no other; Ctrl-C ends it (make run RUN="--runtime-dir /tmp/bus")
 	@deploy/install-dependencies --run
@@ -68,9 +75,9 @@ format: ## Format the Swift sources
 lint: ## Check formatting, scripts, units and what is packed
 	@Tests/run format scripts deploy
 
-install: ## Install what `make build` built, with units, configuration, manual, completions and the C header (DESTDIR, PREFIX)
+install: ## Install what `make static` built, with units, configuration, manual, completions and the C header (DESTDIR, PREFIX)
 	@:$(with_prefix)
-	@for program in $(PROGRAMS); do [ -x $(BINARIES)/$$program ] || { echo "make install: first make build" >&2; exit 1; }; done
+	@for program in $(PROGRAMS); do [ -x $(BINARIES)/$$program ] || { echo "make install: first make static" >&2; exit 1; }; done
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(SYSCONFDIR)/camerabus
 	install -m 755 $(PROGRAMS:%=$(BINARIES)/%) $(DESTDIR)$(BINDIR)
 	install -d $(DESTDIR)$(LIBDIR)/systemd/system $(DESTDIR)$(LIBDIR)/sysusers.d $(DESTDIR)$(LIBDIR)/tmpfiles.d $(DESTDIR)$(LIBDIR)/udev/rules.d
@@ -83,11 +90,14 @@ install: ## Install what `make build` built, with units, configuration, manual, 
 	umask 022; $(BINARIES)/camerabus completions bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabus
 	umask 022; $(BINARIES)/camerabus completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabus
 	umask 022; $(BINARIES)/camerabus completions fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabus.fish
-	umask 022; $(BINARIES)/camerabusd --generate-completion-script bash >$(DESTDIR)$(BASH_COMPLETIONS)/camerabusd
-	umask 022; $(BINARIES)/camerabusd --generate-completion-script zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_camerabusd
-	umask 022; $(BINARIES)/camerabusd --generate-completion-script fish >$(DESTDIR)$(FISH_COMPLETIONS)/camerabusd.fish
+	umask 022; for program in $(STARTED); do \
+	    $(BINARIES)/$$program --generate-completion-script bash >$(DESTDIR)$(BASH_COMPLETIONS)/$$program && \
+	    $(BINARIES)/$$program --generate-completion-script zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_$$program && \
+	    $(BINARIES)/$$program --generate-completion-script fish >$(DESTDIR)$(FISH_COMPLETIONS)/$$program.fish || exit 1; done
 	umask 022; deploy/manual --also 'camerabusd(8)' --also 'camerabus.toml(5)' $(BINARIES)/camerabus $(DESTDIR)$(MANDIR)/man1
-	umask 022; for program in $(DAEMONS); do deploy/manual --section 8 --also 'camerabus(1)' --also 'camerabus.toml(5)' $(BINARIES)/$$program $(DESTDIR)$(MANDIR)/man8 || exit 1; done
+	umask 022; for program in $(DAEMONS); do \
+	    case $$program in camerabus-gateway) file='camerabus-gateway.toml(5)';; *) file='camerabus.toml(5)';; esac; \
+	    deploy/manual --section 8 --also 'camerabus(1)' --also "$$file" $(BINARIES)/$$program $(DESTDIR)$(MANDIR)/man8 || exit 1; done
 	umask 022; $(foreach file,$(CONFIGURATIONS),deploy/manual --file deploy/$(file) $(patsubst gateway.toml,camerabus-gateway.toml,$(file)).5 $(DESTDIR)$(MANDIR)/man5 &&) :
 	install -d $(DESTDIR)$(INCLUDEDIR) $(DESTDIR)$(DATADIR)/doc/camerabus
 	install -m 644 Protocol/c/camerabus_ring.h $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h
@@ -110,15 +120,13 @@ uninstall: ## Remove what install and install-python installed; the configuratio
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%)
 	rm -f $(UNITS:%=$(DESTDIR)$(LIBDIR)/systemd/system/%) $(DESTDIR)$(LIBDIR)/udev/rules.d/70-camerabus.rules
 	rm -f $(DESTDIR)$(LIBDIR)/sysusers.d/camerabus.conf $(DESTDIR)$(LIBDIR)/tmpfiles.d/camerabus.conf
-	rm -f $(foreach program,camerabus camerabusd,$(DESTDIR)$(BASH_COMPLETIONS)/$(program) $(DESTDIR)$(ZSH_COMPLETIONS)/_$(program) $(DESTDIR)$(FISH_COMPLETIONS)/$(program).fish)
+	rm -f $(foreach program,camerabus $(STARTED),$(DESTDIR)$(BASH_COMPLETIONS)/$(program) $(DESTDIR)$(ZSH_COMPLETIONS)/_$(program) $(DESTDIR)$(FISH_COMPLETIONS)/$(program).fish)
 	rm -f $(DESTDIR)$(MANDIR)/man1/camerabus.1 $(DESTDIR)$(MANDIR)/man1/camerabus-*.1 $(DESTDIR)$(MANDIR)/man5/camerabus.toml.5 $(DESTDIR)$(MANDIR)/man5/camerabus-gateway.toml.5 $(DAEMONS:%=$(DESTDIR)$(MANDIR)/man8/%.8)
 	rm -f $(DESTDIR)$(INCLUDEDIR)/camerabus_ring.h $(DESTDIR)$(DATADIR)/doc/camerabus/example.c
 	[ ! -d $(DESTDIR)$(DATADIR)/doc/camerabus ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(DATADIR)/doc/camerabus
 	[ -z "$(PYTHONDIR)" ] || rm -rf $(DESTDIR)$(PYTHONDIR)/camerabus
 
-deb: ## Make a Debian package, with the Swift runtime in its programs (PACKAGES says where; DEBFULLNAME and DEBEMAIL who makes it)
-	@deploy/install-dependencies --build --package
-	@for program in $(PROGRAMS); do $(SWIFT) build -c release --static-swift-stdlib --disable-local-rpath --scratch-path $(STATIC) --product $$program || exit 1; done
+deb: static ## Make a Debian package, with the Swift runtime in its programs (PACKAGES says where; DEBFULLNAME and DEBEMAIL who makes it)
 	rm -f $(PACKAGES)/camerabus_*.deb
 	deploy/make-deb $(STATIC)/release $(PACKAGES)
 
