@@ -45,9 +45,9 @@ let package = Package(
         // Log lines of the daemons, for the journal.
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         // The configuration file.
-        .package(url: "https://github.com/LebJe/TOMLKit", from: "0.6.0"),
+        .package(url: "https://github.com/LebJe/TOMLKit", .upToNextMinor(from: "0.6.0")),
         // The web side's sockets, and the handshake of WebSockets.
-        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
+        .package(url: "https://github.com/swhitty/FlyingFox", .upToNextMinor(from: "0.27.1")),
     ],
     targets: [
         // C shims

@@ -73,6 +73,7 @@ class Package(unittest.TestCase):
             "./usr/share/man/man5/camerabus.toml.5.gz", "./usr/share/bash-completion/completions/camerabus",
             "./usr/share/zsh/vendor-completions/_camerabus", "./usr/share/fish/vendor_completions.d/camerabus.fish",
             "./usr/share/bash-completion/completions/camerabusd", "./usr/share/zsh/vendor-completions/_camerabusd",
+            "./usr/share/bash-completion/completions/camerabus-gateway", "./usr/share/fish/vendor_completions.d/camerabus-gateway.fish",
             "./usr/share/doc/camerabus/guides/rig.md",
             "./usr/lib/python3/dist-packages/camerabus/client.py", "./usr/include/camerabus_ring.h",
             "./usr/share/doc/camerabus/copyright", "./usr/share/doc/camerabus/changelog.gz",
@@ -117,10 +118,21 @@ class Package(unittest.TestCase):
         result = subprocess.run([ROOT / "deploy" / "make-deb", self.folder / "bin", folder], env=environment, capture_output=True, text=True)
         self.assertEqual(result.returncode, 0, result.stderr)
         version = subprocess.run(["dpkg-deb", "-f", result.stdout.strip(), "Version"], check=True, capture_output=True, text=True).stdout.strip()
-        self.assertRegex(version, r"^1\.2\.3(\+git\d{12}\.[0-9a-f]+)?$")
-        if "+" in version:
-            for older in ["1.2.3", "1.2.3+git202001010000.ffffffff"]:
-                subprocess.run(["dpkg", "--compare-versions", version, "gt", older], check=True)
+        self.assertRegex(version, r"^1\.2\.3([~+]git\d{12}\.[0-9a-f]+)?$")
+        # No commit is tagged with this version, which is still to come.
+        self.assertNotIn("+", version)
+        if "~" in version:
+            for sign, other in [("gt", "1.2.2"), ("gt", "1.2.3~git202001010000.ffffffff"), ("lt", "1.2.3")]:
+                subprocess.run(["dpkg", "--compare-versions", version, sign, other], check=True)
+
+    def test_whoever_makes_it_is_named_as_he_is_called(self) -> None:
+        folder = self.folder / "named"
+        folder.mkdir()
+        environment = {**os.environ, "DEBFULLNAME": "Smith & Sons / Ltd. \\", "DEBEMAIL": "s@example.org"}
+        result = subprocess.run([ROOT / "deploy" / "make-deb", self.folder / "bin", folder], env=environment, capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        named = subprocess.run(["dpkg-deb", "-f", result.stdout.strip(), "Maintainer"], check=True, capture_output=True, text=True).stdout.strip()
+        self.assertEqual(named, "Smith & Sons / Ltd. \\ <s@example.org>")
 
     def test_what_is_made_of_the_same_is_the_same(self) -> None:
         again = self.make(self.folder / "two")
