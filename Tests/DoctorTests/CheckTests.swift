@@ -248,7 +248,7 @@ import Testing
         Fault("disk-full", "/run/camerabus") { changed { $0.space[0].free = 4096 } },
         Fault("disk-full", "df -i") { changed { $0.space[0].freeFiles = 3 } },
         Fault("processes-hidden", "hidepid=2") { changed { $0.processHiding = ProcessHiding(option: "2") } },
-        Fault("processes-hidden", "usermod -aG video camerabus") {
+        Fault("processes-hidden", "usermod -aG video $(id -nu 991)") {
             changed {
                 $0.processHiding = ProcessHiding(option: "2", gid: 44)
                 $0.busProcess?.groups = [990, 29]
