@@ -47,7 +47,7 @@ final class ConfigurationRestorer {
     private let committed: CommittedConfiguration
     private let read: () throws(SourceError) -> DeviceSnapshot
     private var refusals: [String: String] = [:]
-    private var inUse: SourceError?
+    private var isInUse = false
     private var attempted: Set<String> = []
 
     /// What there is to be done, of what was committed.
@@ -66,8 +66,8 @@ final class ConfigurationRestorer {
         var found: [String: ControlValue]
         /// The controls that were set, whether they took the value or not.
         var attempted: Set<String>
-        /// Another program's use of the device is why it has another format or rate; nil: it has the committed ones, or something else is.
-        var formatInUse: SourceError?
+        /// The device is used, as its driver says, and has another format or rate than the committed ones therefore.
+        var isFormatInUse: Bool
     }
 
     init(
@@ -106,7 +106,7 @@ final class ConfigurationRestorer {
         }
         return Outcome(
             snapshot: now, notRestored: notRestored, found: found, attempted: attempted,
-            formatInUse: notRestored.contains(where: \.isOfFormat) ? inUse : nil)
+            isFormatInUse: isInUse && notRestored.contains(where: \.isOfFormat))
     }
 
     // MARK: Format and rate
@@ -245,7 +245,7 @@ final class ConfigurationRestorer {
             try call(source)
             refusals[path] = nil
         } catch  where error.kind != .disconnected {
-            if error.kind == .inUse { inUse = error }
+            isInUse = isInUse || error.kind == .inUse
             refusals[path] = error.holders.isEmpty ? "\(error)" : "\(error), in use by \(error.holders.named)"
         }
     }

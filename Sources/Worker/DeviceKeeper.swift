@@ -51,7 +51,7 @@ final class DeviceKeeper {
     /// When it was asked for last.
     private var priorityTime: Int64 = 0
     private var notRestored: [NotRestored] = []
-    private var formatInUse: SourceError?
+    private var isFormatInUse = false
     private var found: [String: ControlValue] = [:]
     private var defence = ControlDefence()
 
@@ -125,11 +125,23 @@ final class DeviceKeeper {
     func start() throws(SourceError) -> (any FrameStream, NativeRing) {
         endLeftStandIn()
         // Another program may have set another format meanwhile; or what kept ours from being set is over.
+        var isInUse = false
         if try isOtherwise() {
             try restore(.format)
-            // Who keeps the format from being set may let go before the stream starts: it would be a stream in theirs.
-            if let formatInUse { throw formatInUse }
+            isInUse = isFormatInUse
         }
+        do {
+            let started = try startStream()
+            guard isInUse else { return started }
+        }
+        // Who kept the format from being set has let go meanwhile: it is a stream in theirs.
+        isStreaming = false
+        try source.stopStreaming()
+        try restore(.format)
+        return try startStream()
+    }
+
+    private func startStream() throws(SourceError) -> (any FrameStream, NativeRing) {
         var ring: NativeRing?
         let stream = try source.startStreaming { layout, bytes throws(SourceError) in
             // One that was made before is not needed by us any more, and its memory may be needed now.
@@ -247,7 +259,7 @@ final class DeviceKeeper {
         let outcome = try restorer.restore(scope, sparing: spared)
         notRestored =
             notRestored.filter { !scope.contains($0.isOfFormat ? .format : .controls) } + outcome.notRestored
-        if scope.contains(.format) { formatInUse = outcome.formatInUse }
+        if scope.contains(.format) { isFormatInUse = outcome.isFormatInUse }
         found.merge(outcome.found) { first, _ in first }
         return outcome.attempted
     }

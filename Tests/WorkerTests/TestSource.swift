@@ -16,6 +16,7 @@ final class TestBench: Sendable {
         var refusedControl: String?
         /// The format that comes out whatever is set.
         var forcedFormat: FormatSelection?
+        /// Setting a format fails so until the next start of a stream.
         var formatFailure: SourceError?
         /// What somebody else has set; taken over at the next look.
         var meddledFormat: FormatSelection?
@@ -238,6 +239,7 @@ final class TestSource: VideoSource {
         bench.set {
             $0.isStreaming = true
             $0.starts += 1
+            $0.formatFailure = nil
         }
         let layout = TestStream.layout(format, bench)
         let memory = try allocate(layout, layout.totalBytes)
