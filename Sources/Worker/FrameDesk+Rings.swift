@@ -88,7 +88,7 @@ extension FrameDesk {
         let picture = output.rendition.encoding == .jpeg ? frame.regions.first?.prefix(count) : nil
         let gap = picture.flatMap { JPEGStream.huffmanGap(UnsafeRawBufferPointer(rebasing: $0)) }
         return ring.publish(
-            frame.facts, generation: generation, dropped: output.dropped, timestampSource,
+            frame.facts, dropped: output.dropped, timestampSource,
             bytes: count + (gap?.bytes ?? 0)
         ) { room in
             if let gap, let picture {

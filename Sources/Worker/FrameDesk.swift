@@ -294,7 +294,7 @@ final class FrameDesk {
     private func refer(_ output: RenditionOutput, _ publication: RenditionRing.Publication, _ facts: FrameFacts) {
         for topic in output.outputs where topic.subscribed.kind == .buffer && topic.admits(facts) {
             topic.writer?.write(
-                sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
+                sequence: topic.sequence, captureSequence: facts.captureSequence, generation: facts.generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
                 keyframe: facts.isKeyframe, zoom: facts.zoom, payloadBytes: publication.bytes, place: publication.place)
             guard let writer = topic.writer else { continue }
@@ -369,7 +369,7 @@ final class FrameDesk {
 
     private func publish(_ output: RenditionOutput, _ picture: UnsafeRawBufferPointer, _ facts: FrameFacts) {
         let publication = output.ring?.publish(
-            facts, generation: generation, dropped: output.dropped, timestampSource, bytes: picture.count
+            facts, dropped: output.dropped, timestampSource, bytes: picture.count
         ) { $0.copyMemory(from: picture) }
         if let publication { return hand(output, publication, facts) }
         let isFilled =
@@ -394,7 +394,7 @@ final class FrameDesk {
         output.published += 1
         for topic in output.outputs where topic.subscribed.kind == .frame && topic.admits(facts) {
             topic.writer?.write(
-                sequence: topic.sequence, captureSequence: facts.captureSequence, generation: generation,
+                sequence: topic.sequence, captureSequence: facts.captureSequence, generation: facts.generation,
                 monotonic: facts.monotonic, realtime: facts.realtime, dropped: output.dropped,
                 keyframe: facts.isKeyframe, zoom: facts.zoom, payloadBytes: payload.count)
             guard let writer = topic.writer else { continue }

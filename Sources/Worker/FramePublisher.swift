@@ -32,6 +32,7 @@ final class FramePublisher: @unchecked Sendable {
     private let regions: [[UnsafeRawBufferPointer]]
     private let places: [Place]
     private let newestGeneration: Atomic<UInt64>
+    private let isOver = Atomic(false)
 
     // Only the thread that publishes uses these. Unchecked access: see `PollSet`.
     @exclusivity(unchecked) private var judge: FrameJudge
@@ -61,9 +62,13 @@ final class FramePublisher: @unchecked Sendable {
         set { newestGeneration.max(newValue, ordering: .relaxed) }
     }
 
+    /// Nobody is to see what comes now, though the device goes on for a moment.
+    func end() { isOver.store(true, ordering: .relaxed) }
+
     /// A slot was filled, as its own thread tells.
     func filled(_ slot: FrameSlot, _ source: TimestampSource) {
-        if !isChained { places[slot.index].content = publish(slot.index, slot.told, source) }
+        guard !isChained, !isOver.load(ordering: .relaxed) else { return }
+        places[slot.index].content = publish(slot.index, slot.told, source)
     }
 
     /// On the loop: what the device has told of the slot, whose frame is published now if nobody has done that.
@@ -84,6 +89,7 @@ final class FramePublisher: @unchecked Sendable {
     ) -> Content {
         // Readers wait for what is done from here to where the frame is published, with code and memory that have gone cold since the last
         // one: what can be done afterwards is.
+        let generation = generation
         let realtime = told.monotonicTime &+ (MonotonicClock.realtime() &- MonotonicClock.now())
         guard isWhole(slot, told), let bytes = plan.count(bytesUsed: told.bytesUsed) else {
             return leaveOut()
@@ -97,7 +103,7 @@ final class FramePublisher: @unchecked Sendable {
         if stamp != nil { sequence += 1 }
         let facts = FrameFacts(
             captureSequence: told.captureSequence, monotonic: told.monotonicTime, realtime: realtime,
-            isKeyframe: isKeyframe)
+            generation: generation, isKeyframe: isKeyframe)
         return .whole(
             Arrival(
                 frame: FrameJob(slot: slot, regions: regions[slot], bytesUsed: told.bytesUsed, facts: facts),

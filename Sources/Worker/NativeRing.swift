@@ -19,7 +19,8 @@ final class NativeRing: SlotMemory {
     // Unchecked access: see `PollSet`.
     @exclusivity(unchecked) private var outstanding = 0
 
-    /// Slots that the device has at a time.
+    /// Slots that the device has at a time, those included that wait for the loop: no more than ``keep``, so that none of these is
+    /// overwritten.
     static let queued = 4
     /// Frames that follow one before its slot is used again.
     static let keep = 4

@@ -86,14 +86,14 @@ final class RenditionRing {
     ///
     /// - Returns: nil if it does not fit.
     func publish(
-        _ facts: FrameFacts, generation: UInt64, dropped: UInt64, _ source: TimestampSource, bytes: Int,
+        _ facts: FrameFacts, dropped: UInt64, _ source: TimestampSource, bytes: Int,
         _ fill: (UnsafeMutableRawBufferPointer) -> Void
     ) -> Publication? {
         guard bytes > 0, bytes <= writer.plan.description.slotBytes, let slot = writer.take() else { return nil }
         fill(UnsafeMutableRawBufferPointer(rebasing: writer.pixels(of: slot)[..<bytes]))
         let record = RingRecord(
             sequence: sequence, captureSequence: facts.captureSequence, monotonic: facts.monotonic,
-            realtime: facts.realtime, generation: generation, dropped: dropped, bytes: bytes,
+            realtime: facts.realtime, generation: facts.generation, dropped: dropped, bytes: bytes,
             timestampSource: RingRecord.TimestampSource(source), isMirrored: isMirrored,
             isKeyframe: facts.isKeyframe, zoom: facts.zoom)
         guard let stamp = writer.publish(slot, record) else { return nil }

@@ -8,6 +8,8 @@ struct FrameFacts {
     /// CLOCK_MONOTONIC and CLOCK_REALTIME, nanoseconds.
     var monotonic: Int64
     var realtime: Int64
+    /// That of the configuration with which it was published.
+    var generation: UInt64 = 0
     /// Where frames build on one another: whether this one builds on none before it.
     var isKeyframe: Bool?
     /// How far its middle is enlarged in what is made of it, in thousandths.

@@ -34,7 +34,9 @@ final class StreamRun {
     @exclusivity(unchecked) private var chain: H264Chain?
     @exclusivity(unchecked) private var lastSequence: UInt64?
     @exclusivity(unchecked) private var silence: SilenceWatch?
-    @exclusivity(unchecked) private var isOver = false
+    @exclusivity(unchecked) private var isOver = false {
+        didSet { ring.publisher.end() }
+    }
     private var whenHome: (() -> Void)?
 
     /// Told before frames are taken; it may end the stream.

@@ -138,6 +138,7 @@ struct NativeRingTests {
     func ownThread() throws {
         let ring = try NativeRing(device: "cam0", Self.grey, bytes: 64, generation: 7)
         let reader = try RingReader(ring.writer.readerDescriptor)
+        #expect(NativeRing.queued <= NativeRing.keep)
         var waiting: [FrameSlot] = []
         for number in 0..<12 as Range<UInt64> {
             let slot = try filled(ring, number)
@@ -171,14 +172,18 @@ struct NativeRingTests {
                 loan.giveBack()
             }
         }
-        // What no thread of the device's has published is, when the loop takes it.
         for slot in waiting {
             ring.taken()
             _ = ring.publisher.content(of: slot.index, slot.told, .dequeue)
         }
+        // What no thread of the device's has published is, when the loop takes it.
         let late = try filled(ring, 12)
         #expect(arrival(ring.publisher.content(of: late.index, late.told, .endOfFrame)) != nil)
         #expect(reader.poll()?.record.captureSequence == 12)
+        // And nothing any more when the stream is over, though the device goes on for a moment.
+        ring.publisher.end()
+        ring.filled(try filled(ring, 13), .dequeue)
+        #expect(reader.poll() == nil)
     }
 
     @Test("which of the frames that build on one another are published the loop decides")
