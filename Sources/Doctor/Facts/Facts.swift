@@ -41,8 +41,11 @@ public struct Facts: Hashable, Sendable {
                 uid: busProcess.uid, groups: busProcess.groups, name: "the bus", account: "$(id -nu \(busProcess.uid))")
         }
         if service.unit != nil, service.hasSystemd, user.uid != 0 {
-            let groups = ["camerabus", "video", "audio"].compactMap { self.groups[$0]?.gid }
-            return Opener(uid: nil, groups: Set(groups), name: "the service", account: "camerabus")
+            // Those that its unit names, and those that its user was put into.
+            let its = groups.filter { name, group in
+                ["camerabus", "video", "audio"].contains(name) || group.members.contains("camerabus")
+            }
+            return Opener(uid: nil, groups: Set(its.values.map(\.gid)), name: "the service", account: "camerabus")
         }
         return asking
     }
