@@ -25,7 +25,7 @@ struct LendingTests {
     private func publish(_ ring: RenditionRing, _ value: UInt8) throws -> RenditionRing.Publication {
         let facts = FrameFacts(captureSequence: UInt64(value), monotonic: 1, realtime: 1)
         return try #require(
-            ring.publish(facts, generation: 0, dropped: 0, .startOfExposure, bytes: Self.bytes) { room in
+            ring.publish(facts, dropped: 0, .startOfExposure, bytes: Self.bytes) { room in
                 _ = room.initializeMemory(as: UInt8.self, repeating: value)
             })
     }
