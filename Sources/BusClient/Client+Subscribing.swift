@@ -24,6 +24,17 @@ extension Client {
         silence: Duration? = nil,
         timeout: Duration = defaultTimeout
     ) async throws(ClientError) -> Frames {
+        try await frames(
+            device, rendition, shared: shared, newest: newest, silence: silence, timeout: timeout, bell: nil)
+    }
+
+    /// The same for who waits for several at once.
+    ///
+    /// - Parameter bell: something is put into it whenever a frame has come, or the end.
+    func frames(
+        _ device: String, _ rendition: String?, shared: Bool, newest: Int, silence: Duration?, timeout: Duration,
+        bell: Mailbox<Void>?
+    ) async throws(ClientError) -> Frames {
         let takesRaw = rendition != nil
         let rendition = rendition ?? place.rendition
         guard case .media(let topic)? = Topic.parse(Topic.frame(device, rendition).bytes) else {
@@ -44,7 +55,7 @@ extension Client {
         let isShared = shared && greeting.features.contains(Feature.rings.rawValue)
         let ring = isShared ? directory.map { RingLink($0.ringSocket(device), rendition: rendition) } : nil
         let wish = ring != nil ? MediaTopic(.buffer, device: topic.device, renditionText: topic.renditionText) : topic
-        let mailbox = Mailbox<RawFrame>(capacity: newest)
+        let mailbox = Mailbox<RawFrame>(capacity: newest, bell: bell)
         let plan = Subscription.Plan(
             source: .media(device), topics: [wish.text], receiveHighWaterMark: max(2, newest),
             deadline: deadline, silence: silence?.clampedNanoseconds, heartbeatCounts: false, publisher: device,

@@ -68,37 +68,58 @@ public final class Frames: AsyncSequence, Sendable {
             do throws(ClientError) {
                 raw = try await mailbox.next()
             } catch {
-                if case .silent = error, let refusal = await client.lackOfPermission(media, waits: false) {
-                    throw refusal
-                }
-                throw error
+                throw await explained(error)
             }
-            let ring = state.withLock(\.ring)
-            let found: Frame?
-            do throws(ClientError) {
-                found = try raw.frame(ring)
-            } catch {
-                // The worker, or the machine, has no memory for a ring.
-                guard ring != nil, case .refused(let refusal) = error, refusal.isWithoutRing else { throw error }
-                fallBack()
-                continue
-            }
-            guard var frame = found else {
-                if ring?.isHopeless == true { fallBack() }
-                continue
-            }
-            let late = self.late
-            let lost = state.withLock { state in
-                // What came before could not be used: nor can what builds on it.
-                if late != state.late { state.continuity.interrupt() }
-                state.late = late
-                return state.continuity.receive(
-                    stream: frame.header.stream, sequence: frame.header.sequence, isKeyframe: frame.header.keyframe)
-            }
-            guard let lost else { continue }
-            frame.lost = lost
-            return frame
+            if let frame = try usable(raw) { return frame }
         }
+    }
+
+    /// The same of what has come by now; nil: nothing yet.
+    func poll() async throws(ClientError) -> Frame? {
+        while true {
+            let raw: RawFrame?
+            do throws(ClientError) {
+                raw = try mailbox.poll()
+            } catch {
+                throw await explained(error)
+            }
+            guard let raw else { return nil }
+            if let frame = try usable(raw) { return frame }
+        }
+    }
+
+    private func explained(_ error: ClientError) async -> ClientError {
+        if case .silent = error, let refusal = await client.lackOfPermission(media, waits: false) { return refusal }
+        return error
+    }
+
+    /// nil: it can't be used, and one that comes after it may.
+    private func usable(_ raw: RawFrame) throws(ClientError) -> Frame? {
+        let ring = state.withLock(\.ring)
+        let found: Frame?
+        do throws(ClientError) {
+            found = try raw.frame(ring)
+        } catch {
+            // The worker, or the machine, has no memory for a ring.
+            guard ring != nil, case .refused(let refusal) = error, refusal.isWithoutRing else { throw error }
+            fallBack()
+            return nil
+        }
+        guard var frame = found else {
+            if ring?.isHopeless == true { fallBack() }
+            return nil
+        }
+        let late = self.late
+        let lost = state.withLock { state in
+            // What came before could not be used: nor can what builds on it.
+            if late != state.late { state.continuity.interrupt() }
+            state.late = late
+            return state.continuity.receive(
+                stream: frame.header.stream, sequence: frame.header.sequence, isKeyframe: frame.header.keyframe)
+        }
+        guard let lost else { return nil }
+        frame.lost = lost
+        return frame
     }
 
     // From now on the pixels come along. That topic has a count of its own.

@@ -11,9 +11,14 @@ final class Mailbox<Element: Sendable>: Sendable {
     }
 
     private let capacity: Int
+    /// Of who waits for several at once: something is in it when something has come here.
+    private let bell: Mailbox<Void>?
     private let state = Mutex(State())
 
-    init(capacity: Int) { self.capacity = max(1, capacity) }
+    init(capacity: Int, bell: Mailbox<Void>? = nil) {
+        self.capacity = max(1, capacity)
+        self.bell = bell
+    }
 
     /// Puts an element in; when it is full, the oldest goes.
     ///
@@ -33,6 +38,7 @@ final class Mailbox<Element: Sendable>: Sendable {
             return (nil, state.elements.count < capacity)
         }
         waiter?.resume(returning: .success(element))
+        bell?.put(())
         return hasRoom
     }
 
@@ -44,12 +50,23 @@ final class Mailbox<Element: Sendable>: Sendable {
             return state.waiters
         }
         for waiter in waiters { waiter.resume.resume(returning: .failure(error)) }
+        bell?.put(())
     }
 
     /// How many went because it was full.
     var dropped: UInt64 { state.withLock(\.dropped) }
 
     var count: Int { state.withLock(\.elements.count) }
+
+    /// The next element, if there is one; nil: not yet.
+    func poll() throws(ClientError) -> Element? {
+        let now: Result<Element, ClientError>? = state.withLock { state in
+            if !state.elements.isEmpty { return .success(state.elements.removeFirst()) }
+            if let end = state.end { return .failure(end) }
+            return nil
+        }
+        return try now?.get()
+    }
 
     /// The next element, as soon as there is one.
     func next() async throws(ClientError) -> Element {
