@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import math
 import os
+import resource
 import socket
 import tempfile
 import threading
@@ -20,6 +22,7 @@ import zmq
 from zmq.utils import z85
 
 from camerabus import AsyncClient, BusGone, BusNotRunning, BusTimeout, Client, LockLost, NotShared
+from camerabus.core import Channel
 from camerabus.credit import AHEAD, NEXT, NEXT_RAW
 from camerabus.place import LocalPlace, RemotePlace, find_place, read_key, read_pair
 from camerabus.silence import Silence
@@ -208,6 +211,46 @@ class Remote(unittest.TestCase):
                 self.assertEqual(lock.token, "t0ken")
         self.assertTrue(self.gateway.wait(lambda: "device.unlock" in self.methods()))
         self.assertEqual(self.client._open.helpers, [])
+
+    def test_a_lock_is_renewed_in_a_program_with_many_descriptors(self) -> None:
+        """More than select() knows."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= hard <= 1024:
+            self.skipTest("no program may have more than 1024 descriptors here")
+        if 0 <= soft < 2048:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (2048 if hard < 0 else min(hard, 2048), hard))
+            self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        made = socket.socketpair
+
+        def pair() -> tuple[socket.socket, socket.socket]:
+            ours, theirs = made()
+            with theirs:
+                return ours, socket.socket(fileno=fcntl.fcntl(theirs, fcntl.F_DUPFD_CLOEXEC, 1024))
+
+        with mock.patch("camerabus.leases.LEASE", 2.0), mock.patch("camerabus.leases.socket.socketpair", pair):
+            with self.client.lock("cam0"):
+                self.assertTrue(self.gateway.wait(lambda: self.methods().count("device.renew") >= 2))
+
+    def test_a_connection_that_ends_as_it_is_used_again_costs_no_request(self) -> None:
+        """A gateway ends those over which nothing is said for long, as one that came about again by itself."""
+        [idle] = self.client._open._free
+        idle._is_greeted = False
+        request, cut = Channel.request, []
+
+        def ask(channel: Channel, method: str, *arguments: Any) -> Any:
+            if not cut:
+                cut.append(method)
+                raise BusGone("Cut.")
+            return (yield from request(channel, method, *arguments))
+
+        with mock.patch.object(Channel, "request", ask):
+            self.client.set("cam0", brightness=1)
+        self.assertEqual((cut, self.methods()[-2:]), (["bus.hello"], ["bus.hello", "device.set"]))
+        # What may have been carried out is not asked for once more.
+        cut.clear()
+        with mock.patch.object(Channel, "request", ask), self.assertRaises(BusGone):
+            self.client.set("cam0", brightness=2)
+        self.assertEqual(cut, ["device.set"])
 
     def cut(self, client: Any) -> None:
         """Cuts all connections, and returns when the client could know of it: until then a request may be lost with its connection."""

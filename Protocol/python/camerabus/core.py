@@ -310,7 +310,13 @@ class Core:
         channel = self._free.pop() if self._free else Channel(self.context, self.place, self.hello is not None)
         try:
             if not channel.is_greeted:
-                greeted = yield from self._greet(channel, until)
+                try:
+                    greeted = yield from self._greet(channel, until)
+                except BusGone:
+                    # A gateway ends a connection that has said nothing for long, perhaps just now. Who we are may be said twice.
+                    if not self.place.is_remote:
+                        raise
+                    greeted = yield from self._greet(channel, until)
                 if method == "bus.hello":
                     return greeted
             limit = self.hello.limits.get("requestBytes", math.inf) if self.hello else math.inf

@@ -119,7 +119,10 @@ class Renewer:
                 pause = self._lease.seconds / 3  # too many requests, or the like: there is time for another
 
     def _look(self) -> None:
-        if select.select([self._theirs], [], [], 0)[0]:
+        # Not select.select: a program may have more descriptors than that knows.
+        poll = select.poll()
+        poll.register(self._theirs, select.POLLIN)
+        if poll.poll(0):
             raise _Stopped
 
 

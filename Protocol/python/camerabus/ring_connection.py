@@ -20,6 +20,8 @@ from .sequences import FrameContinuity, SoundContinuity
 _MESSAGE_BYTES = 65536
 # Seconds without a frame after which the connection is looked at.
 _PATIENCE = 1.0
+# Milliseconds that poll() can wait.
+_LONGEST = 2**31 - 1
 # Seconds that a worker has for taking the connection: one that was stopped takes none.
 _CONNECTING = 10
 
@@ -68,7 +70,10 @@ class _Connection:
     def _receive(self, timeout: float) -> bool:
         if self._closed:
             raise ValueError("This connection was closed.")
-        if not select.select([self._socket], [], [], None if timeout == math.inf else timeout)[0]:
+        # Not select.select: a program may have more descriptors than that knows.
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        if not poll.poll(None if timeout == math.inf else min(math.ceil(timeout * 1000), _LONGEST)):
             return False
         try:
             message, descriptors, _, _ = socket.recv_fds(self._socket, _MESSAGE_BYTES, 4)
