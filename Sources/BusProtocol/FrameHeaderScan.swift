@@ -26,10 +26,14 @@ public enum FrameHeaderScan {
         return header[start] == UInt8(ascii: "t")
     }
 
-    /// Whether the `format` of the picture, or of the first of a set, is one of pixels; false where there is none.
+    /// Whether the `format` of the picture, or any of those of a set, is one of pixels; false where there is none.
     public static func isUncompressed(_ header: UnsafeRawBufferPointer) -> Bool {
-        guard let start = end(of: formatMember, in: header) else { return false }
-        return !compressed.contains { header[start...].starts(with: $0) }
+        var searched = 0
+        while let start = end(of: formatMember, in: header, from: searched) {
+            if !compressed.contains(where: { header[start...].starts(with: $0) }) { return true }
+            searched = start
+        }
+        return false
     }
 
     private static func number(_ member: StaticString, in header: UnsafeRawBufferPointer) -> Int64? {
@@ -54,11 +58,11 @@ public enum FrameHeaderScan {
         return start..<end
     }
 
-    private static func end(of member: StaticString, in header: UnsafeRawBufferPointer) -> Int? {
+    private static func end(of member: StaticString, in header: UnsafeRawBufferPointer, from first: Int = 0) -> Int? {
         let count = member.utf8CodeUnitCount
-        guard header.count > count else { return nil }
+        guard header.count - first > count else { return nil }
         let name = UnsafeRawBufferPointer(start: member.utf8Start, count: count)
-        for start in 0...(header.count - count) where header[start] == name[0] {
+        for start in first...(header.count - count) where header[start] == name[0] {
             if header[start..<(start + count)].elementsEqual(name) { return start + count }
         }
         return nil

@@ -17,6 +17,9 @@ final class GuestBook {
     /// Tells the bus that what this name has ends; calls the body when the bus has answered that.
     typealias Tell = (_ name: String, _ told: @escaping () -> Void) -> Void
 
+    /// Tells the bus as what this one is let in now; calls the body when the bus has answered that.
+    typealias Change = (_ guest: AllowedKeys.Entry, _ told: @escaping () -> Void) -> Void
+
     /// Who was taken out, and of whom the bus has not been told to the end.
     private struct Untold {
         let guest: AllowedKeys.Entry
@@ -29,6 +32,7 @@ final class GuestBook {
     private let keptPath: String?
     private let source: () -> Reading
     private let tell: Tell
+    private let change: Change?
     private let afterthought: Int64
     private let logger: Logger
     private var token: Loop.Token?
@@ -54,15 +58,17 @@ final class GuestBook {
     ///   - keptPath: the gateway's own file of whom it let in last; nil: there is no place for it.
     ///   - afterthought: milliseconds after which a revocation is told once more: what was on its way to the bus before has come by then.
     ///   - source: reads the file, and logs what is wrong with it.
+    ///   - change: instead of that, for who has been let in again by then; nil: nothing is told of it.
     init(
         _ loop: Loop, of kind: String, path: String?, keptPath: String?, afterthought: Int64 = 1000, logger: Logger,
-        source: @escaping () -> Reading, tell: @escaping Tell
+        source: @escaping () -> Reading, tell: @escaping Tell, change: Change? = nil
     ) {
         self.loop = loop
         self.kind = kind
         self.keptPath = keptPath
         self.source = source
         self.tell = tell
+        self.change = change
         self.afterthought = afterthought
         self.logger = logger
         readKept()
@@ -96,7 +102,10 @@ final class GuestBook {
     var count: Int { present.count }
 
     /// The key of that name, when the file was last read whole; nil: nobody of that name is let in.
-    func key(of name: String) -> String? { known.values.first { $0.name == name }?.key }
+    func key(of name: String) -> String? { guest { $0.name == name }?.key }
+
+    /// Who of them is meant, when the file was last read whole; nil: nobody.
+    func guest(_ isMeant: (AllowedKeys.Entry) -> Bool) -> AllowedKeys.Entry? { known.values.first(where: isMeant) }
 
     /// Takes in what the file says. Who isn't in it is let in no more; but what runs for somebody isn't ended by a file that could not be read
     /// whole: an editor may be about to write it.
@@ -136,9 +145,11 @@ final class GuestBook {
     private func wasTold(_ name: String, _ number: UInt64) {
         loop.schedule(afterMilliseconds: afterthought) { [weak self] in
             guard let self else { return }
-            // Who has been let in again meanwhile is not to lose what is new.
-            guard key(of: name) == nil else { return settle(name, number) }
-            tell(name) { [weak self] in self?.settle(name, number) }
+            let settled: () -> Void = { [weak self] in self?.settle(name, number) }
+            guard let letIn = guest({ $0.name == name }) else { return tell(name, settled) }
+            // Who has been let in again meanwhile is not to lose what is new; but what has come late may have had the older role.
+            guard let change else { return settled() }
+            change(letIn, settled)
         }
     }
 

@@ -39,6 +39,10 @@ import Testing
             (#"{"format":"H264","keyframe":true}"#, false, true),
             (#"{"format":"H264","keyframe":false}"#, false, false),
             (#"{"v":1,"error":{"message":"\"format\":\"x\""}}"#, false, nil), ("", false, nil),
+            (#"{"set":"a","frames":[{"format":"MJPG"},{"missing":{}},{"format":"YUYV"}]}"#, true, nil),
+            (#"{"set":"a","frames":[{"format":"YUYV"},{"format":"MJPG"}]}"#, true, nil),
+            (#"{"set":"a","frames":[{"format":"MJPG"},{"format":"JPEG"}],"format":""#, true, nil),
+            (#"{"set":"a","frames":[{"format":"MJPG"},{"format":"JPEG"}]}"#, false, nil),
         ] as [(String, Bool, Bool?)])
     func `a header tells whether its pixels are compressed, and whether others can begin there`(
         _ header: String, isUncompressed: Bool, isKeyframe: Bool?

@@ -38,6 +38,64 @@ import ZeroMQ
         #expect(desk.topicCount == 1)
     }
 
+    @Test func `who can't have a topic is told so once a second, and has it when it can`() throws {
+        let scratch = try TemporaryDirectory()
+        let place = BusPlace(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let desk = MediaDesk(
+            place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var refused: [String] = []
+        let peer = desk.open(
+            MediaDesk.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { topic, frames in
+                let header = frames.first.flatMap { try? JSONValue(parsing: $0.bytes) }
+                #expect(header?["error"]?["reason"] == "limitExceeded")
+                refused.append(String(decoding: topic, as: UTF8.self))
+                return true
+            })
+        func topic(_ width: Int) -> [UInt8] { Topic.frame("cam0", "jpeg:\(width)00x0").bytes }
+        func ask(_ width: Int, _ kind: MediaAsk.Kind = .next) {
+            desk.take(MediaAsk(kind, topic: topic(width)), of: peer)
+        }
+        for width in 1...4 { ask(width) }
+        #expect(refused.isEmpty && desk.topicCount == 4)
+        for _ in 0..<100 { ask(5) }
+        let fifth = String(decoding: topic(5), as: UTF8.self)
+        #expect(refused == [fifth])
+        let now = MonotonicClock.now()
+        // What is still asked for is told of, and that may be so much only.
+        for second in 1...20 { desk.reconsider(now: now + Int64(second) * 1_000_000_001) }
+        #expect(refused == Array(repeating: fifth, count: 1 + Viewer.maximumCredit))
+        // Who has not asked since is forgotten, and told at once when it asks anew.
+        ask(5)
+        #expect(refused.count == 2 + Viewer.maximumCredit)
+        ask(5)
+        #expect(refused.count == 2 + Viewer.maximumCredit)
+        ask(1, .end)
+        #expect(desk.topicCount == 3)
+        desk.reconsider(now: MonotonicClock.now() + 1_000_000_000)
+        #expect(refused.count == 2 + Viewer.maximumCredit && desk.topicCount == 4)
+        // Of what it has ended itself nothing comes any more.
+        ask(6)
+        ask(6)
+        ask(6, .end)
+        desk.reconsider(now: MonotonicClock.now() + 5_000_000_000)
+        #expect(refused.count == 3 + Viewer.maximumCredit && desk.topicCount == 4)
+    }
+
+    @Test func `one client is refused so many topics at a time`() throws {
+        let scratch = try TemporaryDirectory()
+        let place = BusPlace(try Context(), try Loop(), try RuntimeDirectory(scratch.path))
+        let desk = MediaDesk(
+            place, try BusEvents(place), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        var refusals = 0
+        let peer = desk.open(
+            MediaDesk.Way(owner: "desk", allowsRaw: false, hasRoom: { true }) { _, _ in
+                refusals += 1
+                return true
+            })
+        for number in 0..<1000 { desk.take(MediaAsk(.next, topic: Array("none/\(number)/".utf8)), of: peer) }
+        #expect(refusals == MediaDesk.maximumDenials && desk.topicCount == 0)
+    }
+
     @Test func `who asks for what isn't there is refused when that is sure, and who had it waits for it`() throws {
         let scratch = try TemporaryDirectory()
         let (context, loop) = (try Context(), try Loop())

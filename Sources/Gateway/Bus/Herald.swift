@@ -9,8 +9,8 @@ final class Herald {
     private enum News {
         /// Its key is let in no more, or with less; the body is called when the bus has answered that.
         case revoked(told: () -> Void)
-        /// Its last connection has been gone for too long.
-        case left(Request.Principal)
+        /// Its last connection has been gone for too long; with the role that it has when that is told.
+        case left(() -> Request.Principal)
     }
 
     /// A revocation that the bus has not answered yet.
@@ -26,6 +26,8 @@ final class Herald {
     private var untold: [String: News] = [:]
     /// By the ids of their requests.
     private var underway: [Int64: Underway] = [:]
+    /// What is to be called when the bus has answered which role somebody has now, likewise.
+    private var changes: [Int64: () -> Void] = [:]
     private var lastNumber: Int64 = 0
     private var presences: [(_ name: String) -> Bool] = []
     private var patience: Loop.Token?
@@ -57,7 +59,22 @@ final class Herald {
     func revoked(_ name: String, then told: @escaping () -> Void = {}) { tell(name, .revoked(told: told)) }
 
     /// Its last connection has been gone for too long.
-    func left(_ principal: Request.Principal) { tell(principal.name, .left(principal)) }
+    func left(_ principal: Request.Principal) { left(principal.name) { principal } }
+
+    /// The same.
+    ///
+    /// - Parameter principal: who that is by the time that it is told: with an older role it would have that again.
+    func left(_ name: String, as principal: @escaping () -> Request.Principal) { tell(name, .left(principal)) }
+
+    /// One that was let in no more as what it was is let in as this, and the bus may have heard of the older role since.
+    ///
+    /// - Parameter told: called when the bus has answered that, or isn't there: then it has forgotten all roles.
+    func changed(_ principal: Request.Principal, then told: @escaping () -> Void = {}) {
+        lastNumber += 1
+        let request = Request(id: .integer(lastNumber), method: "bus.ping", onBehalfOf: principal)
+        guard line.send([[], request.serialized]) else { return told() }
+        changes[lastNumber] = told
+    }
 
     private func tell(_ name: String, _ news: News) {
         note(name, news)
@@ -95,14 +112,15 @@ final class Herald {
                 onBehalfOf: Request.Principal(name: name, role: .nobody))
         case .left(let principal):
             guard !presences.contains(where: { $0(name) }) else { return nil }
-            return Request(id: nil, method: "bus.leave", onBehalfOf: principal)
+            return Request(id: nil, method: "bus.leave", onBehalfOf: principal())
         }
     }
 
     private func answered(_ frames: [Message]) {
-        guard let body = frames.last, let reply = try? Reply(parsing: body.bytes), let number = reply.id.integer,
-            let told = underway.removeValue(forKey: number)
+        guard let body = frames.last, let reply = try? Reply(parsing: body.bytes), let number = reply.id.integer
         else { return }
+        if let told = changes.removeValue(forKey: number) { return told() }
+        guard let told = underway.removeValue(forKey: number) else { return }
         do throws(BusError) {
             _ = try reply.result.get()
             told.told()
@@ -135,6 +153,9 @@ final class Herald {
         let unanswered = underway.sorted { $0.key > $1.key }
         underway = [:]
         for (_, told) in unanswered { noteAgain(told) }
+        let unchanged = changes.values
+        changes = [:]
+        for told in unchanged { told() }
         logger.warning("the bus has gone; who asks for something waits for the next one")
     }
 

@@ -3,6 +3,14 @@ import JSON
 
 /// What may be asked from another machine, and how the bus is asked it.
 enum RemoteRequest {
+    /// Beginnings of methods that may wait for a disk, for a camera's moment, or for what is being made.
+    private static let slow = ["library.", "movie.", "photo.", "take."]
+
+    /// Whether its answer may take long by its nature, or as it wishes to wait. All others come within seconds, or a device is given up.
+    static func mayTakeLong(_ request: Request) -> Bool {
+        request.params["wait"] != nil || slow.contains { request.method.hasPrefix($0) }
+    }
+
     /// Methods whose answers may bring photos, or parts of files.
     static let attaching: Set<String> = ["photo.capture", "library.read"]
 

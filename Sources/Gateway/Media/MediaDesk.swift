@@ -51,6 +51,7 @@ final class MediaDesk {
     private struct Asker {
         let way: Way
         var topics: Set<[UInt8]> = []
+        var denials: [[UInt8]: Denial] = [:]
     }
 
     private let place: BusPlace
@@ -61,6 +62,8 @@ final class MediaDesk {
     private var feeds: [String: MediaFeed] = [:]
     private var lastNumber: UInt64 = 0
     private var lastSweep: Int64 = 0
+    /// When those who were refused are answered next.
+    private var reconsideration: Loop.Token?
     /// Messages that no room was for, and those that were sent.
     private(set) var dropped = 0
     private(set) var sent = 0
@@ -71,6 +74,10 @@ final class MediaDesk {
     static let maximumTopics = 64
     /// Topics of one device that one owner may have at a time.
     static let maximumTopicsOfDevice = 4
+    /// Topics that one client may be refused at a time; of more it is told nothing.
+    static let maximumDenials = 64
+    /// Nanoseconds between two looks at those who were refused, however many there are.
+    private static let leastReconsideration: Int64 = 100_000_000
     /// Messages that are kept of sound, and of frames that build on one another: a second or two.
     private static let chainRoom = 64
     /// Nanoseconds for which a device that was there may be away before who waits for it is refused: a bus that was started anew makes it again.
@@ -111,13 +118,27 @@ final class MediaDesk {
     }
 
     private func take(_ ask: MediaAsk, of peer: Peer, at now: Int64) {
+        let topic = ask.topic
         if ask.kind == .end {
-            askers[peer]?.topics.remove(ask.topic)
-            return end(ask.topic, of: peer)
+            askers[peer]?.topics.remove(topic)
+            askers[peer]?.denials[topic] = nil
+            return end(topic, of: peer)
         }
-        guard begin(ask.topic, for: peer, at: now) else { return }
-        runs[ask.topic]?.viewers[peer]?.ask(raw: ask.kind == .nextRaw, at: now)
-        serve(ask.topic, peer, at: now)
+        guard let asker = askers[peer] else { return }
+        let isRaw = ask.kind == .nextRaw
+        guard asker.denials[topic] == nil else {
+            askers[peer]?.denials[topic]?.ask(raw: isRaw)
+            return
+        }
+        if let error = begin(topic, for: peer, at: now) {
+            guard asker.denials.count < Self.maximumDenials else { return }
+            askers[peer]?.denials[topic] = Denial(at: now)
+            refuse(topic, peer, error)
+            reconsider(at: now + Denial.interval)
+            return
+        }
+        runs[topic]?.viewers[peer]?.ask(raw: isRaw, at: now)
+        serve(topic, peer, at: now)
     }
 
     /// It can take something again.
@@ -128,39 +149,64 @@ final class MediaDesk {
 
     /// Has a topic made for a client.
     ///
-    /// - Returns: false: it can't be, and the client is told so.
-    private func begin(_ topic: [UInt8], for peer: Peer, at now: Int64) -> Bool {
-        if runs[topic]?.viewers[peer] != nil { return true }
-        guard let asker = askers[peer] else { return false }
-        let own = Set(askers.values.filter { $0.way.owner == asker.way.owner }.flatMap(\.topics))
-        guard own.contains(topic) || own.count < Self.maximumTopics else {
-            refuse(topic, peer, Self.tooManyTopics)
-            return false
-        }
-        guard let run = runs[topic] ?? Self.run(topic) else {
-            refuse(topic, peer, Self.notHere)
-            return false
-        }
+    /// - Returns: why it can't be; nil: it is.
+    private func begin(_ topic: [UInt8], for peer: Peer, at now: Int64) -> BusError? {
+        if runs[topic]?.viewers[peer] != nil { return nil }
+        guard let owner = askers[peer]?.way.owner else { return Self.noFeed }
+        let own = Set(askers.values.filter { $0.way.owner == owner }.flatMap(\.topics))
+        guard own.contains(topic) || own.count < Self.maximumTopics else { return Self.tooManyTopics }
+        guard let run = runs[topic] ?? Self.run(topic) else { return Self.notHere }
         // A device makes so many renditions for all: one key must not have them all made.
         let wanted = own.count(where: { $0 != topic && runs[$0]?.device == run.device })
-        guard wanted < Self.maximumTopicsOfDevice else {
-            refuse(topic, peer, Self.tooMany)
-            return false
-        }
+        guard wanted < Self.maximumTopicsOfDevice else { return Self.tooMany }
         if runs[topic] == nil {
-            guard let feed = feed(of: run.device) else {
-                refuse(topic, peer, Self.noFeed)
-                return false
-            }
+            guard let feed = feed(of: run.device) else { return Self.noFeed }
             run.wasKnown = events.knows(run.device)
             runs[topic] = run
             feed.subscribe(topic)
         }
-        guard let newest = runs[topic]?.reel.newest else { return false }
-        runs[topic]?.viewers[peer] = Viewer(after: newest, at: now)
+        run.viewers[peer] = Viewer(after: run.reel.newest, at: now)
         askers[peer]?.topics.insert(topic)
-        return true
+        return nil
     }
+
+    // MARK: Refusing
+
+    private func reconsider(at time: Int64) {
+        guard reconsideration == nil else { return }
+        reconsideration = place.loop.schedule(at: time) { [weak self] in
+            guard let self else { return }
+            reconsideration = nil
+            reconsider(now: MonotonicClock.now())
+        }
+    }
+
+    /// Who was refused and has asked on gets it by now, or is told again.
+    func reconsider(now: Int64) {
+        for (peer, asker) in askers {
+            for (topic, denial) in asker.denials where denial.due <= now {
+                reconsider(topic, denial, of: peer, at: now)
+            }
+        }
+        guard let next = askers.values.flatMap({ $0.denials.values.map(\.due) }).min() else { return }
+        reconsider(at: max(next, now + Self.leastReconsideration))
+    }
+
+    private func reconsider(_ topic: [UInt8], _ denial: Denial, of peer: Peer, at now: Int64) {
+        guard denial.asks > 0 else {
+            askers[peer]?.denials[topic] = nil
+            return
+        }
+        if let error = begin(topic, for: peer, at: now) {
+            askers[peer]?.denials[topic]?.told(at: now)
+            return refuse(topic, peer, error)
+        }
+        askers[peer]?.denials[topic] = nil
+        for _ in 0..<denial.asks { runs[topic]?.viewers[peer]?.ask(raw: denial.takesRaw, at: now) }
+        serve(topic, peer, at: now)
+    }
+
+    // MARK: Ending
 
     /// Ends what nobody has asked for since long, also where nothing comes that would show it.
     private func endIdle(at now: Int64) {

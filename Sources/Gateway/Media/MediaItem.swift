@@ -11,7 +11,7 @@ struct MediaItem {
     var arrived: Int64
     /// Of a format whose frames build on one another: whether others can begin here; nil: each stands for itself.
     var isKey: Bool?
-    /// Its pixels are not compressed.
+    /// Its pixels, or those of one of its pictures, are not compressed.
     var isRaw: Bool
 
     init(frames: [Message], bytes: Int, arrived: Int64, isKey: Bool? = nil, isRaw: Bool = false) {

@@ -54,16 +54,21 @@ final class EventRelay {
             visitors.update()
             let connection = frame.connection
             // The end of a connection tells of its subscriptions, too, but not whose they were.
-            if kind == 0 {
-                if let connection { counter.unsubscribed(connection) }
-                continue
-            }
-            guard kind == 1, let connection, let key = frame.property("User-Id") else { continue }
-            guard keys[key] != nil, counter.subscribed(connection), isInTime(connection) else {
+            guard kind <= 1, let connection, let key = frame.property("User-Id") else { continue }
+            guard keys[key] != nil else {
                 visitors.shutDown(connection)
                 continue
             }
+            // Before anything is counted: what comes late would count for who has the descriptor's number next.
             guard visitors.seen(connection, key: key, on: server) else { continue }
+            guard kind == 1 else {
+                counter.unsubscribed(connection)
+                continue
+            }
+            guard counter.subscribed(connection), isInTime(connection) else {
+                visitors.shutDown(connection)
+                continue
+            }
             guard let prefix = String(validating: frame.bytes.dropFirst(), as: UTF8.self) else { continue }
             if case .ack = Topic.parse(prefix.utf8) {
                 send(prefix, Array("{}".utf8))

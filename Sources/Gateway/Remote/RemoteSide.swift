@@ -6,7 +6,6 @@ import ZeroMQ
 
 /// All that is served to other machines: the door, the three ports, and whose keys are let in.
 final class RemoteSide {
-    private let loop: Loop
     private let logger: Logger
     private let keys: GuestBook
     private let visitors: Visitors
@@ -15,6 +14,7 @@ final class RemoteSide {
     private let commands: CommandRelay
     private let events: EventRelay
     private let media: MediaRelay
+    private let absences: RemoteAbsences
     private var refusals = RefusalLog()
 
     /// Milliseconds that who has no connection any more has to come back, as on the bus's own machine.
@@ -26,7 +26,6 @@ final class RemoteSide {
         _ herald: Herald, stateDirectory: String?, logger: Logger
     ) throws(GatewayError) {
         let (context, loop) = (place.context, place.loop)
-        self.loop = loop
         self.herald = herald
         self.logger = logger
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
@@ -39,13 +38,15 @@ final class RemoteSide {
         let keys = GuestBook(
             loop, of: "key", path: settings.keysPath, keptPath: "\(path).known", logger: logger,
             source: { KeysFile.read(settings.keysPath, logger: logger) },
-            tell: { [weak herald] in herald?.revoked($0, then: $1) })
+            tell: { [weak herald] in herald?.revoked($0, then: $1) },
+            change: { [weak herald] in herald?.changed(Request.Principal(name: $0.name, role: $0.role), then: $1) })
         let visitors = Visitors(
             loop, total: settings.connections, perAddress: settings.connectionsPerAddress, logger: logger)
         self.keys = keys
         self.visitors = visitors
+        absences = RemoteAbsences(loop, milliseconds: Self.absence)
         do throws(ZeroMQError) {
-            door = try RemoteDoor(context, loop) { keys[$0] != nil }
+            door = try RemoteDoor(context, loop) { keys[$0] != nil && visitors.admits($0) }
             func socket(
                 _ kind: Socket.Kind, _ door: TCPAddress.Door, _ waiting: Int, _ maximumBytes: Int
             ) throws(ZeroMQError) -> RemoteSocket {
@@ -66,7 +67,9 @@ final class RemoteSide {
             throw GatewayError(description: "\(error)")
         }
         keys.onCut = { [weak self] in self?.cutOff($0) }
-        visitors.onLeft = { [weak self] in self?.left($0) }
+        visitors.onLeft = { [absences] in absences.began($0) }
+        visitors.onCame = { [absences] in absences.ended($0) }
+        absences.onOver = { [weak self] in self?.left($0) }
         door.onRefused = { [weak self] in self?.tellRefused($0, $1) }
         herald.whoIsHere { [weak self] name in self?.isHere(name) ?? false }
         // Those whose keys were taken out while no gateway ran are told of now.
@@ -102,16 +105,17 @@ final class RemoteSide {
     private func tellRefused(_ address: String, _ key: String?) {
         let name = key.map { String($0.prefix(8)) } ?? "none"
         guard refusals.isToBeTold("\(address) \(name)", at: MonotonicClock.now()) else { return }
+        let isKnown = key.map { keys[$0] != nil } ?? false
         // Public keys are no secrets.
         logger.info(
-            "a client is not let in: its key is not among those in the file",
+            isKnown
+                ? "a client is not let in: its key has as many connections as one may have"
+                : "a client is not let in: its key is not among those in the file",
             metadata: ["address": "\(address)", "key": "\(name)…", "refused": "\(door.refused)"])
     }
 
     private func left(_ key: String) {
-        loop.schedule(afterMilliseconds: Self.absence) { [weak self] in
-            guard let self, let entry = keys.owner(of: key), !visitors.isHere(key) else { return }
-            herald.left(Request.Principal(name: entry.name, role: entry.role))
-        }
+        guard let entry = keys.owner(of: key), !visitors.isHere(key) else { return }
+        herald.left(Request.Principal(name: entry.name, role: entry.role))
     }
 }

@@ -10,36 +10,63 @@ final class Visitors {
         var port: Int
         /// Known from its first message on.
         var key: String?
+        /// How often it was found to have said nothing.
+        var silences = 0
     }
 
     private let loop: Loop
     private let logger: Logger
     private let total: Int
     private let perAddress: Int
+    private let look: Int64
     private var servers: [RemoteSocket] = []
     private var visitors: [Int32: Visitor] = [:]
     private var closings: [(Int32) -> Void] = []
     private var lastWarning: Int64 = 0
     /// Addresses from which somebody with a key has come.
     private var familiar: Set<String> = []
+    private var newcomers: Newcomers
+    private var watch: Loop.Token?
     /// Connections that were shut down because there were too many.
     private(set) var refused = 0
-    /// Called when a key has no connection any more.
+    /// Called when a key has no connection any more, and when a connection of it becomes known.
     var onLeft: ((_ key: String) -> Void)?
+    var onCame: ((_ key: String) -> Void)?
 
     /// Events of one socket that are taken in one turn.
     private static let eventsPerTurn = 256
     private static let turnsAtOnce = 8
     private static let maximumFamiliar = 1024
+    /// Looks at a connection before it is ended for having said nothing. They are counted, not timed: a process that was stopped finds what was
+    /// said meanwhile between two of them.
+    private static let maximumSilences = 5
 
-    init(_ loop: Loop, total: Int, perAddress: Int, logger: Logger) {
+    /// - Parameters:
+    ///   - perAddress: connections of one address, and of one key.
+    ///   - look: milliseconds from one look at those that have said nothing to the next.
+    init(_ loop: Loop, total: Int, perAddress: Int, look: Int64 = 2000, logger: Logger) {
         self.loop = loop
         self.total = total
         self.perAddress = perAddress
+        self.look = look
         self.logger = logger
+        newcomers = Newcomers(patience: Int64(Self.maximumSilences) * look * 1_000_000)
     }
 
+    deinit { loop.cancel(watch) }
+
     var count: Int { visitors.count }
+
+    /// Whether one more connection may come in by that key; it counts from now on.
+    func admits(_ key: String) -> Bool {
+        update()
+        let now = MonotonicClock.now()
+        guard connections(of: key) + newcomers.count(of: key, at: now) < perAddress else { return false }
+        newcomers.came(key, at: now)
+        return true
+    }
+
+    private func connections(of key: String) -> Int { visitors.values.count { $0.key == key } }
 
     /// Has the body called with each connection that has ended.
     func whenClosed(_ body: @escaping (Int32) -> Void) { closings.append(body) }
@@ -72,12 +99,14 @@ final class Visitors {
         guard known.key != key else { return true }
         // A message of who had the descriptor's number before may come late. Whose the connection is has to be sure, or it could
         // outlast its key: its client comes again.
-        guard known.key == nil, visitors.values.count(where: { $0.key == key }) < perAddress else {
+        guard known.key == nil, connections(of: key) < perAddress else {
             refused += 1
             shutDown(connection)
             return true
         }
         visitors[connection]?.key = key
+        newcomers.spoke(key)
+        onCame?(key)
         if familiar.count >= Self.maximumFamiliar { familiar = [] }
         familiar.insert(known.address)
         return true
@@ -101,10 +130,29 @@ final class Visitors {
         UnixSocket.shutDown(pinned.rawValue)
     }
 
-    /// Ends all connections of those keys.
+    /// Ends all connections of those keys, and those that may be: of which it isn't known yet whose they are. Others' clients come again.
     func shutDown(where isMeant: (_ key: String) -> Bool) {
         update()
-        for (connection, visitor) in visitors { if let key = visitor.key, isMeant(key) { shutDown(connection) } }
+        for (connection, visitor) in visitors where visitor.key.map(isMeant) ?? true { shutDown(connection) }
+    }
+
+    /// Who says nothing is nobody's: neither a limit of a key nor its end would be for it.
+    private func watchSilent() {
+        guard watch == nil, visitors.values.contains(where: { $0.key == nil }) else { return }
+        watch = loop.schedule(afterMilliseconds: look) { [weak self] in
+            guard let self else { return }
+            watch = nil
+            lookAtSilent()
+        }
+    }
+
+    private func lookAtSilent() {
+        update()
+        for (connection, visitor) in visitors where visitor.key == nil {
+            visitors[connection]?.silences += 1
+            if visitor.silences + 1 >= Self.maximumSilences { shutDown(connection) }
+        }
+        watchSilent()
     }
 
     /// - Returns: whether there may be more.
@@ -144,6 +192,7 @@ final class Visitors {
             return
         }
         visitors[connection] = Visitor(address: address, port: server.port)
+        watchSilent()
     }
 
     private func closed(_ connection: Int32) {

@@ -1,0 +1,28 @@
+/// A topic that somebody asks for and can't have. That is told once a second at most, as on the bus's own sockets: who takes a refusal for one more
+/// message asks again at once.
+struct Denial {
+    /// Nanoseconds from one refusal to the next.
+    static let interval: Int64 = 1_000_000_000
+
+    /// Messages that it has asked for since it was told last.
+    private(set) var asks = 0
+    private(set) var takesRaw = false
+    private var lastTold: Int64
+
+    /// It is told now, in monotonic nanoseconds.
+    init(at now: Int64) { lastTold = now }
+
+    /// When it may have another answer.
+    var due: Int64 { lastTold + Self.interval }
+
+    mutating func ask(raw: Bool) {
+        asks = min(asks + 1, Viewer.maximumCredit)
+        takesRaw = raw
+    }
+
+    /// It is told again, which answers one of its asks.
+    mutating func told(at now: Int64) {
+        asks = max(0, asks - 1)
+        lastTold = now
+    }
+}
