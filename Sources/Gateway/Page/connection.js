@@ -5,6 +5,10 @@ const FIRST_WAIT = 250
 const LONGEST_WAIT = 10_000
 /** The bus says each second that it is there; when nothing has come for so long, nothing will. */
 const SILENCE = 8000
+/** Within that an answer comes, or it was lost on its way. */
+const PATIENCE = 60_000
+/** What may wait for a disk, for the moment of a photo, or for what is being made. */
+const SLOW = /^(library|movie|photo|take)\./
 const MEDIA = 1
 const END = 0
 const NEXT = 1
@@ -56,12 +60,17 @@ export class Connection extends EventTarget {
     })
   }
 
-  /** Asks the bus; refusals come as BusError. Binary parts of the reply are in `attached` of the result. */
+  /**
+   * Asks the bus; refusals come as BusError. Binary parts of the reply are in `attached` of the result. What may wait by its nature, or
+   * says how long it will, is waited for; other answers are given up after a while.
+   */
   request(method, params = {}) {
     if (!this.isOpen) return Promise.reject(new BusError("There is no connection to the cameras' machine; it is being tried again.", "notConnected"))
     return new Promise((resolve, reject) => {
       const id = this.#next++
-      this.#requests.set(String(id), { resolve, reject, parts: [] })
+      const isSlow = SLOW.test(method) || params.wait !== undefined
+      const timer = isSlow ? null : setTimeout(() => this.#giveUp(String(id)), PATIENCE)
+      this.#requests.set(String(id), { resolve, reject, parts: [], timer })
       this.#socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }))
     })
   }
@@ -103,7 +112,7 @@ export class Connection extends EventTarget {
     const request = this.#requests.get(String(message.id))
     if (!request) return
     if (message.error) {
-      this.#requests.delete(String(message.id))
+      this.#forget(String(message.id))
       return request.reject(new BusError(message.error.message, message.error.data?.reason ?? "internalError", message.error.data ?? {}))
     }
     request.result = message.result
@@ -130,8 +139,19 @@ export class Connection extends EventTarget {
 
   #finish(id, request) {
     if (request.result === undefined || request.parts.length < (request.result.attachments?.length ?? 0)) return
-    this.#requests.delete(id)
+    this.#forget(id)
     request.resolve({ ...request.result, attached: request.parts })
+  }
+
+  #giveUp(id) {
+    const { reject } = this.#requests.get(id)
+    this.#forget(id)
+    reject(new BusError("The answer did not come in time; it may have been done all the same.", "noAnswer"))
+  }
+
+  #forget(id) {
+    clearTimeout(this.#requests.get(id)?.timer)
+    this.#requests.delete(id)
   }
 
   // A phone that has changed its network is told of no end.
@@ -163,7 +183,8 @@ export class Connection extends EventTarget {
   #closed() {
     clearTimeout(this.#watch)
     this.isOpen = this.busIsHere = false
-    for (const { reject } of this.#requests.values()) {
+    for (const { reject, timer } of this.#requests.values()) {
+      clearTimeout(timer)
       reject(new BusError("The connection ended before the answer came; it may have been done all the same.", "notConnected"))
     }
     this.#requests.clear()

@@ -46,20 +46,22 @@ struct CameraPictures {
         guard request.method == "GET" else {
             return try await respond(WebResponse(200, type: isMoving ? Multipart.type : "image/jpeg"))
         }
-        return isMoving
-            ? try await move(first, tap) : try await still(first, keepsAlive: request.keepsAlive)
+        return isMoving ? try await move(first, tap, request) : try await still(first, request)
     }
 
-    private func still(_ outgoing: Outgoing, keepsAlive: Bool) async throws -> Bool {
+    private func still(_ outgoing: Outgoing, _ request: WebRequest) async throws -> Bool {
         let picture = Array(outgoing.frames.dropFirst())
         let bytes = picture.reduce(0) { $0 + $1.count }
-        let head = WebResponse(200, type: "image/jpeg").head(bodyBytes: bytes, keepsAlive: keepsAlive)
+        let head = WebResponse(200, type: "image/jpeg").head(
+            bodyBytes: bytes, keepsAlive: request.keepsAlive, for: request.pageOrigin)
         try await stream.send(Outgoing(head: head, frames: picture))
-        return keepsAlive
+        return request.keepsAlive
     }
 
-    private func move(_ first: Outgoing, _ tap: WebTap) async throws -> Bool {
-        try await stream.send(WebResponse(200, type: Multipart.type).head(bodyBytes: nil, keepsAlive: false))
+    private func move(_ first: Outgoing, _ tap: WebTap, _ request: WebRequest) async throws -> Bool {
+        let head = WebResponse(200, type: Multipart.type).head(
+            bodyBytes: nil, keepsAlive: false, for: request.pageOrigin)
+        try await stream.send(head)
         await withTaskGroup(of: Void.self) { group in
             // Nothing more is expected of it: what comes, its end above all, ends it also while there is no picture to be sent.
             group.addTask {

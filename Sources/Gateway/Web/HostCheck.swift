@@ -28,9 +28,12 @@ struct HostCheck: Hashable, Sendable {
 
     /// Whether a page of that origin may use what is called by that Host header.
     func isSame(origin: String, host: String) -> Bool {
-        let (origin, host) = (origin.lowercased(), host.lowercased())
-        return origin == "http://\(host)" || origin == "https://\(host)" || origins.contains(origin)
+        let (own, host) = (origin.lowercased(), host.lowercased())
+        return own == "http://\(host)" || own == "https://\(host)" || isConfigured(origin: origin)
     }
+
+    /// Whether that is an origin of those that may use it beside its own.
+    func isConfigured(origin: String) -> Bool { origins.contains(origin.lowercased()) }
 
     private static func withoutPort(_ host: String) -> String {
         guard let colon = host.lastIndex(of: ":"), !host[colon...].contains("]") else { return host }

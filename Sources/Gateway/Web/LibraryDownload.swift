@@ -12,7 +12,9 @@ struct LibraryDownload {
     ) async throws -> Bool {
         let (id, name) = (request.path[1], request.path[2])
         let entry: JSONValue
-        switch await desk.ask("library.get", ["id": .string(id)], for: visitor.principal) {
+        let asked = await desk.ask(
+            "library.get", ["id": .string(id)], for: visitor.principal, within: WebService.diskPatience)
+        switch asked {
         case .failure(let error):
             let status =
                 switch error.reason {
@@ -46,7 +48,7 @@ struct LibraryDownload {
             headers.append("Content-Range: bytes */\(file.count)")
         }
         let head = WebResponse(status, type: PageFiles.type(of: file.name), headers: headers).head(
-            bodyBytes: part.count, keepsAlive: request.keepsAlive)
+            bodyBytes: part.count, keepsAlive: request.keepsAlive, for: request.pageOrigin)
         try await stream.send(head, more: !part.isEmpty && request.method == "GET")
         guard request.method == "GET" else { return request.keepsAlive }
         guard !part.isEmpty else { return request.keepsAlive }

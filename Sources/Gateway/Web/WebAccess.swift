@@ -61,10 +61,24 @@ final class WebAccess: Sendable {
         if let origin = request["origin"], !hosts.isSame(origin: origin, host: host) {
             throw WebRequest.Refusal(status: 403, reason: "Pages of other origins may not use this server.")
         }
-        // A link from elsewhere leads here; a picture of here is no part of a page from elsewhere.
-        if request["sec-fetch-site"] == "cross-site", request["sec-fetch-mode"] != "navigate" {
+        // A link from elsewhere leads here; a picture of here is no part of a page from elsewhere, unless that says who it is and may.
+        let isPart = request["sec-fetch-site"] == "cross-site" && request["sec-fetch-mode"] != "navigate"
+        if isPart, origin(of: request) == nil {
             throw WebRequest.Refusal(status: 403, reason: "Pages of other origins may not use this server.")
         }
+    }
+
+    /// The origin of the page that asks, where that is one of those that may beside this server's own; nil: it is none of them, or says nothing.
+    func origin(of request: WebRequest) -> String? {
+        guard let origin = request["origin"], hosts.isConfigured(origin: origin) else { return nil }
+        return origin
+    }
+
+    /// The request, with that origin.
+    func marked(_ request: WebRequest) -> WebRequest {
+        var marked = request
+        marked.pageOrigin = origin(of: request)
+        return marked
     }
 
     /// Who asks; nil: nobody who may.
@@ -87,6 +101,12 @@ final class WebAccess: Sendable {
             return text.lowercased().hasPrefix("bearer ") ? String(text.dropFirst(7)) : ""
         }
         return request.cookie(cookie)
+    }
+
+    /// The address as limits know it: one of IPv4 by itself, also where a socket of IPv6 has it.
+    static func plain(_ address: String) -> String {
+        let mapped = "::ffff:"
+        return address.hasPrefix(mapped) && address.contains(".") ? String(address.dropFirst(mapped.count)) : address
     }
 
     static func isLoopback(_ address: String) -> Bool {

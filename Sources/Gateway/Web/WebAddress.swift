@@ -25,6 +25,8 @@ public struct WebAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
+    /// All of a machine's addresses, of IPv6 and of IPv4.
+    var isForBoth: Bool { host == "*" }
     public var isWildcard: Bool { host == "*" || host == "0.0.0.0" || host == "[::]" }
     public var isIPv6: Bool { host.hasPrefix("[") }
     /// Nobody on another machine can come in there.

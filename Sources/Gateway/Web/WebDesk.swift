@@ -1,7 +1,6 @@
 import BusProtocol
 import BusServer
 import JSON
-import LinuxIO
 import Logging
 import Synchronization
 import ZeroMQ
@@ -22,18 +21,16 @@ final class WebDesk: @unchecked Sendable {
     private let others: () -> [(name: String, value: Int)]
     /// Called when the server can go on no more.
     var onEnd: (() -> Void)?
-    private var buckets: [PaceKey: TokenBucket] = [:]
+    /// The role that who is called so at the bus has now; `nobody`: it is let in no more.
+    var roleNow: (_ name: String) -> Request.Principal.Role = { _ in .nobody }
     private var sessions: [ObjectIdentifier: WebSession] = [:]
+    private let absences: RemoteAbsences
 
-    /// Messages of one owner that ask for media, in a second.
-    private static let asksPerSecond = 1000
-    private static let maximumBuckets = 4096
-    /// Milliseconds that who has no connection any more has to come back, as on the bus's own machine.
-    private static let absence: Int64 = 5000
-
+    /// - Parameter absence: milliseconds that who has no connection any more has to come back, as on the bus's own machine.
     init(
         _ place: BusPlace, _ media: MediaDesk, _ events: BusEvents, _ herald: Herald,
-        _ settings: GatewayConfiguration.Web, logger: Logger, others: @escaping () -> [(name: String, value: Int)]
+        _ settings: GatewayConfiguration.Web, absence: Int64 = 5000, logger: Logger,
+        others: @escaping () -> [(name: String, value: Int)]
     ) throws(GatewayError) {
         self.place = place
         self.media = media
@@ -43,6 +40,7 @@ final class WebDesk: @unchecked Sendable {
         self.logger = logger
         self.others = others
         counters = WebCounters()
+        absences = RemoteAbsences(place.loop, milliseconds: absence)
         do {
             mailbox = try LoopMailbox()
             service = try WebService(place)
@@ -50,19 +48,29 @@ final class WebDesk: @unchecked Sendable {
             throw GatewayError(description: "\(error)")
         }
         mailbox.deliver(on: place.loop)
-        herald.whoIsHere { [weak self] name in
-            self?.sessions.values.contains { $0.principal.name == name } ?? false
-        }
+        herald.whoIsHere { [weak self] name in self?.isHere(name) ?? false }
+        absences.onOver = { [weak self] in self?.left($0) }
     }
 
     // MARK: From connections' threads
 
     /// Asks the bus, in that name or its own.
+    ///
+    /// - Parameter patience: milliseconds that the answer may take.
     func ask(
-        _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil
+        _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil,
+        within patience: Int64 = WebService.patience
     ) async -> Result<JSONValue, BusError> {
-        await mailbox.ask { tell in self.service.ask(method, params, for: principal, tell) }
+        await mailbox.ask { tell in
+            // The bus would take it for news of the role.
+            if let principal, self.roleNow(principal.name) != principal.role { return tell(.failure(Self.notLetIn)) }
+            self.service.ask(method, params, for: principal, within: patience, tell)
+        }
     }
+
+    private static let notLetIn = BusError(
+        .unauthorized, "This token was just taken away, or has another role now.",
+        ["status": "denied", "needed": "token"])
 
     /// What is counted, by name.
     func counts() async -> [(name: String, value: Int)] {
@@ -100,36 +108,33 @@ final class WebDesk: @unchecked Sendable {
         herald.revoked(principal.name, then: told)
     }
 
-    /// Whether an owner has not asked too often, this time included.
-    func isInTime(_ owner: String, _ kind: Pace) -> Bool {
-        let now = MonotonicClock.now()
-        if buckets.count >= Self.maximumBuckets { buckets = [:] }
-        let rate = kind == .requests ? settings.requestsPerSecond : Self.asksPerSecond
-        return buckets[
-            PaceKey(owner: owner, kind: kind), default: TokenBucket(perSecond: rate, burst: 2 * rate, at: now)
-        ]
-        .take(at: now)
+    /// What this one had has ended, and it has this role now; the body is called when the bus has answered that.
+    func changed(_ principal: Request.Principal, then told: @escaping () -> Void) {
+        herald.changed(principal, then: told)
     }
 
-    /// What is asked so often at most.
-    enum Pace: Hashable {
-        case requests, media
+    /// Ends the WebSockets of those who are let in no more as what they were: what they have sent and nobody has read by now is not carried out.
+    func cut(_ gone: Set<Request.Principal>) {
+        for session in sessions.values where gone.contains(session.principal) { session.close() }
     }
 
-    private struct PaceKey: Hashable {
-        var owner: String
-        var kind: Pace
+    func add(_ session: WebSession) {
+        sessions[ObjectIdentifier(session)] = session
+        absences.ended(session.principal.name)
     }
-
-    func add(_ session: WebSession) { sessions[ObjectIdentifier(session)] = session }
 
     /// A WebSocket has ended: what its user has ends with the last one, as it does with the last process on the bus's machine.
     func remove(_ session: WebSession) {
         guard sessions.removeValue(forKey: ObjectIdentifier(session)) != nil else { return }
-        let principal = session.principal
-        place.loop.schedule(afterMilliseconds: Self.absence) { [weak self] in
-            guard let self, !sessions.values.contains(where: { $0.principal.name == principal.name }) else { return }
-            herald.left(principal)
+        let name = session.principal.name
+        if !isHere(name) { absences.began(name) }
+    }
+
+    private func isHere(_ name: String) -> Bool { sessions.values.contains { $0.principal.name == name } }
+
+    private func left(_ name: String) {
+        herald.left(name) { [weak self] in
+            Request.Principal(name: name, role: self?.roleNow(name) ?? .nobody)
         }
     }
 }

@@ -48,11 +48,14 @@ final class WebServer: Sendable {
     }
 
     private static func listen(_ address: WebAddress) throws -> FlyingSocks.Socket {
-        func bound(_ domain: Int32, _ place: some SocketAddress) throws -> FlyingSocks.Socket {
+        func bound(
+            _ domain: Int32, _ place: some SocketAddress, forBoth: Bool = false
+        ) throws -> FlyingSocks.Socket {
             let socket = try FlyingSocks.Socket(domain: domain, type: .stream)
             _ = fcntl(socket.file.rawValue, F_SETFD, FD_CLOEXEC)
             do {
                 try socket.setValue(true, for: .localAddressReuse)
+                if forBoth { Self.set(socket.file.rawValue, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 0) }
                 try socket.bind(to: place)
                 // Those that it accepts have it, too.
                 Self.set(socket.file.rawValue, SOL_SOCKET, SO_SNDBUF, Int32(sendBuffer))
@@ -64,6 +67,12 @@ final class WebServer: Sendable {
             return socket
         }
         let port = UInt16(address.port)
+        // One socket for IPv6 and IPv4, but on a machine that knows no IPv6.
+        if address.isForBoth,
+            let both = try? bound(AF_INET6, sockaddr_in6.inet6(ip6: "::", port: port), forBoth: true)
+        {
+            return both
+        }
         if address.isIPv6 { return try bound(AF_INET6, sockaddr_in6.inet6(ip6: address.address, port: port)) }
         return try bound(
             AF_INET, sockaddr_in.inet(ip4: address.isWildcard ? "0.0.0.0" : address.address, port: port))
@@ -138,7 +147,7 @@ final class WebServer: Sendable {
     /// Without the port.
     private static func address(of socket: AsyncSocket) -> String? {
         switch try? socket.socket.remotePeer() {
-        case .ip4(let address, port: _), .ip6(let address, port: _): address
+        case .ip4(let address, port: _), .ip6(let address, port: _): WebAccess.plain(address)
         default: nil
         }
     }

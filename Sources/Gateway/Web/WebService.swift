@@ -16,7 +16,9 @@ final class WebService {
     private var lastNumber: UInt64 = 0
 
     /// Milliseconds that an answer may take.
-    private static let patience: Int64 = 5000
+    static let patience: Int64 = 5000
+    /// The same of what waits for a disk, which may sleep: the bus gives that up by itself a little sooner.
+    static let diskPatience: Int64 = 12_000
 
     init(_ place: BusPlace) throws(ZeroMQError) {
         loop = place.loop
@@ -33,18 +35,22 @@ final class WebService {
     var isBusHere: Bool { caller.isConnected }
 
     /// Tells the body what came of it, once.
+    ///
+    /// - Parameter patience: milliseconds that the answer may take.
     func ask(
         _ method: String, _ params: JSONValue = [:], for principal: Request.Principal? = nil,
-        _ tell: @escaping (Result<JSONValue, BusError>) -> Void
+        within patience: Int64 = WebService.patience, _ tell: @escaping (Result<JSONValue, BusError>) -> Void
     ) {
         lastNumber += 1
         let tag = Array("\(lastNumber)".utf8)
         let request = Request(
             id: .integer(Int64(bitPattern: lastNumber)), method: method, params: params, onBehalfOf: principal)
-        let patience = loop.schedule(afterMilliseconds: Self.patience) { [weak self] in
-            self?.tell(tag, .failure(Self.gone))
+        let end = loop.schedule(afterMilliseconds: patience) { [weak self] in
+            guard let self else { return }
+            caller.giveUp([tag])
+            self.tell(tag, .failure(Self.late))
         }
-        asked[tag] = Asked(tell: tell, patience: patience)
+        asked[tag] = Asked(tell: tell, patience: end)
         guard caller.ask(request, envelope: [tag]) else {
             return self.tell(
                 tag, .failure(BusError(.limitExceeded, "Too much is asked of the gateway at a time; try again.")))
@@ -62,4 +68,9 @@ final class WebService {
     /// What is answered in place of a bus that isn't there.
     static let gone = BusError(
         .shuttingDown, "The bus is not there; what was asked was not answered. Ask again when it is back.")
+
+    /// What is answered in place of a bus that is there, and has not answered in time.
+    static let late = BusError(
+        .internalError,
+        "The bus has not answered in time; what was asked may be done all the same. Look, or ask again in a while.")
 }

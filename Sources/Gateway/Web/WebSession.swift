@@ -20,11 +20,18 @@ final class WebSession: @unchecked Sendable {
     private var peer: MediaDesk.Peer?
     private var listener: BusEvents.Token?
     private var prefixes: Set<String> = []
+    /// How often it asks, for media and for all else.
+    private var asks: TokenBucket
+    private var requests: TokenBucket
     /// Requests under way, by what their answers are told apart by.
     private var asked: [[UInt8]: JSONValue] = [:]
     private var lastNumber: UInt64 = 0
 
     private static let maximumPrefixes = 64
+    /// Messages that ask for media, in a second.
+    private static let asksPerSecond = 1000
+    /// Milliseconds for which nothing more is read of a page that asks more often.
+    private static let pause: Int64 = 100
     /// Bytes of a request that is read also when there are too many of them.
     private static let shortBytes = 4096
     private static let media: UInt8 = 1
@@ -36,6 +43,9 @@ final class WebSession: @unchecked Sendable {
         self.cut = cut
         principal = visitor.principal
         owner = visitor.owner
+        let (now, rate) = (MonotonicClock.now(), desk.settings.requestsPerSecond)
+        asks = TokenBucket(perSecond: Self.asksPerSecond, burst: 2 * Self.asksPerSecond, at: now)
+        requests = TokenBucket(perSecond: rate, burst: 2 * rate, at: now)
     }
 
     /// Begins; false: there is no way to the bus.
@@ -49,6 +59,7 @@ final class WebSession: @unchecked Sendable {
             return false
         }
         caller.onAnswer = { [weak self] envelope, frames, isHello in self?.answer(envelope, frames, isHello) }
+        caller.onGivenUp = { [weak self] envelope in self?.giveUp(envelope) }
         caller.onLost = { [weak self] in self?.refuseAll() }
         caller.onPresence = { [weak self] isHere in
             self?.send(.text, Self.presence(isHere).serialized)
@@ -100,15 +111,34 @@ final class WebSession: @unchecked Sendable {
     // MARK: From the page
 
     /// A message of bytes: what the page asks for of media.
-    func take(binary bytes: [UInt8]) {
-        guard let peer, let ask = MediaAsk(parsing: bytes) else { return }
-        guard desk.isInTime(owner, .media) else { return cut() }
-        desk.media.take(ask, of: peer)
+    ///
+    /// - Parameter taken: called when the next may be read, which is later for a page that asks too often; whether it may at all.
+    func take(binary bytes: [UInt8], then taken: @escaping @Sendable (Bool) -> Void) {
+        guard asks.take(at: MonotonicClock.now()) else {
+            desk.place.loop.schedule(afterMilliseconds: Self.pause) { [self] in taken(ask(bytes)) }
+            return
+        }
+        taken(ask(bytes))
+    }
+
+    private func ask(_ bytes: [UInt8]) -> Bool {
+        guard let peer else { return false }
+        if let ask = MediaAsk(parsing: bytes) { desk.media.take(ask, of: peer) }
+        return true
     }
 
     /// A message of text: a request.
-    func take(text bytes: [UInt8]) {
-        let isInTime = desk.isInTime(owner, .requests)
+    ///
+    /// - Returns: whether the next may be read.
+    func take(text bytes: [UInt8]) -> Bool {
+        // Whoever is let in no more may have sent many by then.
+        guard caller != nil else { return false }
+        read(bytes)
+        return true
+    }
+
+    private func read(_ bytes: [UInt8]) {
+        let isInTime = requests.take(at: MonotonicClock.now())
         // Who asks too often is told so, but what is long is not even read for it.
         guard isInTime || bytes.count <= Self.shortBytes else { return cut() }
         switch bytes.withUnsafeBytes({ Request.parse($0) }) {
@@ -204,6 +234,11 @@ final class WebSession: @unchecked Sendable {
             guard let payload = try? frame.shared() else { return }
             _ = outbox.put(Self.binary(Self.part, topic, headerBytes: 0, [payload]), isPart: true)
         }
+    }
+
+    private func giveUp(_ envelope: [[UInt8]]) {
+        guard let tag = envelope.first, let id = asked.removeValue(forKey: tag) else { return }
+        refuse(RequestFailure(id: id, error: WebService.late))
     }
 
     private func refuseAll() {

@@ -37,7 +37,7 @@ final class WebSide {
         server = try WebServer(
             settings.listen, WebSite(desk, access, admissions), total: settings.connections,
             perAddress: settings.connectionsPerAddress, desk.counters, logger: logger)
-        book = GuestBook(
+        let book = GuestBook(
             desk.place.loop, of: "token", path: settings.tokensPath, keptPath: keptPath, logger: logger,
             source: {
                 // Without a file of them nobody has a token any more.
@@ -48,12 +48,24 @@ final class WebSide {
             },
             tell: { [weak desk] name, told in
                 desk?.revoked(WebTokens.Visitor(name: name, role: .nobody).principal, then: told)
-            })
-        book.onCut = { [admissions] guests in
-            let gone = Set(guests.map { WebTokens.Visitor(name: $0.name, role: $0.role).principal })
+            },
+            change: { [weak desk] guest, told in desk?.changed(Self.principal(of: guest), then: told) })
+        self.book = book
+        book.onCut = { [admissions, weak desk] guests in
+            let gone = Set(guests.map { Self.principal(of: $0) })
             admissions.shutDown { gone.contains($0) }
+            desk?.cut(gone)
+        }
+        desk.roleNow = { [weak book] name in
+            if name == WebAccess.localName { return settings.localRole ?? .nobody }
+            return book?.guest { Self.principal(of: $0).name == name }?.role ?? .nobody
         }
         book.read()
+    }
+
+    /// As whom the bus knows one of the file.
+    private static func principal(of guest: AllowedKeys.Entry) -> Request.Principal {
+        WebTokens.Visitor(name: guest.name, role: guest.role).principal
     }
 
     /// - Parameter ended: called on the loop, when nobody can be served any more.

@@ -1,6 +1,5 @@
 import BusProtocol
 import JSON
-import LinuxIO
 import Synchronization
 
 /// What is where: a fixed table, as nothing that a client says is looked up on a disk.
@@ -47,13 +46,17 @@ struct WebSite: Sendable {
 
     /// - Returns: whether another request may follow.
     private func answer(
-        _ request: WebRequest, _ form: [UInt8], _ stream: WebStream, _ peer: WebAccess.Peer,
+        _ asked: WebRequest, _ form: [UInt8], _ stream: WebStream, _ peer: WebAccess.Peer,
         _ reader: inout HeadReader
     ) async throws -> Bool {
+        let request = access.marked(asked)
         do throws(WebRequest.Refusal) {
             try access.check(request)
         } catch {
             return try await send(WebResponse(error), to: stream, for: request)
+        }
+        if Self.asksWhetherItMay(request) {
+            return try await send(WebResponse.mayAsk, to: stream, for: request)
         }
         guard ["GET", "HEAD"].contains(request.method) || (request.method == "POST" && request.path == ["login"])
         else {
@@ -70,9 +73,6 @@ struct WebSite: Sendable {
             let answer = isHere ? WebResponse(200, "ok") : WebResponse(503, "the bus does not answer")
             return try await send(answer, to: stream, for: request)
         default: break
-        }
-        if WebAccess.token(of: request) != nil, !guesses.mayTry(peer.address) {
-            return try await send(Self.tooMany, to: stream, for: request)
         }
         guard let visitor = access.visitor(request, from: peer) else {
             return try await send(stranger(request, peer.address), to: stream, for: request)
@@ -104,6 +104,11 @@ struct WebSite: Sendable {
         }
     }
 
+    /// Whether a browser asks for a page of another origin that may use this server (CORS).
+    private static func asksWhetherItMay(_ request: WebRequest) -> Bool {
+        request.method == "OPTIONS" && request.pageOrigin != nil && request["access-control-request-method"] != nil
+    }
+
     private func page(_ name: String, _ request: WebRequest) -> WebResponse {
         guard let file = pages.files[name] else { return WebResponse(404, "There is nothing of that name.") }
         let headers = ["ETag: \(file.tag)", "Cache-Control: no-cache"]
@@ -117,8 +122,9 @@ struct WebSite: Sendable {
 
     private static let tooMany = WebResponse(429, "Too many tokens that are none; wait a little.")
 
+    // Only who brings none that is one is told to wait: behind a proxy all have the same address, and nobody there is to keep the others out.
     private func stranger(_ request: WebRequest, _ address: String) -> WebResponse {
-        if WebAccess.token(of: request) != nil { guesses.wasWrong(address) }
+        if WebAccess.token(of: request) != nil, !guesses.mayBeWrong(address) { return Self.tooMany }
         if request.path.isEmpty {
             let place = request.cookie(WebAccess.cookie) == nil ? "/login" : "/login?gone"
             return WebResponse(303, "Log in.", headers: ["Location: \(place)"])
@@ -131,10 +137,8 @@ struct WebSite: Sendable {
             return LoginPage.response(200, request.query["gone"] == nil ? .nothing : .gone)
         }
         let fields = String(validating: form, as: UTF8.self).map { WebRequest.form(Substring($0)) } ?? [:]
-        guard guesses.mayTry(address) else { return Self.tooMany }
         guard let token = fields["token"], access.tokens.visitor(of: token) != nil else {
-            guesses.wasWrong(address)
-            return LoginPage.response(401, .wrong)
+            return guesses.mayBeWrong(address) ? LoginPage.response(401, .wrong) : Self.tooMany
         }
         let isSecure = request["x-forwarded-proto"] == "https"
         let cookie = "\(WebAccess.cookie)=\(token); Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000"
@@ -158,41 +162,17 @@ struct WebSite: Sendable {
 
     @discardableResult
     private func send(_ response: WebResponse, to stream: WebStream, for request: WebRequest) async throws -> Bool {
-        try await send(response, to: stream, keepsAlive: request.keepsAlive, hasBody: request.method != "HEAD")
+        try await send(
+            response, to: stream, keepsAlive: request.keepsAlive, hasBody: request.method != "HEAD",
+            origin: request.pageOrigin)
         return request.keepsAlive
     }
 
     private func send(
-        _ response: WebResponse, to stream: WebStream, keepsAlive: Bool, hasBody: Bool = true
+        _ response: WebResponse, to stream: WebStream, keepsAlive: Bool, hasBody: Bool = true, origin: String? = nil
     ) async throws {
         if response.status >= 400 { desk.counters.refusedRequests.add(1, ordering: .relaxed) }
-        let head = response.head(bodyBytes: response.body.count, keepsAlive: keepsAlive)
+        let head = response.head(bodyBytes: response.body.count, keepsAlive: keepsAlive, for: origin)
         try await stream.send(hasBody ? head + response.body : head)
-    }
-}
-
-/// How often each address may bring a token that is none: who has just brought too many is not listened to.
-private final class Guesses: Sendable {
-    private struct Guesser {
-        var bucket: TokenBucket
-        var pausesUntil: Int64 = 0
-    }
-
-    private let guessers = Mutex<[String: Guesser]>([:])
-    private static let maximum = 4096
-
-    func mayTry(_ address: String) -> Bool {
-        let now = MonotonicClock.now()
-        return guessers.withLock { $0[address].map { $0.pausesUntil <= now } ?? true }
-    }
-
-    func wasWrong(_ address: String) {
-        let now = MonotonicClock.now()
-        guessers.withLock { guessers in
-            if guessers[address] == nil, guessers.count >= Self.maximum { guessers = [:] }
-            var guesser = guessers[address] ?? Guesser(bucket: TokenBucket(perSecond: 5, burst: 20, at: now))
-            if !guesser.bucket.take(at: now) { guesser.pausesUntil = now + 1_000_000_000 }
-            guessers[address] = guesser
-        }
     }
 }

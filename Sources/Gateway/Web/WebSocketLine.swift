@@ -10,7 +10,8 @@ struct WebSocketLine {
     ///
     /// - Parameter buffered: what has come behind the handshake already.
     func serve(_ buffered: [UInt8]) async {
-        let isOpen: Bool = await desk.mailbox.ask { tell in tell(session.open()) }
+        // On the loop alone it is sure whether its token was taken away since it was let in.
+        let isOpen: Bool = await desk.mailbox.ask { tell in tell(!stream.isShutDown && session.open()) }
         if isOpen {
             await withTaskGroup(of: Void.self) { group in
                 group.addTask { await write() }
@@ -43,8 +44,12 @@ struct WebSocketLine {
                 while let event = try reader.next() {
                     // The next is not read before this one is taken.
                     switch event {
-                    case .text(let bytes): await desk.mailbox.ask { tell in tell(session.take(text: bytes)) }
-                    case .binary(let bytes): await desk.mailbox.ask { tell in tell(session.take(binary: bytes)) }
+                    case .text(let bytes):
+                        let goesOn: Bool = await desk.mailbox.ask { tell in tell(session.take(text: bytes)) }
+                        guard goesOn else { return false }
+                    case .binary(let bytes):
+                        let goesOn: Bool = await desk.mailbox.ask { tell in session.take(binary: bytes, then: tell) }
+                        guard goesOn else { return false }
                     case .ping(let bytes): put(.pong, bytes)
                     case .close: return end(1000)
                     }

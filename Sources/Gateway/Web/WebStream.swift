@@ -12,6 +12,7 @@ final class WebStream: Sendable {
     private let socket: AsyncSocket
     private let pool: any AsyncSocketPool
     private let counters: WebCounters
+    private let end: ConnectionEnd
     private var descriptor: Int32 { socket.socket.file.rawValue }
 
     private static let chunk = 4096
@@ -23,6 +24,7 @@ final class WebStream: Sendable {
         self.socket = socket
         self.pool = pool
         self.counters = counters
+        end = ConnectionEnd(socket.socket.file.rawValue)
     }
 
     /// Some bytes, as soon as there are any.
@@ -101,7 +103,7 @@ final class WebStream: Sendable {
     }
 
     /// Nothing more is written.
-    func finish() { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+    func finish() { end.finish() }
 
     /// Reads until the other end has said, too, that nothing more comes: what was written last gets there before the end.
     func drained() async {
@@ -115,8 +117,11 @@ final class WebStream: Sendable {
     }
 
     /// Ends it: whoever reads or writes is told. The descriptor stays until ``close()``, so that nobody else's gets its number meanwhile.
-    func shutDown() { _ = shutdown(descriptor, Int32(SHUT_RDWR)) }
+    func shutDown() { end.shutDown() }
+
+    /// Whether it was ended by ``shutDown()``.
+    var isShutDown: Bool { end.isShutDown }
 
     /// Once nobody reads or writes any more.
-    func close() { try? socket.close() }
+    func close() { end.close { try? socket.close() } }
 }

@@ -1,0 +1,79 @@
+import BusProtocol
+import Testing
+
+@testable import Gateway
+
+/// Pages of other origins that may use the web side, and those that may not.
+@Suite struct WebOriginTests {
+    private let desk = "Origin: https://desk.example.org"
+    private let elsewhere = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors"]
+
+    private func access() throws -> WebAccess {
+        let hosts = HostCheck(
+            listen: try #require(WebAddress("127.0.0.1:7380")), hosts: [], origins: ["https://desk.example.org"])
+        return WebAccess(hosts, localRole: .control, localUsers: nil)
+    }
+
+    private func request(_ lines: [String]) throws -> WebRequest {
+        let head = (["GET /metrics HTTP/1.1", "Host: localhost:7380"] + lines).map { "\($0)\r\n" }.joined()
+        return try WebRequest(parsing: "\(head)\r\n".utf8)
+    }
+
+    private func isIn(_ lines: [String]) -> Bool { (try? access().check(request(lines))) != nil }
+
+    private func head(_ lines: [String], _ response: WebResponse = WebResponse(200, "ok")) throws -> [Substring] {
+        let asked = try access().marked(try request(lines))
+        let head = response.head(bodyBytes: 3, keepsAlive: true, for: asked.pageOrigin)
+        return String(decoding: head, as: UTF8.self).split(separator: "\r\n")
+    }
+
+    @Test func `a page of a configured origin is let in from another site, by its origin alone`() {
+        #expect(isIn([desk] + elsewhere))
+        #expect(isIn(["Origin: HTTPS://DESK.example.org"] + elsewhere))
+        #expect(!isIn(elsewhere))
+        for origin in [
+            "http://localhost:7380", "https://desk.example.org.evil.org", "http://desk.example.org", "null",
+        ] {
+            #expect(!isIn(["Origin: \(origin)"] + elsewhere), "\(origin)")
+        }
+    }
+
+    @Test func `it may read the answers, and no other page may`() throws {
+        let answer = try head([desk] + elsewhere)
+        for line in [
+            "Access-Control-Allow-Origin: https://desk.example.org", "Vary: Origin",
+            "Cross-Origin-Resource-Policy: cross-origin",
+        ] {
+            #expect(answer.contains(Substring(line)), "\(line)")
+        }
+        for lines in [[], elsewhere, ["Origin: http://localhost:7380"], ["Origin: https://evil.org"]] {
+            let answer = try head(lines)
+            #expect(answer.contains("Cross-Origin-Resource-Policy: same-origin"))
+            #expect(!answer.contains { $0.hasPrefix("Access-Control-") })
+        }
+        #expect(!answer.contains { $0.hasPrefix("Access-Control-Allow-Credentials") })
+    }
+
+    @Test func `a browser is told that it may show a token`() throws {
+        let answer = try head([desk] + elsewhere, WebResponse.mayAsk)
+        #expect(answer.first == "HTTP/1.1 204 No Content" && !answer.contains { $0.hasPrefix("Content-Length") })
+        #expect(answer.contains("Access-Control-Allow-Headers: Authorization, Range"))
+    }
+
+    @Test(arguments: [
+        ("::ffff:192.0.2.7", "192.0.2.7"), ("192.0.2.7", "192.0.2.7"), ("::1", "::1"), ("2001:db8::7", "2001:db8::7"),
+        ("::ffff:0:1", "::ffff:0:1"), ("::ffff:127.0.0.1", "127.0.0.1"),
+    ])
+    func `an address of IPv4 is the same one by either kind of socket`(address: String, expected: String) {
+        #expect(WebAccess.plain(address) == expected)
+    }
+
+    @Test func `who brings tokens that are none is told to wait after a while, and others aren't`() {
+        let guesses = Guesses()
+        func mayBeWrong(_ address: String, _ seconds: Int64) -> Bool {
+            guesses.mayBeWrong(address, at: seconds * 1_000_000_000)
+        }
+        #expect((0...20).allSatisfy { _ in mayBeWrong("192.0.2.1", 1) } && !mayBeWrong("192.0.2.1", 1))
+        #expect(mayBeWrong("192.0.2.2", 1) && mayBeWrong("192.0.2.1", 2))
+    }
+}
