@@ -140,7 +140,7 @@ import ZeroMQ
 
     @Test func `who comes back has the whole time again when it goes once more`() throws {
         let loop = try Loop()
-        let absences = RemoteAbsences(loop, milliseconds: 200)
+        let absences = Absences(loop, milliseconds: 200)
         var over: [(key: String, time: Int64)] = []
         absences.onOver = { over.append((key: $0, time: MonotonicClock.now())) }
         absences.began("desk")

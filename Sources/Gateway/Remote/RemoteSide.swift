@@ -14,7 +14,7 @@ final class RemoteSide {
     private let commands: CommandRelay
     private let events: EventRelay
     private let media: MediaRelay
-    private let absences: RemoteAbsences
+    private let absences: Absences
     private var refusals = RefusalLog()
 
     /// Milliseconds that who has no connection any more has to come back, as on the bus's own machine.
@@ -44,7 +44,7 @@ final class RemoteSide {
             loop, total: settings.connections, perAddress: settings.connectionsPerAddress, logger: logger)
         self.keys = keys
         self.visitors = visitors
-        absences = RemoteAbsences(loop, milliseconds: Self.absence)
+        absences = Absences(loop, milliseconds: Self.absence)
         do throws(ZeroMQError) {
             door = try RemoteDoor(context, loop) { keys[$0] != nil && visitors.admits($0) }
             func socket(

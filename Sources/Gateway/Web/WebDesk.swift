@@ -24,7 +24,7 @@ final class WebDesk: @unchecked Sendable {
     /// The role that who is called so at the bus has now; `nobody`: it is let in no more.
     var roleNow: (_ name: String) -> Request.Principal.Role = { _ in .nobody }
     private var sessions: [ObjectIdentifier: WebSession] = [:]
-    private let absences: RemoteAbsences
+    private let absences: Absences
 
     /// - Parameter absence: milliseconds that who has no connection any more has to come back, as on the bus's own machine.
     init(
@@ -40,7 +40,7 @@ final class WebDesk: @unchecked Sendable {
         self.logger = logger
         self.others = others
         counters = WebCounters()
-        absences = RemoteAbsences(place.loop, milliseconds: absence)
+        absences = Absences(place.loop, milliseconds: absence)
         do {
             mailbox = try LoopMailbox()
             service = try WebService(place)
