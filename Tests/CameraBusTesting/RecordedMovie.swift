@@ -144,6 +144,8 @@ public struct RecordedMovie: Sendable {
             // What has begun before the movie, or goes on after it, is none.
             guard index > 0, index + rate / 60 < samples.count else { continue }
             let part = samples[index..<index + rate / 60]
+            // Nor is the end of one whose beginning was left out, where movies were joined or sound is missing.
+            guard samples[index + rate / 80..<index + rate / 60].contains(where: { abs($0) > 0.3 }) else { continue }
             let strengths = (0..<10).map { strength(part, Double(2000 + 200 * $0), rate: Double(rate)) }
             let digit = strengths.indices.max { strengths[$0] < strengths[$1] } ?? 0
             found.append(Tick(time: time(index), digit: digit))
