@@ -114,7 +114,9 @@ final class LockRenewal: Sendable {
                 isDue = false
                 switch error {
                 case .cancelled, .closed: return nil
-                case .refused(let refusal) where refusal.reason == .lockLost: return .ended(refusal)
+                // With another role of its key what a client had has ended, and with this one it may hold no lock.
+                case .refused(let refusal) where [.lockLost, .unauthorized].contains(refusal.reason):
+                    return .ended(refusal)
                 case .connectionLost: isDue = true
                 default: break
                 }

@@ -47,8 +47,13 @@ import Testing
         #expect(await lock.lost() == nil)
     }
 
-    @Test func `what was taken away is told to who holds it, also under withLock`() async throws {
-        let gone = BusError(.lockLost, "The lock was taken over.", ["fence": 3])
+    static let ends = [
+        BusError(.lockLost, "The lock was taken over.", ["fence": 3]),
+        BusError(.unauthorized, "The key of this client has the role 'view'.", ["status": "denied"]),
+    ]
+
+    @Test(arguments: ends)
+    func `what was taken away is told to who holds it, also under withLock`(_ gone: BusError) async throws {
         // A third of it is waited for; the rest is for a machine that is slow.
         let bus = try bus(lease: 6000, renewal: .error(gone))
         let client = try await Client.connect(runtimeDirectory: bus.path, name: "a test", defaultLock: "")

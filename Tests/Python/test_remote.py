@@ -306,6 +306,21 @@ class Remote(unittest.TestCase):
         with self.assertRaisesRegex(LockLost, "Taken over"):
             lock.release()
 
+    def test_a_lock_ends_with_the_role_that_may_hold_it(self) -> None:
+        self.gateway.refusals["device.renew"] = {"code": -32000, "message": "The role is 'view'.", "data": {"reason": "unauthorized"}}
+        with mock.patch("camerabus.leases.LEASE", 300.0):
+            lock = self.client.lock("cam0")
+        for thread in threading.enumerate():
+            if thread.name == "camerabus-renewer":
+                thread.join(20)
+        self.assertIsInstance(lock.lost, LockLost)
+        self.assertIn("The role is 'view'.", str(lock.lost))
+        with self.assertRaises(LockLost) as caught:
+            self.client.set("cam0", brightness=1, lock=lock)
+        self.assertEqual(caught.exception.fence, 3)
+        with self.assertRaises(LockLost):
+            lock.release()
+
     def test_asyncio_loses_locks_likewise(self) -> None:
         async def work() -> None:
             with mock.patch("camerabus.leases.LEASE", 0.3):

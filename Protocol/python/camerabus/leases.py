@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import zmq
 
-from .errors import BusGone, CaptureError, ClientError, LockLost
+from .errors import BusGone, CaptureError, ClientError, LockLost, Unauthorized
 from .steps import Socket, Steps, Wait, beside, deadline, is_over, run
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ class Lease:
     def ended(self, error: LockLost) -> None:
         """The bus has said that it is over."""
         self._error = error
+
+    def refused(self, why: str) -> None:
+        """The bus has said that this client may hold no lock any more."""
+        self._error = LockLost(f"The lock has ended with what this client was allowed. {why}", {"fence": self._fence})
 
     @property
     def until(self) -> float:
@@ -115,6 +119,10 @@ class Renewer:
                 pause = 0.0  # again, as soon as there is a connection
             except (LockLost, ClientError):
                 raise
+            except Unauthorized as refusal:
+                # With another role of its key what a client had has ended, and with this one it may hold no lock.
+                self._lease.refused(refusal.message)
+                return
             except CaptureError:
                 pause = self._lease.seconds / 3  # too many requests, or the like: there is time for another
 
