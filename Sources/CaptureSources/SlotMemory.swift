@@ -3,8 +3,8 @@ public import CaptureCore
 /// Memory that a stream's frames are written to, by the driver itself where it can do that: given by whoever starts the stream,
 /// who also says which of its slots is filled next.
 ///
-/// It is used by the thread that starts the stream until that is done, then by the loop, but for ``filled(_:_:)``; the pixels of a slot belong to the device
-/// from ``take()`` until the slot comes out of ``FrameStream/dequeue()``.
+/// It is used by the thread that starts the stream until that is done, then by the loop, but for ``filled(_:_:)``; the pixels of a
+/// slot belong to the device from ``take()`` until the slot comes out of ``FrameStream/dequeue()``.
 public protocol SlotMemory: AnyObject {
     /// All slots: of the same size, each on pages of its own, and in the same place as long as this lives.
     var slots: [UnsafeMutableRawBufferPointer] { get }
