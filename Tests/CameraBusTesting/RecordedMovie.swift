@@ -106,7 +106,7 @@ public struct RecordedMovie: Sendable {
         guard abs(pieces.reduce(0) { $0 + $1.samples } - samples.count) < 2048 else {
             throw TestingError("\(pieces.reduce(0) { $0 + $1.samples }) samples are told, \(samples.count) decoded")
         }
-        return Self.ticks(samples, rate: rate) { index in
+        func time(_ index: Int) -> Double {
             var first = 0
             for piece in pieces {
                 if index < first + piece.samples { return piece.time + Double(index - first) / Double(rate) }
@@ -114,6 +114,7 @@ public struct RecordedMovie: Sendable {
             }
             return .infinity
         }
+        return SoundTicks.find(in: samples, rate: rate).map { Tick(time: time($0.index), digit: $0.digit) }
     }
 
     /// How far the sound is behind the picture at each tick, seconds.
@@ -133,34 +134,6 @@ public struct RecordedMovie: Sendable {
             }
             return seen - heard
         }
-    }
-
-    // A tone of 0.1 goes on all the while; a tick has 0.5 and lasts 20 ms.
-    private static func ticks(_ samples: [Double], rate: Int, _ time: (Int) -> Double) -> [Tick] {
-        var found: [Tick] = []
-        var last = -rate
-        for index in samples.indices where abs(samples[index]) > 0.3 && index - last > rate / 2 {
-            last = index
-            // What has begun before the movie, or goes on after it, is none.
-            guard index > 0, index + rate / 60 < samples.count else { continue }
-            let part = samples[index..<index + rate / 60]
-            // Nor is the end of one whose beginning was left out, where movies were joined or sound is missing.
-            guard samples[index + rate / 80..<index + rate / 60].contains(where: { abs($0) > 0.3 }) else { continue }
-            let strengths = (0..<10).map { strength(part, Double(2000 + 200 * $0), rate: Double(rate)) }
-            let digit = strengths.indices.max { strengths[$0] < strengths[$1] } ?? 0
-            found.append(Tick(time: time(index), digit: digit))
-        }
-        return found
-    }
-
-    private static func strength(_ samples: ArraySlice<Double>, _ frequency: Double, rate: Double) -> Double {
-        let step = 2 * Double.pi * frequency / rate
-        var (real, imaginary) = (0.0, 0.0)
-        for (index, sample) in samples.enumerated() {
-            real += sample * cos(step * Double(index))
-            imaginary += sample * sin(step * Double(index))
-        }
-        return real * real + imaginary * imaginary
     }
 
     private func probe(_ arguments: [String]) async throws -> [String] {
