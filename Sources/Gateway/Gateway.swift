@@ -106,11 +106,11 @@ public final class Gateway {
         do {
             let bytes = try File.readAtOnce(path, limit: 1 << 20)
             guard let text = String(validating: bytes, as: UTF8.self) else {
-                throw GatewayError(description: "\(path) is no UTF-8")
+                throw GatewayError(description: "\(path) is no UTF-8", isMisconfigured: true)
             }
             return try GatewayConfiguration(toml: text)
         } catch let error as SettingsError {
-            throw GatewayError(description: "\(path): \(error.description)")
+            throw GatewayError(description: "\(path): \(error.description)", isMisconfigured: true)
         } catch let error as GatewayError {
             throw error
         } catch {

@@ -13,4 +13,6 @@ public struct GatewayOptions: Sendable {
 /// Why the gateway can't serve. The text says what to do.
 public struct GatewayError: Error, CustomStringConvertible, Sendable {
     public var description: String
+    /// The configuration is at fault, and trying again without another one is in vain.
+    public var isMisconfigured = false
 }

@@ -3,7 +3,7 @@ import Glibc
 public import Logging
 
 /// The command of a service that people and service managers start: its exit status is 0 if it ended in order, 1 if it could not serve,
-/// and 2 for usage, as `camerabus` and most programs have it.
+/// and 2 for usage, as `camerabus` and most programs have it; and 78, for who asks, where the configuration is at fault.
 public protocol ServiceCommand: ParsableCommand {}
 
 extension ServiceCommand {
@@ -23,13 +23,16 @@ extension ServiceCommand {
 
     /// Runs the service until its end; why it could not serve goes into its log, once.
     ///
-    /// - Throws: `ExitCode.failure` if the service threw.
-    public func serve(_ logger: Logger, _ service: () throws -> Void) throws {
-        do {
+    /// - Parameter isMisconfigured: whether an error will be there again until somebody has changed the configuration.
+    /// - Throws: `ExitCode.failure` if the service threw, EX_CONFIG (sysexits.h) if it is misconfigured.
+    public func serve<Failure: Error>(
+        _ logger: Logger, isMisconfigured: (Failure) -> Bool = { _ in false }, _ service: () throws(Failure) -> Void
+    ) throws {
+        do throws(Failure) {
             try service()
         } catch {
             logger.critical("\(error)", source: logger.label)
-            throw ExitCode.failure
+            throw isMisconfigured(error) ? ExitCode(EX_CONFIG) : ExitCode.failure
         }
     }
 }

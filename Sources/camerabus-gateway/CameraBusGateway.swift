@@ -24,7 +24,7 @@ struct CameraBusGateway: ServiceCommand {
 
             SIGHUP has keys and tokens read again; SIGTERM ends it.
 
-            Exit status: 0 ended in order, 1 could not serve, 2 usage.
+            Exit status: 0 ended in order, 1 could not serve, 2 usage, 78 the configuration says what can't be.
             """,
         version: "0.1.0")
 
@@ -54,6 +54,8 @@ struct CameraBusGateway: ServiceCommand {
         options.configurationPath = config
         options.runtimeDirectory = runtimeDir
         options.logLevel = logLevel
-        try serve(logger) { try Gateway(options, signals: signals, logger: logger).run() }
+        try serve(logger, isMisconfigured: \.isMisconfigured) { () throws(GatewayError) in
+            try Gateway(options, signals: signals, logger: logger).run()
+        }
     }
 }

@@ -57,6 +57,23 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test(arguments: ["[web]\nlisten = 5\n", "[web\n", "\u{FF}"])
+        func `what a configuration says that can't be is not tried again`(_ text: String) async throws {
+            let scratch = try TemporaryDirectory()
+            let path = "\(scratch.path)/gateway.toml"
+            try File.replace(path, with: text == "\u{FF}" ? [0xFF] : Array(text.utf8), mode: 0o600)
+            let result = try await RunningProgram(
+                "camerabus-gateway", ["--config", path, "--runtime-dir", scratch.path],
+                environment: ["PATH": "/usr/bin:/bin"], scratch: scratch
+            ).end()
+            #expect(result.status == EX_CONFIG && result.standardError.contains(path), "\(result)")
+            let absent = try await RunningProgram(
+                "camerabus-gateway", ["--config", "\(path).absent", "--runtime-dir", scratch.path],
+                environment: ["PATH": "/usr/bin:/bin"], scratch: scratch
+            ).end()
+            #expect(absent.status == 1, "its disk may come: \(absent)")
+        }
+
         @Test func `all addresses are those of IPv6 and of IPv4, and who is here is here by both`() async throws {
             let bus = try await BusHarness(virtual: 1)
             let port = try LocalPort.free()
