@@ -9,7 +9,7 @@ import ZeroMQ
 final class GuestBook {
     /// What the file says.
     struct Reading {
-        var guests: [AllowedKeys.Entry] = []
+        var guests: [GuestList.Entry] = []
         /// False: some of it, or all, could not be read, and who isn't among the guests may be in that.
         var isWhole = false
     }
@@ -18,11 +18,11 @@ final class GuestBook {
     typealias Tell = (_ name: String, _ told: @escaping () -> Void) -> Void
 
     /// Tells the bus as what this one is let in now; calls the body when the bus has answered that.
-    typealias Change = (_ guest: AllowedKeys.Entry, _ told: @escaping () -> Void) -> Void
+    typealias Change = (_ guest: GuestList.Entry, _ told: @escaping () -> Void) -> Void
 
     /// Who was taken out, and of whom the bus has not been told to the end.
     private struct Untold {
-        let guest: AllowedKeys.Entry
+        let guest: GuestList.Entry
         /// Of the last time that it is told.
         var number: UInt64
     }
@@ -37,14 +37,14 @@ final class GuestBook {
     private let logger: Logger
     private var token: Loop.Token?
     /// By key, as is ``known``.
-    private var present: [String: AllowedKeys.Entry] = [:]
+    private var present: [String: GuestList.Entry] = [:]
     /// Who was let in when the file was last read whole, or has been since.
-    private var known: [String: AllowedKeys.Entry] = [:]
+    private var known: [String: GuestList.Entry] = [:]
     private var untold: [String: Untold] = [:]
     private var lastNumber: UInt64 = 0
     private var keptText: String?
     /// Called with those whose connections end.
-    var onCut: ((_ guests: [AllowedKeys.Entry]) -> Void)?
+    var onCut: ((_ guests: [GuestList.Entry]) -> Void)?
 
     private static let maximumBytes = 4 << 20
     /// Names that may be untold.
@@ -93,10 +93,10 @@ final class GuestBook {
     deinit { loop.cancel(token) }
 
     /// Who has that key; nil: nobody who is let in.
-    subscript(key: String) -> AllowedKeys.Entry? { present[key] }
+    subscript(key: String) -> GuestList.Entry? { present[key] }
 
     /// Whose key that was when the file was last read whole.
-    func owner(of key: String) -> AllowedKeys.Entry? { known[key] }
+    func owner(of key: String) -> GuestList.Entry? { known[key] }
 
     /// How many are let in.
     var count: Int { present.count }
@@ -105,7 +105,7 @@ final class GuestBook {
     func key(of name: String) -> String? { guest { $0.name == name }?.key }
 
     /// Who of them is meant, when the file was last read whole; nil: nobody.
-    func guest(_ isMeant: (AllowedKeys.Entry) -> Bool) -> AllowedKeys.Entry? { known.values.first(where: isMeant) }
+    func guest(_ isMeant: (GuestList.Entry) -> Bool) -> GuestList.Entry? { known.values.first(where: isMeant) }
 
     /// Takes in what the file says. Who isn't in it is let in no more; but what runs for somebody isn't ended by a file that could not be read
     /// whole: an editor may be about to write it.
@@ -133,7 +133,7 @@ final class GuestBook {
 
     // MARK: What is told
 
-    private func noteUntold(_ guest: AllowedKeys.Entry) -> UInt64 {
+    private func noteUntold(_ guest: GuestList.Entry) -> UInt64 {
         lastNumber += 1
         if untold[guest.name] != nil || untold.count < Self.maximumUntold {
             // The older of two is the one that differs from what a later gateway reads.
@@ -165,7 +165,7 @@ final class GuestBook {
         guard let keptPath else { return }
         do {
             let text = String(decoding: try File.readOwn(keptPath, limit: Self.maximumBytes), as: UTF8.self)
-            known = Self.byKey(try AllowedKeys(parsing: text).entries)
+            known = Self.byKey(try GuestList(parsing: text).entries)
             keptText = text
         } catch let error as SystemError where error.isAbsent {
             return
@@ -178,7 +178,7 @@ final class GuestBook {
 
     private func keep() {
         guard let keptPath else { return }
-        var kept = AllowedKeys()
+        var kept = GuestList()
         // Who is untold comes first, as who was let in by that name or key; the present one is no news to the next gateway.
         for guest in untold.values.map(\.guest).sorted(by: { $0.name < $1.name })
             + known.values.sorted(by: { $0.name < $1.name })
@@ -196,7 +196,7 @@ final class GuestBook {
         }
     }
 
-    private static func byKey(_ entries: [AllowedKeys.Entry]) -> [String: AllowedKeys.Entry] {
+    private static func byKey(_ entries: [GuestList.Entry]) -> [String: GuestList.Entry] {
         Dictionary(entries.map { ($0.key, $0) }) { $1 }
     }
 }

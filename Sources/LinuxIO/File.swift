@@ -120,10 +120,16 @@ public enum File {
 
     /// The same of a file that others read: its mode, its user and its group stay as they are.
     ///
-    /// - Parameter mode: of one that isn't there yet.
-    public static func rewrite(_ path: String, with bytes: [UInt8], mode: UInt32) throws(SystemError) {
+    /// - Parameters:
+    ///   - mode: of one that isn't there yet.
+    ///   - group: the same; nil: the caller's.
+    public static func rewrite(
+        _ path: String, with bytes: [UInt8], mode: UInt32, group: UInt32? = nil
+    ) throws(SystemError) {
         var status = stat()
-        guard lstat(path, &status) == 0 else { return try replace(path, with: bytes, mode: mode, owner: nil) }
+        guard lstat(path, &status) == 0 else {
+            return try replace(path, with: bytes, mode: mode, owner: group.map { (geteuid(), $0) })
+        }
         // A link would be replaced, with the mode that links have.
         guard status.st_mode & S_IFMT == S_IFREG else {
             throw SystemError(code: ELOOP, operation: "replace", subject: path)

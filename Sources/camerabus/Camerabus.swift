@@ -32,6 +32,7 @@ struct Camerabus: AsyncParsableCommand {
               CAMERABUS_KEY          for another machine: the file with our own keys, as 'camerabus keys new' makes it
               CAMERABUS_LOCK         the lock to work under, unless --lock says it
               CAMERABUS_KEYS         the file of keys that 'camerabus keys' lists and changes, unless --file says it
+              CAMERABUS_TOKENS       the file of tokens that 'camerabus tokens' lists and changes, unless --file says it
             """,
         version: "0.1.0",
         subcommands: [
@@ -43,7 +44,7 @@ struct Camerabus: AsyncParsableCommand {
             FocusCommand.self, ExposeCommand.self, ResetCommand.self, ZoomCommand.self, NameCommand.self,
             WatchCommand.self, TopCommand.self, CallCommand.self, WhoCommand.self,
             AskCommand.self, AllowCommand.self, DenyCommand.self, PermissionsCommand.self, DoctorCommand.self,
-            KeysCommand.self, FaultCommand.self,
+            KeysCommand.self, TokensCommand.self, FaultCommand.self,
             CompletionsCommand.self,
         ])
 }

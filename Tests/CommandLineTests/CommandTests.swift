@@ -48,6 +48,7 @@ import Testing
             ["take", "create", "cam0", "--min", "5", "--max", "2"],
             ["take", "finish", "t", "-o", "a.mp4", "--name", "b"],
             ["keys", "add", "laptop"], ["keys", "new"], ["keys", "new", ""], ["keys", "role", "laptop", "owner"],
+            ["tokens", "new"], ["tokens", "new", "web/x"], ["tokens", "new", "Ada", "--role", "owner"],
         ]
         for arguments in wrong {
             let result = try await start(nil, arguments).end()
@@ -56,7 +57,7 @@ import Testing
         }
         let help = try await run(nil, "--help")
         #expect(help.status == 0 && help.standardOutput.contains("EXIT STATUS") && help.standardError == "")
-        for variable in ["RUNTIME_DIR", "SERVER_KEY", "KEY", "LOCK", "KEYS"] {
+        for variable in ["RUNTIME_DIR", "SERVER_KEY", "KEY", "LOCK", "KEYS", "TOKENS"] {
             #expect(help.standardOutput.contains("\n  CAMERABUS_\(variable) "), "\(variable)")
         }
     }

@@ -22,9 +22,9 @@ import ZeroMQ
     }
 
     private func text(_ entries: (String, Request.Principal.Role, CurveKeyPair)...) throws -> [UInt8] {
-        var keys = AllowedKeys()
+        var keys = GuestList()
         for (name, role, pair) in entries {
-            try keys.add(AllowedKeys.Entry(role: role, key: pair.publicKey.text, name: name))
+            try keys.add(GuestList.Entry(role: role, key: pair.publicKey.text, name: name))
         }
         return Array(keys.text.utf8)
     }
@@ -134,8 +134,8 @@ import ZeroMQ
         let loop = loop
         let names = ["desk", "laptop", "phone"]
         let keys = Dictionary(uniqueKeysWithValues: try names.map { ($0, try CurveKeyPair.make().publicKey.text) })
-        func guest(_ name: String, _ role: Request.Principal.Role = .control) -> AllowedKeys.Entry {
-            AllowedKeys.Entry(role: role, key: keys[name] ?? "", name: name)
+        func guest(_ name: String, _ role: Request.Principal.Role = .control) -> GuestList.Entry {
+            GuestList.Entry(role: role, key: keys[name] ?? "", name: name)
         }
         var reading = GuestBook.Reading(guests: names.map { guest($0) }, isWhole: true)
         let told = Told()

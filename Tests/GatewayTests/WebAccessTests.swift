@@ -56,9 +56,9 @@ import Testing
         #expect(guests.map(\.name) == ["The laptop", "Ada"] && guests.map(\.role) == [.view, .control])
         #expect(Set(guests.map(\.key)).count == 2)
         for guest in guests {
-            var kept = AllowedKeys()
+            var kept = GuestList()
             try kept.add(guest)
-            #expect(try AllowedKeys(parsing: kept.text).entries == [guest] && !kept.text.contains(token))
+            #expect(try GuestList(parsing: kept.text).entries == [guest] && !kept.text.contains(token))
         }
     }
 

@@ -10,15 +10,15 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct WebRoleTests {
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    private func guest(_ role: Request.Principal.Role) -> AllowedKeys.Entry {
-        AllowedKeys.Entry(role: role, key: String(repeating: "a", count: 40), name: "Ada")
+    private func guest(_ role: Request.Principal.Role) -> GuestList.Entry {
+        GuestList.Entry(role: role, key: String(repeating: "a", count: 40), name: "Ada")
     }
 
     @Test func `the role of now is told once what came late has come, by the next gateway if need be`() throws {
         let (scratch, loop) = (try TemporaryDirectory(), try Loop())
         var reading = GuestBook.Reading(guests: [guest(.control)], isWhole: true)
         var revoked: [() -> Void] = []
-        var changed: [(guest: AllowedKeys.Entry, told: () -> Void)] = []
+        var changed: [(guest: GuestList.Entry, told: () -> Void)] = []
         func book() -> GuestBook {
             let book = GuestBook(
                 loop, of: "token", path: nil, keptPath: "\(scratch.path)/kept", afterthought: 1, logger: logger,

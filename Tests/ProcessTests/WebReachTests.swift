@@ -57,6 +57,24 @@ extension ProcessTests {
             try await bus.stop()
         }
 
+        @Test func `a token that the command line makes lets in, and none when it is revoked`() async throws {
+            let bus = try await BusHarness(virtual: 1)
+            let tokens = "\(bus.scratchPath)/tokens"
+            let web = try await WebGateway(bus, settings: "tokens = \"\(tokens)\"")
+            func token(_ arguments: String...) async throws -> ProgramResult {
+                try await bus.run("camerabus", ["tokens"] + arguments + ["--file", tokens])
+            }
+            let made = try await token("new", "Ada", "--role", "control")
+            try #require(made.status == 0, "\(made)")
+            let bearer = ["-H", "Authorization: Bearer \(made.standardOutput.prefix { $0 != "\n" })"]
+            try await eventually { try await web.get("/metrics", bearer).status == 200 }
+            let other = ["-H", "Authorization: Bearer \(hexadecimal(randomBytes(16)))"]
+            #expect(try await web.get("/metrics", other).status == 401)
+            #expect(try await token("revoke", "Ada").status == 0)
+            try await eventually { try await web.get("/metrics", bearer).status == 401 }
+            try await bus.stop()
+        }
+
         @Test(arguments: ["[web]\nlisten = 5\n", "[web\n", "\u{FF}"])
         func `what a configuration says that can't be is not tried again`(_ text: String) async throws {
             let scratch = try TemporaryDirectory()

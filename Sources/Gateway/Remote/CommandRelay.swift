@@ -135,7 +135,7 @@ final class CommandRelay {
     }
 
     private func caller(
-        _ routing: [UInt8], _ entry: AllowedKeys.Entry, _ connection: Int32?
+        _ routing: [UInt8], _ entry: GuestList.Entry, _ connection: Int32?
     ) throws(BusError) -> RemoteCaller {
         let key = entry.key
         if let known = visits[routing], known.key == key, known.connection == connection { return known.caller }

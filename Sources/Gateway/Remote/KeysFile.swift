@@ -11,7 +11,7 @@ enum KeysFile {
     static func read(_ path: String, logger: Logger) -> GuestBook.Reading {
         do {
             let bytes = try File.readTrusted(path, limit: maximumBytes)
-            let keys = try AllowedKeys(parsing: String(decoding: bytes, as: UTF8.self))
+            let keys = try GuestList(parsing: String(decoding: bytes, as: UTF8.self))
             return GuestBook.Reading(guests: keys.entries, isWhole: true)
         } catch let error as SystemError where error.code == ENOENT {
             logger.notice(

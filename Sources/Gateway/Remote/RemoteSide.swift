@@ -93,7 +93,7 @@ final class RemoteSide {
         ]
     }
 
-    private func cutOff(_ guests: [AllowedKeys.Entry]) {
+    private func cutOff(_ guests: [GuestList.Entry]) {
         let affected = Set(guests.map(\.key))
         commands.drop { affected.contains($0) }
         media.drop { affected.contains($0) }

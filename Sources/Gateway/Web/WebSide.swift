@@ -64,7 +64,7 @@ final class WebSide {
     }
 
     /// As whom the bus knows one of the file.
-    private static func principal(of guest: AllowedKeys.Entry) -> Request.Principal {
+    private static func principal(of guest: GuestList.Entry) -> Request.Principal {
         WebTokens.Visitor(name: guest.name, role: guest.role).principal
     }
 

@@ -5,7 +5,7 @@ import Sodium
 /// Who may use the web side from other machines: a file with a line for each, `ROLE TOKEN NAME`.
 struct WebTokens: Sendable {
     /// Why a line lets nobody in.
-    struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
+    struct Problem: Hashable, Sendable, CustomStringConvertible {
         /// From 1 on.
         var line: Int
         var why: String
@@ -33,11 +33,11 @@ struct WebTokens: Sendable {
     init(parsing text: String) {
         var found: [(line: Int, token: [UInt8], visitor: Visitor)] = []
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
-            do throws(Problem) {
-                guard let (token, visitor) = try Self.entry(line, number: index + 1) else { continue }
-                found.append((index + 1, token, visitor))
+            do throws(GuestList.Problem) {
+                guard let entry = try GuestList.entry(in: line, by: .token) else { continue }
+                found.append((index + 1, Array(entry.key.utf8), Visitor(name: entry.name, role: entry.role)))
             } catch {
-                problems.append(error)
+                problems.append(Problem(line: index + 1, why: error.description))
             }
         }
         for (line, token, visitor) in found {
@@ -53,31 +53,14 @@ struct WebTokens: Sendable {
         problems.sort { $0.line < $1.line }
     }
 
-    /// - Returns: nil: the line is for people.
-    private static func entry(_ line: Substring, number: Int) throws(Problem) -> (token: [UInt8], visitor: Visitor)? {
-        let words = line.split(maxSplits: 2, whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
-        guard let first = words.first, !first.hasPrefix("#") else { return nil }
-        guard words.count == 3, let role = AllowedKeys.roles.first(where: { $0.rawValue == first }) else {
-            throw Problem(line: number, why: "it is not 'ROLE TOKEN NAME', with view, control or admin as role")
-        }
-        guard isToken(words[1]) else {
-            throw Problem(
-                line: number,
-                why: "a token has 16 to 128 letters, digits, '-' and '_', as from 'openssl rand -hex 16'")
-        }
-        let name = words[2].split(whereSeparator: \.isWhitespace).joined(separator: " ")
-        guard AllowedKeys.isName(name) else { throw Problem(line: number, why: "the name is none") }
-        return (Array(words[1].utf8), Visitor(name: name, role: role))
-    }
-
     /// All who have one.
     var visitors: [Visitor] { known.map(\.visitor) }
 
     /// The same for a ``GuestBook``, which keeps no secrets: for a token its digest stands.
-    var guests: [AllowedKeys.Entry] {
+    var guests: [GuestList.Entry] {
         known.map { token, visitor in
             // 160 bits of it, which are of the length of a key, in characters of one.
-            AllowedKeys.Entry(
+            GuestList.Entry(
                 role: visitor.role, key: hexadecimal(sha256(token).prefix(20)), name: visitor.name)
         }
     }
@@ -92,15 +75,5 @@ struct WebTokens: Sendable {
             if difference == 0 { found = visitor }
         }
         return found
-    }
-
-    private static func isToken(_ text: String) -> Bool {
-        (16...128).contains(text.utf8.count)
-            && text.utf8.allSatisfy { byte in
-                switch byte {
-                case 48...57, 65...90, 97...122, UInt8(ascii: "-"), UInt8(ascii: "_"): true
-                default: false
-                }
-            }
     }
 }

@@ -31,7 +31,7 @@ struct KeysCommand: AsyncParsableCommand {
 }
 
 /// The file of keys that a gateway lets in.
-struct KeysFile: ParsableArguments {
+struct KeysFile: GuestFile {
     @Flag(help: "Print JSON instead of a table.")
     var json = false
 
@@ -41,40 +41,9 @@ struct KeysFile: ParsableArguments {
         completion: .file())
     var file: String?
 
-    private static let maximumBytes = 1 << 20
-
-    var path: String {
-        if let file { return file }
-        let named = CurrentProcess.environment("CAMERABUS_KEYS") ?? ""
-        return named.isEmpty ? "/etc/camerabus/keys" : named
-    }
-
-    /// What it says; of one that isn't there yet, nothing.
-    func read() throws -> AllowedKeys {
-        do {
-            let bytes = try File.readAtOnce(path, limit: Self.maximumBytes)
-            return try AllowedKeys(parsing: String(decoding: bytes, as: UTF8.self))
-        } catch let error as SystemError {
-            if error.isAbsent { return AllowedKeys() }
-            throw Failure(status: ExitStatus.refused, description: "\(error)")
-        } catch {
-            throw Failure(status: ExitStatus.refused, description: "\(path): \(error)")
-        }
-    }
-
-    /// Changes it, one process at a time: else who adds a key could bring back another that has just been revoked.
-    func change(_ body: (inout AllowedKeys) throws -> Void) throws {
-        do {
-            // One of its own, that only those can hold who may change the keys; the file itself is replaced.
-            try withExtendedLifetime(try LockFile(waitingFor: "\(path).lock")) {
-                var keys = try read()
-                try body(&keys)
-                try File.rewrite(path, with: Array(keys.text.utf8), mode: 0o644)
-            }
-        } catch let error as SystemError {
-            throw Failure(status: ExitStatus.refused, description: "\(error)")
-        }
-    }
+    static let credential = GuestList.Credential.key
+    static let place = (variable: "CAMERABUS_KEYS", path: "/etc/camerabus/keys")
+    static let mode: UInt32 = 0o644
 
     /// The public key in that file.
     static func publicKey(in path: String) throws(Failure) -> String {
@@ -94,28 +63,6 @@ struct KeysFile: ParsableArguments {
         }
         return key
     }
-
-    static func unknown(_ name: String, in keys: AllowedKeys) -> Failure {
-        let names = keys.entries.map(\.name).joined(separator: ", ")
-        let there = names.isEmpty ? "There are none." : "There are: \(names)."
-        return Failure(
-            status: ExitStatus.refused, description: Table.printable("No key is called '\(name)'. \(there)"))
-    }
-}
-
-/// A role as an argument.
-struct KeyRole: ExpressibleByArgument {
-    var role: Request.Principal.Role
-
-    init(_ role: Request.Principal.Role) { self.role = role }
-
-    init?(argument: String) {
-        guard let role = AllowedKeys.roles.first(where: { $0.rawValue == argument }) else { return nil }
-        self.role = role
-    }
-
-    static var allValueStrings: [String] { AllowedKeys.roles.map(\.rawValue) }
-    var defaultValueDescription: String { role.rawValue }
 }
 
 extension KeysCommand {
@@ -160,12 +107,7 @@ extension KeysCommand {
         var json = false
 
         func validate() throws {
-            var trial = AllowedKeys()
-            do throws(AllowedKeys.Problem) {
-                try trial.add(AllowedKeys.Entry(role: .view, key: String(repeating: "0", count: 40), name: name))
-            } catch {
-                throw ValidationError(error.description)
-            }
+            try KeysFile.validate(name: name)
             if output == nil, name.contains("/") { throw ValidationError("-o says where to: the name has a slash") }
         }
 
@@ -217,13 +159,13 @@ extension KeysCommand {
         var key: String
 
         @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
-        var role = KeyRole(.view)
+        var role = GuestRole(.view)
 
         func run() async throws {
-            let text = AllowedKeys.isKey(key) ? key : try KeysFile.publicKey(in: key)
+            let text = GuestList.isKey(key) ? key : try KeysFile.publicKey(in: key)
             try keys.change { all in
-                do throws(AllowedKeys.Problem) {
-                    try all.add(AllowedKeys.Entry(role: role.role, key: text, name: name))
+                do throws(GuestList.Problem) {
+                    try all.add(GuestList.Entry(role: role.role, key: text, name: name))
                 } catch {
                     throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
                 }
@@ -247,7 +189,7 @@ extension KeysCommand {
         var name: String
 
         @Argument(help: "view, control or admin.")
-        var role: KeyRole
+        var role: GuestRole
 
         func run() async throws {
             try keys.change { all in

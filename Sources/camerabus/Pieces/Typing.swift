@@ -12,7 +12,7 @@ enum Typing {
     ]
     private static let global: Set = ["--json", "--runtime-dir", "--timeout"]
     /// Commands of which the second word is a command too.
-    private static let groups: Set = ["session", "take", "keys"]
+    private static let groups: Set = ["session", "take", "keys", "tokens"]
 
     /// Options that all commands take, behind the command also when they were typed before it: `--json devices`.
     static func globalOptionsBehindCommand(_ arguments: [String]) -> [String] {

@@ -2,24 +2,24 @@ import BusProtocol
 import Testing
 
 /// The file of those who are let in from other machines.
-@Suite struct AllowedKeysTests {
+@Suite struct GuestListTests {
     private let one = "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
     private let other = "#ne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID"
 
     @Test func `a file is read, and written as it was`() throws {
         let text = "# who may look\n\nview \(one)  kitchen laptop\n  admin\t\(other) desk \n# the end\n"
-        let keys = try AllowedKeys(parsing: text)
+        let keys = try GuestList(parsing: text)
         #expect(keys.entries.map(\.name) == ["kitchen laptop", "desk"])
         #expect(keys[one]?.role == .view && keys[other]?.role == .admin && keys["x"] == nil)
         #expect(
             keys.text == "# who may look\n\nview \(one) kitchen laptop\nadmin \(other) desk\n# the end\n")
-        #expect(try AllowedKeys(parsing: keys.text) == keys)
-        #expect(try AllowedKeys(parsing: "").entries.isEmpty)
+        #expect(try GuestList(parsing: keys.text) == keys)
+        #expect(try GuestList(parsing: "").entries.isEmpty)
     }
 
     @Test func `lines end as editors elsewhere end them`() throws {
         let key = String(repeating: "k", count: 40)
-        let keys = try AllowedKeys(parsing: "# of the rig\r\nview \(key) desk\r\n\r\n")
+        let keys = try GuestList(parsing: "# of the rig\r\nview \(key) desk\r\n\r\n")
         #expect(keys.entries.map(\.name) == ["desk"])
         #expect(keys.text == "# of the rig\nview \(key) desk\n\n")
     }
@@ -31,17 +31,17 @@ import Testing
     ])
     func `a line that is wrong makes all of it wrong`(_ text: String) {
         let text = text.replacing("KEY", with: one).replacing("OTHER", with: other)
-        #expect(throws: AllowedKeys.Problem.self) { try AllowedKeys(parsing: "control \(other)x\n\(text)\n") }
-        #expect(throws: AllowedKeys.Problem.self) { try AllowedKeys(parsing: text) }
+        #expect(throws: GuestList.Problem.self) { try GuestList(parsing: "control \(other)x\n\(text)\n") }
+        #expect(throws: GuestList.Problem.self) { try GuestList(parsing: text) }
     }
 
     @Test func `keys are added, get other roles, and are taken out`() throws {
-        var keys = try AllowedKeys(parsing: "# kept\n")
+        var keys = try GuestList(parsing: "# kept\n")
         try keys.add(.init(role: .view, key: one, name: "laptop"))
-        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .view, key: one, name: "desk")) }
-        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .view, key: other, name: "laptop")) }
-        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .nobody, key: other, name: "desk")) }
-        #expect(throws: AllowedKeys.Problem.self) { try keys.add(.init(role: .view, key: other, name: " desk")) }
+        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .view, key: one, name: "desk")) }
+        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .view, key: other, name: "laptop")) }
+        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .nobody, key: other, name: "desk")) }
+        #expect(throws: GuestList.Problem.self) { try keys.add(.init(role: .view, key: other, name: " desk")) }
         let changed = ["laptop", "desk"].map { keys.setRole(.control, of: $0) }
         #expect(changed == [true, false])
         #expect(keys.text == "# kept\ncontrol \(one) laptop\n")

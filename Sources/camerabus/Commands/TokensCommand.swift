@@ -1,0 +1,145 @@
+import ArgumentParser
+import BusProtocol
+import JSON
+import LinuxIO
+
+struct TokensCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "tokens", abstract: "Says who may use the page here from other machines, by their tokens.",
+        discussion: """
+            camerabus-gateway's page, its pictures and its numbers are for this machine alone, until web.tokens in gateway.toml names a file of tokens. Each \
+            has a role: view sees and hears; control also locks, changes and records; admin may all. Browsers ask for the token once; tools send it as \
+            'Authorization: Bearer TOKEN'. The gateway follows the file at once: who is revoked loses what he has within a second.
+
+            EXAMPLES:
+              sudo camerabus tokens new Ada --role control         # prints the token, for Ada alone
+              sudo camerabus tokens new Prometheus
+              sudo camerabus tokens
+              sudo camerabus tokens role Ada view
+              sudo camerabus tokens revoke Ada
+            """,
+        subcommands: [List.self, New.self, Role.self, Revoke.self], defaultSubcommand: List.self)
+
+    static let nameHelp: ArgumentHelp = "Whose token it is, which others see as holder of locks."
+}
+
+/// The file of tokens that a gateway lets in.
+struct TokensFile: GuestFile {
+    @Flag(help: "Print JSON instead of a table.")
+    var json = false
+
+    @Option(
+        help: ArgumentHelp(
+            "The gateway's file of tokens, web.tokens (default: $CAMERABUS_TOKENS, else /etc/camerabus/web-tokens).",
+            valueName: "file"),
+        completion: .file())
+    var file: String?
+
+    static let credential = GuestList.Credential.token
+    static let place = (variable: "CAMERABUS_TOKENS", path: "/etc/camerabus/web-tokens")
+    // A gateway takes none that others may read.
+    static let mode: UInt32 = 0o640
+    static let group: String? = "camerabus-gateway"
+}
+
+extension TokensCommand {
+    struct List: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "list",
+            abstract: "Lists who has a token; the tokens themselves are printed when they are made.",
+            discussion: "With --json: {\"tokens\": [{\"name\", \"role\"}]}.")
+
+        @OptionGroup var tokens: TokensFile
+
+        func run() async throws {
+            let entries = try tokens.read().entries
+            if tokens.json {
+                let all = entries.map { entry -> JSONValue in
+                    ["name": .string(entry.name), "role": .string(entry.role.rawValue)]
+                }
+                return try Output.json(["tokens": .array(all)])
+            }
+            guard !entries.isEmpty else {
+                return Output.note("Nobody is let in: 'camerabus tokens new' changes that.")
+            }
+            var table = Table("NAME", "ROLE")
+            for entry in entries { table.add(entry.name, entry.role.rawValue) }
+            try table.print()
+        }
+    }
+
+    struct New: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "new", abstract: "Makes a token, lets it in, and prints it.",
+            discussion: """
+                It is a secret of whom it is for: 128 random bits, in 32 characters. The file is made where there is none, for root and the gateway's user alone. \
+                With --json: {"name", "role", "token"}.
+                """)
+
+        @OptionGroup var tokens: TokensFile
+
+        @Argument(help: nameHelp)
+        var name: String
+
+        @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
+        var role = GuestRole(.view)
+
+        func validate() throws { try TokensFile.validate(name: name) }
+
+        func run() async throws {
+            let token = hexadecimal(randomBytes(16))
+            let isNew = try tokens.change { all in
+                do throws(GuestList.Problem) {
+                    try all.add(GuestList.Entry(role: role.role, key: token, name: name))
+                } catch {
+                    throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
+                }
+            }
+            if tokens.json {
+                return try Output.json([
+                    "name": .string(name), "role": .string(role.role.rawValue), "token": .string(token),
+                ])
+            }
+            try Output.line(token)
+            guard isNew else { return }
+            Output.note("\(Table.printable(tokens.path)) is new. The gateway reads it when gateway.toml names it:")
+            Output.note("    [web]")
+            Output.note("    tokens = \(JSONValue.string(tokens.path))")
+        }
+    }
+
+    struct Role: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "role", abstract: "Gives a token another role, at once.")
+
+        @OptionGroup var tokens: TokensFile
+
+        @Argument(help: nameHelp)
+        var name: String
+
+        @Argument(help: "view, control or admin.")
+        var role: GuestRole
+
+        func run() async throws {
+            try tokens.change { all in
+                guard all.setRole(role.role, of: name) else { throw TokensFile.unknown(name, in: all) }
+            }
+        }
+    }
+
+    struct Revoke: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            commandName: "revoke", abstract: "Lets a token in no more: what it has ends within a second.")
+
+        @OptionGroup var tokens: TokensFile
+
+        @Argument(help: nameHelp)
+        var name: String
+
+        func run() async throws {
+            try tokens.change { all in
+                guard all.remove(name) != nil else { throw TokensFile.unknown(name, in: all) }
+            }
+        }
+    }
+}
