@@ -1,4 +1,5 @@
 public import BusProtocol
+import LinuxIO
 public import Settings
 
 /// What `deploy/gateway.toml` says, every key of which is documented there.
@@ -79,7 +80,12 @@ public struct GatewayConfiguration: Hashable, Sendable {
 
     private static func tcp(_ reader: inout TableReader) throws(SettingsError) -> TCP? {
         let listen = try reader.string("listen")
-        guard let listen, let address = TCPAddress(listen) else {
+        // What is neither may be a name, which has an address when the network says so.
+        func isPossible(_ host: String) -> Bool {
+            let isNumber = host.hasPrefix("[") || host.utf8.allSatisfy { (48...57).contains($0) || $0 == 46 }
+            return !isNumber || InternetSocket.isAddress(host)
+        }
+        guard let listen, let address = TCPAddress(listen), isPossible(address.host) else {
             throw SettingsError(description: "tcp.listen must be there: tcp://ADDRESS:PORT, * for all addresses")
         }
         var tcp = TCP(listen: address)
@@ -99,7 +105,7 @@ public struct GatewayConfiguration: Hashable, Sendable {
         var web = Web()
         let listen = try reader.string("listen")
         if let listen, listen != nowhere {
-            guard let address = WebAddress(listen) else {
+            guard let address = WebAddress(listen), address.host == "*" || InternetSocket.isAddress(address.host) else {
                 throw SettingsError(
                     description: "web.listen must be ADDRESS:PORT, * for all addresses, or none for no page at all")
             }

@@ -32,6 +32,15 @@ public enum InternetSocket {
         return nil
     }
 
+    /// Whether a text is an address: of IPv6 in brackets, of IPv4 with dots.
+    public static func isAddress(_ text: String) -> Bool {
+        var address = in6_addr()
+        guard text.hasPrefix("["), text.hasSuffix("]") else { return inet_pton(AF_INET, text, &address) == 1 }
+        // Behind % stands the interface of one that is the link's alone.
+        let plain = text.dropFirst().dropLast().prefix { $0 != "%" }
+        return inet_pton(AF_INET6, String(plain), &address) == 1
+    }
+
     // As the kernel's tables of IPv4 and of IPv6 call an end: the address in words of the machine's own order. An address of IPv4 may be
     // in both, as sockets of IPv6 are used for it, too.
     private static func kernelNames(of descriptor: Int32, isPeer: Bool) -> [String?]? {

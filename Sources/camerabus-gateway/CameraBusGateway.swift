@@ -24,7 +24,7 @@ struct CameraBusGateway: ServiceCommand {
 
             SIGHUP has keys and tokens read again; SIGTERM ends it.
 
-            Exit status: 0 ended in order, 1 could not serve, 2 usage, 78 the configuration says what can't be.
+            Exit status: 0 ended in order, 1 could not serve, 2 usage, 78 the configuration says what can't be: mend it, and start it again.
             """,
         version: "0.1.0")
 

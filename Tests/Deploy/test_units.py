@@ -79,6 +79,9 @@ class Units(unittest.TestCase):
         self.assertIn("camerabusd.socket", service["Unit"]["Requires"])
         self.assertEqual((socket["Socket"]["SocketUser"], socket["Socket"]["SocketGroup"]), (service["Service"]["User"], service["Service"]["Group"]))
 
+    def test_the_gateway_is_not_started_again_with_what_its_configuration_cant_be(self) -> None:
+        self.assertEqual(Unit(DEPLOY / "camerabus-gateway.service").all("RestartPreventExitStatus"), [str(os.EX_CONFIG)])
+
     def test_the_folder_of_the_sockets_is_made_before_them(self) -> None:
         socket = Unit(DEPLOY / "camerabusd.socket")
         lines = [line.split() for line in (DEPLOY / "tmpfiles.conf").read_text().splitlines() if line.startswith("d ")]

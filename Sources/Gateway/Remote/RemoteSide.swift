@@ -31,8 +31,8 @@ final class RemoteSide {
         guard let path = settings.serverKeyPath ?? stateDirectory.map({ "\($0)/server.key" }) else {
             throw GatewayError(
                 description:
-                    "there is no place for the gateway's own keys: name a file for them, [tcp] server_key = \"/…/server.key\", or set $STATE_DIRECTORY"
-            )
+                    "there is no place for the gateway's own keys: name a file for them, [tcp] server_key = \"/…/server.key\", or set $STATE_DIRECTORY",
+                isMisconfigured: true)
         }
         let own = try ServerKeys.load(path)
         let keys = GuestBook(
