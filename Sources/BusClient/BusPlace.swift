@@ -104,7 +104,7 @@ public struct RemoteBus: Hashable, Sendable {
             throw .invalidRuntimeDirectory("A bus on another machine is tcp://HOST:PORT, not '\(address)'.")
         }
         var text: String? = serverKey
-        if !GuestList.isKey(serverKey) {
+        if !GuestCredential.key.isWellFormed(serverKey) {
             text = KeyFile.publicKey(in: try Self.text(serverKey, "The gateway's key ($CAMERABUS_SERVER_KEY)"))
         }
         guard let server = text.flatMap({ CurveKey($0) }) else {

@@ -3,33 +3,6 @@
 ///
 /// The role stands first, as a key may begin with any character.
 public struct GuestList: Hashable, Sendable {
-    /// By what somebody is known.
-    public enum Credential: String, Hashable, Sendable {
-        /// The public key of the other's pair, in Z85.
-        case key
-        /// A secret of both.
-        case token
-
-        /// Whether a text can be one: the right number of the right characters.
-        public func isWellFormed(_ text: String) -> Bool {
-            switch self {
-            case .key: text.utf8.count == 40 && text.utf8.allSatisfy(GuestList.alphabet.contains)
-            case .token: (16...128).contains(text.utf8.count) && text.utf8.allSatisfy(GuestList.tokenAlphabet.contains)
-            }
-        }
-
-        // A token that is nearly one is a secret already, and goes into no message.
-        fileprivate func problem(_ text: String) -> Problem {
-            switch self {
-            case .key: Problem(description: "'\(text.prefix(64))' is no public key: 40 characters of Z85")
-            case .token:
-                Problem(
-                    description:
-                        "a token has 16 to 128 letters, digits, '-' and '_', as 'camerabus tokens new' makes it")
-            }
-        }
-    }
-
     /// Who is let in.
     public struct Entry: Hashable, Sendable {
         public var role: Request.Principal.Role
@@ -45,14 +18,21 @@ public struct GuestList: Hashable, Sendable {
         }
     }
 
-    /// Why something is no line of such a file, or can't be added to it.
+    /// Why something is no line of such a file, or can't be added to it. It quotes no key: what isn't one may be a secret.
     public struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
-        public var description: String
+        /// Of the file, from 1 on; nil: of none.
+        public var line: Int?
+        public var why: String
+
+        public var description: String { line.map { "line \($0): \(why)" } ?? why }
     }
 
     private enum Line: Hashable, Sendable {
         case entry(Entry)
+        /// For people.
         case text(String)
+        /// Lets nobody in, though it may have been meant for somebody.
+        case wrong(String, name: String?, Problem)
     }
 
     /// Of a name.
@@ -63,58 +43,69 @@ public struct GuestList: Hashable, Sendable {
     public static let roles: [Request.Principal.Role] = [.view, .control, .admin]
 
     private var lines: [Line] = []
-    private let credential: Credential
+    private let credential: GuestCredential
 
     /// Nobody.
-    public init(by credential: Credential = .key) { self.credential = credential }
+    public init(by credential: GuestCredential = .key) { self.credential = credential }
 
     /// Reads a file's text. A line that is wrong makes all of it wrong: half a list might leave somebody out, or let him in.
-    public init(parsing text: String, by credential: Credential = .key) throws(Problem) {
+    public init(parsing text: String, by credential: GuestCredential = .key) throws(Problem) {
+        self.init(reading: text, by: credential)
+        if let first = problems.first { throw first }
+    }
+
+    /// Reads a file's text as far as it goes. A line that is wrong lets nobody in, nor does any of two that have the same name or key; the
+    /// others count.
+    public init(reading text: String, by credential: GuestCredential) {
         self.init(by: credential)
-        var lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
+        var texts = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         // The last line ends, too.
-        if lines.last == "" { lines.removeLast() }
+        if texts.last == "" { texts.removeLast() }
+        lines = texts.enumerated().map { Self.line($1, number: $0 + 1, by: credential) }
+        let (names, keys) = (Self.repeated(entries.map(\.name)), Self.repeated(entries.map(\.key)))
         for (index, line) in lines.enumerated() {
-            do throws(Problem) {
-                if let entry = try Self.entry(in: line[...], by: credential) {
-                    try add(entry)
-                } else {
-                    self.lines.append(.text(line))
-                }
-            } catch {
-                throw Problem(description: "line \(index + 1): \(error.description)")
+            guard case .entry(let entry) = line, names.contains(entry.name) || keys.contains(entry.key) else {
+                continue
             }
+            let problem = Problem(
+                line: index + 1, why: "another line has the same name or \(credential.rawValue)")
+            lines[index] = .wrong(texts[index], name: entry.name, problem)
         }
     }
 
-    /// What a line says, by itself.
-    ///
-    /// - Returns: nil: it is for people.
-    public static func entry(in line: Substring, by credential: Credential) throws(Problem) -> Entry? {
-        let words = line.split(maxSplits: 2, whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
-        guard let first = words.first, !first.hasPrefix("#") else { return nil }
-        guard words.count == 3, let role = roles.first(where: { $0.rawValue == first }) else {
-            throw Problem(
-                description:
-                    "it is not 'ROLE \(credential.rawValue.uppercased()) NAME', with view, control or admin as role")
+    private static func line(_ text: String, number: Int, by credential: GuestCredential) -> Line {
+        let words = text.split(maxSplits: 2, whereSeparator: { $0 == " " || $0 == "\t" }).map(String.init)
+        guard let first = words.first, !first.hasPrefix("#") else { return .text(text) }
+        let name = words.count == 3 ? credential.plainName(words[2]) : nil
+        do throws(Problem) {
+            guard let name, let role = roles.first(where: { $0.rawValue == first }) else {
+                let shape = "ROLE \(credential.rawValue.uppercased()) NAME"
+                throw Problem(why: "it is not '\(shape)', with view, control or admin as role")
+            }
+            let entry = Entry(role: role, key: words[1], name: name)
+            try check(entry, credential)
+            return .entry(entry)
+        } catch {
+            return .wrong(text, name: name, Problem(line: number, why: error.why))
         }
-        let entry = Entry(role: role, key: words[1], name: trimmed(words[2]))
-        try check(entry, credential)
-        return entry
     }
 
-    private static func check(_ entry: Entry, _ credential: Credential) throws(Problem) {
-        guard credential.isWellFormed(entry.key) else { throw credential.problem(entry.key) }
+    private static func repeated(_ words: [String]) -> Set<String> {
+        var seen: Set<String> = []
+        return Set(words.filter { !seen.insert($0).inserted })
+    }
+
+    private static func check(_ entry: Entry, _ credential: GuestCredential) throws(Problem) {
+        guard credential.isWellFormed(entry.key) else { throw Problem(why: credential.shape) }
         try check(name: entry.name)
-        guard roles.contains(entry.role) else { throw Problem(description: "a role is view, control or admin") }
+        guard roles.contains(entry.role) else { throw Problem(why: "a role is view, control or admin") }
     }
 
     /// - Throws: for what nobody can be called.
     public static func check(name: String) throws(Problem) {
         guard isName(name) else {
             throw Problem(
-                description:
-                    """
+                why: """
                     a name has 1 to \(maximumNameCharacters) characters, none of them a control character, and is not '\(pageName)' nor begins with \
                     '\(pageName)/', as the gateway's page is called
                     """)
@@ -129,6 +120,14 @@ public struct GuestList: Hashable, Sendable {
         }
     }
 
+    /// Of the lines that are wrong, in their order.
+    public var problems: [Problem] {
+        lines.compactMap { line in
+            guard case .wrong(_, _, let problem) = line else { return nil }
+            return problem
+        }
+    }
+
     /// Whose key or token that is; nil: nobody's who is let in.
     public subscript(key: String) -> Entry? { entries.first { $0.key == key } }
 
@@ -137,7 +136,7 @@ public struct GuestList: Hashable, Sendable {
         lines.map { line in
             switch line {
             case .entry(let entry): "\(entry.role.rawValue) \(entry.key) \(entry.name)\n"
-            case .text(let text): "\(text)\n"
+            case .text(let text), .wrong(let text, _, _): "\(text)\n"
             }
         }.joined()
     }
@@ -146,13 +145,22 @@ public struct GuestList: Hashable, Sendable {
     ///
     /// - Throws: for a key or token that is none, a name that can't be one, and where there is one or the other already.
     public mutating func add(_ entry: Entry) throws(Problem) {
+        var entry = entry
+        if credential == .token { entry.name = credential.plainName(entry.name) }
         try Self.check(entry, credential)
-        let word = credential.rawValue
-        if let other = entries.first(where: { $0.name == entry.name }) {
-            throw Problem(description: "there is a \(word) of the name '\(other.name)' already")
+        if lines.contains(where: { Self.name(of: $0) == entry.name }) {
+            throw Problem(why: "there is a \(credential.rawValue) of the name '\(entry.name)' already")
         }
-        if let other = self[entry.key] { throw Problem(description: "'\(other.name)' has that \(word) already") }
+        if let other = self[entry.key] { throw Problem(why: "'\(other.name)' has that \(credential.rawValue) already") }
         lines.append(.entry(entry))
+    }
+
+    private static func name(of line: Line) -> String? {
+        switch line {
+        case .entry(let entry): entry.name
+        case .wrong(_, let name, _): name
+        case .text: nil
+        }
     }
 
     /// Gives somebody another role.
@@ -168,23 +176,20 @@ public struct GuestList: Hashable, Sendable {
         return false
     }
 
-    /// Lets who has that name in no more.
+    /// Lets who has that name in no more: all lines of that name go, those that are wrong, too.
     ///
-    /// - Returns: whose it was; nil: there is none of that name.
-    public mutating func remove(_ name: String) -> Entry? {
-        guard let entry = entries.first(where: { $0.name == name }) else { return nil }
-        lines.removeAll { $0 == .entry(entry) }
-        return entry
+    /// - Returns: false: there is none of that name.
+    public mutating func remove(_ name: String) -> Bool {
+        let before = lines.count
+        lines.removeAll { Self.name(of: $0) == name }
+        return lines.count != before
     }
-
-    /// Whether a text can be a public key.
-    public static func isKey(_ text: String) -> Bool { Credential.key.isWellFormed(text) }
 
     /// Whether somebody may be called so. Names of the web side's visitors, `web` and what begins with `web/`, are nobody's else.
     public static func isName(_ text: String) -> Bool {
         text != pageName && !text.hasPrefix("\(pageName)/")
             && (1...maximumNameCharacters).contains(text.unicodeScalars.count)
-            && text == trimmed(text)
+            && text == GuestCredential.trimmed(text)
             && text.unicodeScalars.allSatisfy { scalar in
                 switch scalar.properties.generalCategory {
                 case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
@@ -192,15 +197,4 @@ public struct GuestList: Hashable, Sendable {
                 }
             }
     }
-
-    private static func trimmed(_ text: String) -> String {
-        var scalars = Substring(text).unicodeScalars
-        while scalars.first?.properties.isWhitespace == true { scalars.removeFirst() }
-        while scalars.last?.properties.isWhitespace == true { scalars.removeLast() }
-        return String(scalars)
-    }
-
-    private static let alphabet = Set(
-        "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#".utf8)
-    private static let tokenAlphabet = Set("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_".utf8)
 }

@@ -1,5 +1,5 @@
 public import CaptureCore
-import Glibc
+import LinuxIO
 public import Settings
 
 extension Configuration {
@@ -45,15 +45,10 @@ extension Configuration {
                 path = String(argument[argument.index(after: sign)...])
             }
             guard !path.isEmpty else { throw ParseError(description: "--replay: '\(argument)' has no path") }
-            let replay = ReplayDescription(name: name ?? ReplayDescription.name(of: path), path: absolute(path))
+            let replay = ReplayDescription(
+                name: name ?? ReplayDescription.name(of: path), path: CurrentProcess.absolutePath(path))
             replays.append(try checked(replay, replays))
         }
         return replays
-    }
-
-    private static func absolute(_ path: String) -> String {
-        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
-        defer { free(folder) }
-        return "\(String(cString: folder))/\(path)"
     }
 }

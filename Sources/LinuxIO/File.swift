@@ -122,7 +122,7 @@ public enum File {
     ///
     /// - Parameters:
     ///   - mode: of one that isn't there yet.
-    ///   - group: the same; nil: the caller's.
+    ///   - group: the same; nil: as of any file that is made there.
     public static func rewrite(
         _ path: String, with bytes: [UInt8], mode: UInt32, group: UInt32? = nil
     ) throws(SystemError) {
@@ -145,7 +145,7 @@ public enum File {
         // One of a process that died here, or whatever else it may be.
         unlink(temporary)
         do throws(SystemError) {
-            let file = try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: mode)
+            let file = try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
             if let owner { try check("fchown", temporary) { fchown(file.rawValue, owner.uid, owner.gid) } }
             try check("fchmod", temporary) { fchmod(file.rawValue, mode) }
             var written = 0

@@ -55,6 +55,13 @@ public enum CurrentProcess {
         return Set(groups.prefix(Int(max(0, filled)))).union([getegid()])
     }
 
+    /// The path as it is for processes in other folders, too.
+    public static func absolutePath(_ path: String) -> String {
+        guard !path.hasPrefix("/"), let folder = getcwd(nil, 0) else { return path }
+        defer { free(folder) }
+        return "\(String(cString: folder))/\(path)"
+    }
+
     /// The group's number; nil when there is no group of that name.
     public static func groupID(named name: String) -> UInt32? {
         var entry = group()

@@ -45,9 +45,34 @@ import Testing
         let changed = ["laptop", "desk"].map { keys.setRole(.control, of: $0) }
         #expect(changed == [true, false])
         #expect(keys.text == "# kept\ncontrol \(one) laptop\n")
-        let removed = ["desk", "laptop"].map { keys.remove($0)?.key }
-        #expect(removed == [nil, one])
+        let removed = ["desk", "laptop"].map { keys.remove($0) }
+        #expect(removed == [false, true])
         #expect(keys.text == "# kept\n")
+    }
+
+    @Test func `of tokens a line that is wrong stays, lets nobody in, and goes with its name`() throws {
+        let token = "0123456789abcdef"
+        let text = "# page\nview short Eve\ncontrol \(token)  Ada   Lovelace\nview \(token)x Bob\nview \(token)y Bob\n"
+        var tokens = GuestList(reading: text, by: .token)
+        #expect(tokens.entries == [GuestList.Entry(role: .control, key: token, name: "Ada Lovelace")])
+        #expect(tokens.problems.map(\.line) == [2, 4, 5])
+        #expect(!"\(tokens.problems)".contains("short"), "a token is told")
+        #expect(throws: GuestList.Problem.self) { try GuestList(parsing: text, by: .token) }
+        for name in ["Eve", "Bob", "Ada Lovelace", "Ada  Lovelace"] {
+            #expect(throws: GuestList.Problem.self) {
+                try tokens.add(.init(role: .view, key: "\(token)z", name: name))
+            }
+        }
+        let changed = ["Bob", "Bob", "Eve"].map { tokens.remove($0) }
+        #expect(changed == [true, false, true])
+        #expect(tokens.text == "# page\ncontrol \(token) Ada Lovelace\n")
+    }
+
+    @Test(arguments: [(15, false), (16, true), (128, true), (129, false)])
+    func `tokens are neither short nor long`(length: Int, isOne: Bool) {
+        let text = String(repeating: "-", count: length)
+        #expect(GuestCredential.token.isWellFormed(text) == isOne)
+        #expect(!GuestCredential.token.isWellFormed(text.dropLast() + "+"))
     }
 
     @Test func `a pair of keys is read from its file`() {

@@ -24,7 +24,7 @@ import Testing
     @Test func `a token is made, listed without itself, changed and revoked`() async throws {
         let made = try await run("new", "Ada", "--role", "control")
         let token = String(made.standardOutput.prefix { $0 != "\n" })
-        #expect(made.status == 0 && GuestList.Credential.token.isWellFormed(token), "\(made)")
+        #expect(made.status == 0 && GuestCredential.token.isWellFormed(token), "\(made)")
         // What is to be written into gateway.toml for it.
         #expect(made.standardError.contains("tokens = \"\(file)\""), "\(made)")
         #expect(try text() == "control \(token) Ada\n")
@@ -49,17 +49,47 @@ import Testing
         #expect(try text() == "")
     }
 
-    @Test func `mode, comments and a file that is wrong stay, and no token is told`() async throws {
+    private func mode() throws -> UInt32 {
+        var status = stat()
+        try #require(stat(file, &status) == 0)
+        return UInt32(status.st_mode & 0o777)
+    }
+
+    @Test func `mode and comments stay`() async throws {
         try File.replace(file, with: Array("# mine\n".utf8), mode: 0o600)
         #expect(try await run("new", "Ada").status == 0)
-        var status = stat()
-        #expect(stat(file, &status) == 0 && status.st_mode & 0o777 == 0o600)
+        #expect(try mode() == 0o600)
         #expect(try text().hasPrefix("# mine\nview "))
-        let wrong = "view 0123456789abcdef+ Ada\n"
-        try File.replace(file, with: Array(wrong.utf8), mode: 0o600)
-        let refused = try await run("revoke", "Ada")
-        #expect(refused.status == 1 && refused.standardError.contains("line 1"), "\(refused)")
-        #expect(!refused.standardError.contains("0123456789abcdef"))
+    }
+
+    @Test func `a line that is wrong hinders nobody else, and no token is told`() async throws {
+        let wrong = "view 0123456789abcdef+ Eve\n"
+        try File.replace(file, with: Array("\(wrong)view 0123456789abcdef Ada\n".utf8), mode: 0o600)
+        let revoked = try await run("revoke", "Ada")
+        #expect(revoked.status == 0 && revoked.standardError.contains("line 1"), "\(revoked)")
+        #expect(!revoked.standardError.contains("0123456789abcdef"))
         #expect(try text() == wrong)
+    }
+
+    @Test func `a file that others may read gets no token, nor a link`() async throws {
+        try File.replace(file, with: [], mode: 0o644)
+        let open = try await run("new", "Ada")
+        #expect(open.status == 1 && open.standardOutput == "" && open.standardError.contains("chmod 640"), "\(open)")
+        #expect(try text() == "")
+        chmod(file, 0o600)
+        rename(file, "\(file).real")
+        symlink("\(file).real", file)
+        let link = try await run("new", "Ada")
+        #expect(link.status == 1 && link.standardError.contains("name the file itself"), "\(link)")
+    }
+
+    @Test func `a token that could not be printed is none`() async throws {
+        let full = try await RunningProgram(
+            "sh", ["-c", "exec camerabus tokens new Ada >/dev/full"],
+            environment: ["PATH": "\(Programs.directory):/usr/bin:/bin", "CAMERABUS_TOKENS": file],
+            scratch: scratch
+        ).end()
+        #expect(full.status == 1, "\(full)")
+        #expect(try text() == "")
     }
 }

@@ -253,7 +253,9 @@ class MaintainerScripts(unittest.TestCase):
     def test_a_purge_leaves_what_was_recorded_and_nothing_else(self) -> None:
         root = self.root()
         (root.path / "etc/camerabus/camerabus.toml").unlink()  # as dpkg does with configuration files
-        (root.path / "etc/camerabus/keys").write_text("")
+        for name in ("keys", "web-tokens"):
+            for end in ("", ".new", ".lock"):
+                (root.path / f"etc/camerabus/{name}{end}").write_text("")
         (root.path / "var/lib/camerabus-gateway").mkdir()
         (root.path / "var/lib/camerabus/profiles").mkdir()
         (root.path / "var/lib/camerabus/profiles/night.json").write_text("{}")

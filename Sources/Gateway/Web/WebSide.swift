@@ -100,7 +100,7 @@ final class WebSide {
         for problem in tokens.problems.prefix(maximumProblems) {
             logger.warning(
                 "a line of the file of tokens lets nobody in",
-                metadata: ["file": "\(path)", "line": "\(problem.line)", "why": "\(problem.why)"])
+                metadata: ["file": "\(path)", "problem": "\(problem)"])
         }
         return tokens
     }

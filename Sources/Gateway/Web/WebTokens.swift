@@ -4,18 +4,9 @@ import Sodium
 
 /// Who may use the web side from other machines: a file with a line for each, `ROLE TOKEN NAME`.
 struct WebTokens: Sendable {
-    /// Why a line lets nobody in.
-    struct Problem: Hashable, Sendable, CustomStringConvertible {
-        /// From 1 on.
-        var line: Int
-        var why: String
-
-        var description: String { "line \(line): \(why)" }
-    }
-
     private var known: [(token: [UInt8], visitor: Visitor)] = []
     /// Of the lines that are wrong, in their order.
-    private(set) var problems: [Problem] = []
+    private(set) var problems: [GuestList.Problem] = []
 
     /// Whose a token is, as the file says.
     struct Visitor: Hashable, Sendable {
@@ -31,26 +22,9 @@ struct WebTokens: Sendable {
 
     /// Reads a file's text. A line that is wrong lets nobody in, nor does any of two that have the same name or token; the others count.
     init(parsing text: String) {
-        var found: [(line: Int, token: [UInt8], visitor: Visitor)] = []
-        for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
-            do throws(GuestList.Problem) {
-                guard let entry = try GuestList.entry(in: line, by: .token) else { continue }
-                found.append((index + 1, Array(entry.key.utf8), Visitor(name: entry.name, role: entry.role)))
-            } catch {
-                problems.append(Problem(line: index + 1, why: error.description))
-            }
-        }
-        for (line, token, visitor) in found {
-            let isTwice = found.contains {
-                $0.line != line && ($0.visitor.name == visitor.name || $0.token == token)
-            }
-            if isTwice {
-                problems.append(Problem(line: line, why: "another line has the same name or token"))
-            } else {
-                known.append((token, visitor))
-            }
-        }
-        problems.sort { $0.line < $1.line }
+        let list = GuestList(reading: text, by: .token)
+        known = list.entries.map { (Array($0.key.utf8), Visitor(name: $0.name, role: $0.role)) }
+        problems = list.problems
     }
 
     /// All who have one.

@@ -25,7 +25,10 @@ struct KeysCommand: AsyncParsableCommand {
               sudo camerabus keys role laptop view
               sudo camerabus keys revoke laptop
             """,
-        subcommands: [List.self, New.self, Add.self, Role.self, Revoke.self, Server.self], defaultSubcommand: List.self)
+        subcommands: [
+            List.self, New.self, Add.self, GuestRoleCommand<KeysFile>.self, GuestRevokeCommand<KeysFile>.self,
+            Server.self,
+        ], defaultSubcommand: List.self)
 
     static let nameHelp: ArgumentHelp = "The key's name, which others see as holder of locks."
 }
@@ -41,9 +44,8 @@ struct KeysFile: GuestFile {
         completion: .file())
     var file: String?
 
-    static let credential = GuestList.Credential.key
+    static let credential = GuestCredential.key
     static let place = (variable: "CAMERABUS_KEYS", path: "/etc/camerabus/keys")
-    static let mode: UInt32 = 0o644
 
     /// The public key in that file.
     static func publicKey(in path: String) throws(Failure) -> String {
@@ -162,7 +164,7 @@ extension KeysCommand {
         var role = GuestRole(.view)
 
         func run() async throws {
-            let text = GuestList.isKey(key) ? key : try KeysFile.publicKey(in: key)
+            let text = GuestCredential.key.isWellFormed(key) ? key : try KeysFile.publicKey(in: key)
             try keys.change { all in
                 do throws(GuestList.Problem) {
                     try all.add(GuestList.Entry(role: role.role, key: text, name: name))
@@ -174,42 +176,6 @@ extension KeysCommand {
                 try Output.json([
                     "name": .string(name), "role": .string(role.role.rawValue), "key": .string(text),
                 ])
-            }
-        }
-    }
-
-    struct Role: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "role",
-            abstract: "Gives a key another role: its connections end, and it comes back with the new one.")
-
-        @OptionGroup var keys: KeysFile
-
-        @Argument(help: nameHelp)
-        var name: String
-
-        @Argument(help: "view, control or admin.")
-        var role: GuestRole
-
-        func run() async throws {
-            try keys.change { all in
-                guard all.setRole(role.role, of: name) else { throw KeysFile.unknown(name, in: all) }
-            }
-        }
-    }
-
-    struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "revoke", abstract: "Lets a key in no more: what it has ends within a second.")
-
-        @OptionGroup var keys: KeysFile
-
-        @Argument(help: nameHelp)
-        var name: String
-
-        func run() async throws {
-            try keys.change { all in
-                guard all.remove(name) != nil else { throw KeysFile.unknown(name, in: all) }
             }
         }
     }

@@ -9,7 +9,8 @@ struct TokensCommand: AsyncParsableCommand {
         discussion: """
             camerabus-gateway's page, its pictures and its numbers are for this machine alone, until web.tokens in gateway.toml names a file of tokens. Each \
             has a role: view sees and hears; control also locks, changes and records; admin may all. Browsers ask for the token once; tools send it as \
-            'Authorization: Bearer TOKEN'. The gateway follows the file at once: who is revoked loses what he has within a second.
+            'Authorization: Bearer TOKEN'. The gateway follows the file at once: who is revoked loses what he has within a second. A line of it that is \
+            wrong lets nobody in, and hinders nobody else. Of a gateway of your own the file is named by --file, without sudo.
 
             EXAMPLES:
               sudo camerabus tokens new Ada --role control         # prints the token, for Ada alone
@@ -18,7 +19,9 @@ struct TokensCommand: AsyncParsableCommand {
               sudo camerabus tokens role Ada view
               sudo camerabus tokens revoke Ada
             """,
-        subcommands: [List.self, New.self, Role.self, Revoke.self], defaultSubcommand: List.self)
+        subcommands: [
+            List.self, New.self, GuestRoleCommand<TokensFile>.self, GuestRevokeCommand<TokensFile>.self,
+        ], defaultSubcommand: List.self)
 
     static let nameHelp: ArgumentHelp = "Whose token it is, which others see as holder of locks."
 }
@@ -35,11 +38,8 @@ struct TokensFile: GuestFile {
         completion: .file())
     var file: String?
 
-    static let credential = GuestList.Credential.token
+    static let credential = GuestCredential.token
     static let place = (variable: "CAMERABUS_TOKENS", path: "/etc/camerabus/web-tokens")
-    // A gateway takes none that others may read.
-    static let mode: UInt32 = 0o640
-    static let group: String? = "camerabus-gateway"
 }
 
 extension TokensCommand {
@@ -72,8 +72,8 @@ extension TokensCommand {
         static let configuration = CommandConfiguration(
             commandName: "new", abstract: "Makes a token, lets it in, and prints it.",
             discussion: """
-                It is a secret of whom it is for: 128 random bits, in 32 characters. The file is made where there is none, for root and the gateway's user alone. \
-                With --json: {"name", "role", "token"}.
+                It is a secret of whom it is for: 128 random bits, in 32 characters. Where there is no file it is made: by root for root and the service's \
+                gateway, by others for themselves alone. With --json: {"name", "role", "token"}.
                 """)
 
         @OptionGroup var tokens: TokensFile
@@ -95,51 +95,23 @@ extension TokensCommand {
                     throw Failure(status: ExitStatus.refused, description: Table.printable(error.description))
                 }
             }
-            if tokens.json {
-                return try Output.json([
-                    "name": .string(name), "role": .string(role.role.rawValue), "token": .string(token),
-                ])
+            do {
+                if tokens.json {
+                    return try Output.json([
+                        "name": .string(name), "role": .string(role.role.rawValue), "token": .string(token),
+                    ])
+                }
+                try Output.line(token)
+            } catch {
+                // Nobody has it, and nobody else shall.
+                try tokens.change { all in _ = all.remove(name) }
+                throw error
             }
-            try Output.line(token)
             guard isNew else { return }
-            Output.note("\(Table.printable(tokens.path)) is new. The gateway reads it when gateway.toml names it:")
-            Output.note("    [web]")
-            Output.note("    tokens = \(JSONValue.string(tokens.path))")
-        }
-    }
-
-    struct Role: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "role", abstract: "Gives a token another role, at once.")
-
-        @OptionGroup var tokens: TokensFile
-
-        @Argument(help: nameHelp)
-        var name: String
-
-        @Argument(help: "view, control or admin.")
-        var role: GuestRole
-
-        func run() async throws {
-            try tokens.change { all in
-                guard all.setRole(role.role, of: name) else { throw TokensFile.unknown(name, in: all) }
-            }
-        }
-    }
-
-    struct Revoke: AsyncParsableCommand {
-        static let configuration = CommandConfiguration(
-            commandName: "revoke", abstract: "Lets a token in no more: what it has ends within a second.")
-
-        @OptionGroup var tokens: TokensFile
-
-        @Argument(help: nameHelp)
-        var name: String
-
-        func run() async throws {
-            try tokens.change { all in
-                guard all.remove(name) != nil else { throw TokensFile.unknown(name, in: all) }
-            }
+            let path = CurrentProcess.absolutePath(tokens.path)
+            Output.note("The file is new. A gateway reads it when it is started with, in its gateway.toml below [web]:")
+            Output.note("    tokens = \(JSONValue.string(path))")
+            Output.note("and the service's is started anew by: sudo systemctl restart camerabus-gateway")
         }
     }
 }

@@ -1,0 +1,62 @@
+import ArgumentParser
+import BusProtocol
+
+/// A role as an argument.
+struct GuestRole: ExpressibleByArgument {
+    var role: Request.Principal.Role
+
+    init(_ role: Request.Principal.Role) { self.role = role }
+
+    init?(argument: String) {
+        guard let role = GuestList.roles.first(where: { $0.rawValue == argument }) else { return nil }
+        self.role = role
+    }
+
+    static var allValueStrings: [String] { GuestList.roles.map(\.rawValue) }
+    var defaultValueDescription: String { role.rawValue }
+}
+
+/// `role` of keys and of tokens.
+struct GuestRoleCommand<List: GuestFile>: AsyncParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "role",
+            abstract:
+                "Gives a \(List.credential.rawValue) another role: its connections end, and it comes back with the new one."
+        )
+    }
+
+    @OptionGroup var list: List
+
+    @Argument(help: "Its name.")
+    var name: String
+
+    @Argument(help: "view, control or admin.")
+    var role: GuestRole
+
+    func run() async throws {
+        try list.change { all in
+            guard all.setRole(role.role, of: name) else { throw List.unknown(name, in: all) }
+        }
+    }
+}
+
+/// `revoke` of keys and of tokens.
+struct GuestRevokeCommand<List: GuestFile>: AsyncParsableCommand {
+    static var configuration: CommandConfiguration {
+        CommandConfiguration(
+            commandName: "revoke",
+            abstract: "Lets a \(List.credential.rawValue) in no more: what it has ends within a second.")
+    }
+
+    @OptionGroup var list: List
+
+    @Argument(help: "Its name.")
+    var name: String
+
+    func run() async throws {
+        try list.change { all in
+            guard all.remove(name) else { throw List.unknown(name, in: all) }
+        }
+    }
+}
