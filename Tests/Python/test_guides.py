@@ -1,50 +1,80 @@
-"""The guides are well-formed, and what they name is there."""
+"""README.md and the guides are well-formed, and what they name is there."""
 
 from __future__ import annotations
 
 import ast
 import re
-import subprocess
 import tomllib
 import unittest
 
 import camerabus
 import guides
 
-ROOT = guides.FOLDER.parents[1]
+ROOT = guides.ROOT
 
 
 class Guides(unittest.TestCase):
     def test_every_block_is_what_it_says(self) -> None:
         count = 0
-        for path in guides.guides():
+        for path in guides.texts():
             for block in guides.blocks(path):
                 count += 1
                 with self.subTest(str(block)):
                     self.assertIn(block.language, guides.LANGUAGES)
-                    if block.language == "sh":
-                        result = subprocess.run(["bash", "-n"], input=block.text, capture_output=True, text=True)
-                        self.assertEqual(result.stderr, "")
+                    self.assertEqual(block.strays, [])
+                    if block.language in ("sh", "console"):
+                        self.assertTrue(block.commands())
                     elif block.language == "python":
                         ast.parse(block.text)
                     elif block.language == "toml":
                         tomllib.loads(block.text)
-        self.assertGreater(count, 30)
+        self.assertGreater(count, 60)
+
+    def test_every_fence_is_a_blocks(self) -> None:
+        for path in guides.texts():
+            fences = [line for line in path.read_text().splitlines() if line.startswith("```")]
+            self.assertEqual(len(fences), 2 * len(guides.blocks(path)), path.name)
+
+    def test_every_comment_is_understood(self) -> None:
+        for path in guides.texts():
+            understood = sum(len(block.comments) for block in guides.blocks(path))
+            comments = re.findall(r"^<!-- (?!make bench)", path.read_text(), re.MULTILINE)
+            self.assertEqual(understood, len(comments), path.name)
 
     def test_a_guides_comments_are_those_of_the_block_below(self) -> None:
-        path = guides.FOLDER / "recipes.md"
-        found = guides.blocks(path)
+        found = [block.whole for block in guides.blocks(guides.FOLDER / "recipes.md")]
         self.assertTrue(any(block.needs == ("ffmpeg",) and block.excuse is None for block in found))
         self.assertTrue(any(block.needs == ("ffplay",) and block.excuse == "needs a screen" for block in found))
         self.assertTrue(any(not block.needs and block.excuse is None for block in found))
 
+    def test_a_commands_comments_are_its_own(self) -> None:
+        comments = (
+            guides.Comment("before", (), "true"),
+            guides.Comment("until Ctrl-C", ("top", "levels"), ""),
+            guides.Comment("until Ctrl-C", ("sound",), "a.wav"),
+            guides.Comment("not run", ("record --to",), "needs a server"),
+        )
+        block = guides.Block(ROOT / "README.md", 1, "console", "$ top\nID\n$ sound |\n$     cat\n$ record --to\n$ record\n", comments)
+        self.assertEqual((block.whole.before, block.whole.goes_on), (("true",), False))
+        told = [(each.text, each.goes_on, each.writes, each.excuse, each.before) for each in block.commands()]
+        self.assertEqual(told, [
+            ("top", True, None, None, ()), ("sound |\n    cat", True, "a.wav", None, ()),
+            ("record --to", False, None, "needs a server", ()), ("record", False, None, None, ()),
+        ])  # fmt: skip
+        self.assertEqual(block.strays, ["levels"])
+
     def test_links_lead_somewhere(self) -> None:
         names = {path.name for path in guides.guides()}
-        for path in guides.guides():
+        for path in guides.texts():
             for link in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
                 self.assertTrue((path.parent / link).exists(), f"{path.name}: {link}")
         listed = set(re.findall(r"\]\(([^)]+\.md)\)", (guides.FOLDER / "README.md").read_text()))
         self.assertEqual(listed, names - {"README.md"})
+
+    def test_files_that_are_named_are_there(self) -> None:
+        for path in guides.texts():
+            for name in re.findall(r"`((?:Protocol|Sources|Tests|deploy)/[\w./-]*)`", path.read_text()):
+                self.assertTrue((ROOT / name).exists(), f"{path.name}: {name}")
 
     def test_findings_that_are_explained_are_the_doctors(self) -> None:
         code = "".join(path.read_text() for path in (ROOT / "Sources" / "Doctor" / "Checks").glob("*.swift"))
@@ -56,13 +86,21 @@ class Guides(unittest.TestCase):
                 self.assertIn(name, told)
 
     def test_methods_that_are_named_are_the_clients(self) -> None:
-        for path in guides.guides():
+        for path in guides.texts():
             text = path.read_text()
             for name in re.findall(r"\bclient\.([a-z_]+)", text):
                 if name not in ("capturePhoto",):
                     self.assertTrue(hasattr(camerabus.Client, name) or name == "capture", f"{path.name}: client.{name}")
             for name in re.findall(r"\bsession\.([a-z_]+)\(", text):
                 self.assertTrue(hasattr(camerabus.Session, name), f"{path.name}: session.{name}")
+
+    def test_names_of_the_table_are_the_modules(self) -> None:
+        _, _, table = (ROOT / "README.md").read_text().partition("\n## Python\n")
+        table, _, _ = table.partition("\n## ")
+        names = {name for row in re.findall(r"^\| (.*?) \| ", table, re.MULTILINE) for name in re.findall(r"`(\w+)[^`]*`", row)}
+        self.assertGreater(len(names), 40)
+        for name in names:
+            self.assertTrue(hasattr(camerabus.Client, name) or name in camerabus.__all__, name)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""The guides' commands and programs do what they are there for, each guide's in its own folder, with a bus of four virtual cameras."""
+"""What README.md and the guides tell to do does what it is there for: each text's in its own folder, with a bus of four virtual cameras."""
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -10,26 +12,40 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Mapping
 
 import zmq
 
 import guides
 import with_bus
+from camerabus import Client
 from live import RUNTIME_DIR, TIMEOUT
 from ports import free_port
+from terminal import CommandFailed, Shell
 
-ROOT = guides.FOLDER.parents[1]
+# How a file is named that is made.
+_RESULT = re.compile(r"""(?:-o |>|path="|save\(")'?([\w%-]+\.(?:jpg|png|mp4|mkv|mov|wav|bgr))""")
+# What stands in README.md for who reads it, and what does the same here, sooner or with this bus.
+HERE = {
+    "--seconds 10": "--seconds 1",
+    "--ms 3000": "--ms 300",
+    "state.frames >= 300": "state.frames >= 30",
+    "time.sleep(4)": "time.sleep(0.5)",
+    "--session 5e0c": "--session $(camerabus sessions --ids)",
+    "THE SERVER'S KEY": "rig.pub",
+}
 
 
 @unittest.skipUnless(RUNTIME_DIR and shutil.which("camerabusd"), "no bus is named by $CAMERABUS_RUNTIME_DIR")
 class LiveGuides(unittest.TestCase):
     def follow(self, name: str, gateway: bool = False) -> None:
-        """Runs what is to be run, one after the other, as a reader would."""
+        self.follow_text(guides.FOLDER / name, gateway, {})
+
+    def follow_text(self, path: Path, gateway: bool, places: Mapping[str, str]) -> None:
+        """Runs what is to be run, one after the other, as a reader would; `places` are what is otherwise here than for the reader."""
         daemon = shutil.which("camerabusd")
         assert daemon is not None
         ran, missing = 0, []
-        # What is otherwise here than for the reader.
-        places: dict[str, str] = {}
         with tempfile.TemporaryDirectory(prefix="camerabus-", dir="/tmp") as folder:
             directory, scratch = Path(folder), Path(folder) / "scratch"
             scratch.mkdir()
@@ -39,33 +55,82 @@ class LiveGuides(unittest.TestCase):
             assert bus is not None
             self.addCleanup(self.end, bus)
             if gateway:
-                places = self.open_door(directory, scratch)
+                places = {**places, **self.open_door(directory, scratch)}
             try:
-                package = str(ROOT / "Protocol" / "python")
-                environment = {**os.environ, "CAMERABUS_RUNTIME_DIR": str(directory / "bus"), "PYTHONPATH": package}
-                environment.pop("CAMERABUS_LOCK", None)
-                for block in guides.blocks(guides.FOLDER / name):
-                    if block.excuse is not None or block.language not in ("sh", "python"):
+                for block in guides.blocks(path):
+                    if block.whole.excuse is not None or block.language not in ("sh", "console", "python"):
                         continue
-                    if block.missing is not None:
-                        missing.append(block.missing)
+                    if block.whole.missing is not None:
+                        missing.append(block.whole.missing)
                         continue
-                    text = block.text
-                    for place, here in places.items():
-                        text = text.replace(place, here)
-                    command = [sys.executable, "-"] if block.language == "python" else ["bash", "-euo", "pipefail", "-s"]
-                    result = subprocess.run(
-                        command, input=text, env=environment, cwd=scratch, capture_output=True, text=True, timeout=2 * TIMEOUT
-                    )
+                    self.await_devices(directory)
+                    missing += self.follow_block(block, directory, scratch, places)
                     ran += 1
-                    self.assertEqual(result.returncode, 0, f"{block}\n{text}\n{result.stdout}\n{result.stderr}")
-                    self.assertNotIn("Traceback", result.stderr, str(block))
-                    self.check(block, scratch, result.stdout)
             finally:
                 self.doCleanups()
+            self.assertEqual([*with_bus.left_sockets(directory), *with_bus.left_processes(directory)], [])
         self.assertTrue(ran or missing)
         if missing:
-            raise unittest.SkipTest(f"a part of {name}, for want of {', '.join(dict.fromkeys(missing))}")
+            raise unittest.SkipTest(f"a part of {path.name}, for want of {', '.join(dict.fromkeys(missing))}")
+
+    def await_devices(self, directory: Path) -> None:
+        """A reader takes his time until one is back that was unplugged."""
+        topic = "state/device/"
+        with Client(directory / "bus", timeout=TIMEOUT) as client, client.mirror(topic) as mirror:
+            mirror.wait(lambda state: all(device["connected"] for device in state.values()), TIMEOUT)
+
+    def follow_block(self, block: guides.Block, directory: Path, scratch: Path, places: Mapping[str, str]) -> list[str]:
+        """Answers what is missing for some of its commands."""
+        package = str(guides.ROOT / "Protocol" / "python")
+        environment = {**os.environ, "CAMERABUS_RUNTIME_DIR": str(directory / "bus"), "PYTHONPATH": package}
+        environment.pop("CAMERABUS_LOCK", None)
+        if block.whole.is_apart:
+            scratch = directory / f"line-{block.line}"
+            scratch.mkdir()
+        missing, told, output = [], "", ""
+        with Shell(scratch, environment, 2 * TIMEOUT) as shell:
+            try:
+                if block.language == "python":
+                    pieces = [block.whole]
+                else:
+                    pieces = block.commands()
+                    for command in block.whole.before:
+                        shell.run(command)
+                for piece in pieces:
+                    if piece.excuse is not None:
+                        continue
+                    if piece.missing is not None:
+                        missing.append(piece.missing)
+                        continue
+                    text = piece.text
+                    for place, here in places.items():
+                        text = text.replace(place, here)
+                    self.follow_piece(piece, text, shell, directory)
+                    told += f"{text}\n"
+                    output += shell.output
+                shell.end_jobs()
+            except CommandFailed as error:
+                raise self.failureException(f"{block}: {error}") from None
+        self.check(block, told, scratch, output)
+        return missing
+
+    def follow_piece(self, piece: guides.Piece, text: str, shell: Shell, directory: Path) -> None:
+        if piece.language == "python":
+            program = directory / "program.py"
+            program.write_text("\n".join([*piece.before, text]))
+            text = shlex.join([sys.executable, str(program)])
+        else:
+            for command in piece.before:
+                shell.run(command)
+        if piece.goes_on:
+            shell.interrupt(text, piece.writes)
+        elif text.endswith("&"):
+            shell.start(text, directory / f"job-{len(shell.jobs)}")
+        elif shell.jobs:
+            shell.run_when_it_can(text)
+        else:
+            shell.run(text)
+            self.assertNotIn("Traceback", shell.output, text)
 
     def end(self, service: subprocess.Popen[bytes]) -> None:
         service.send_signal(signal.SIGTERM)
@@ -92,17 +157,31 @@ class LiveGuides(unittest.TestCase):
             "http://127.0.0.1:7380": f"http://127.0.0.1:{web}", "tcp://rig:7350": f"tcp://127.0.0.1:{port}", "sudo camerabus": f"CAMERABUS_KEYS='{keys}' camerabus",
         }  # fmt: skip
 
-    def check(self, block: guides.Block, scratch: Path, output: str) -> None:
+    def check(self, block: guides.Block, told: str, scratch: Path, output: str) -> None:
         """What a block is to bring about."""
-        # Files that it names as its results are there, and are not empty.
-        for name in ("which.jpg", "belt.mkv", "small.mp4", "voice.flac", "latest.jpg", "photo.jpg", "f-005.jpg", "distant.jpg", "now.jpg"):
-            if name in block.text or (name == "f-005.jpg" and "f-%03d.jpg" in block.text):
-                self.assertGreater((scratch / name).stat().st_size, 100, f"{block}: {name}")
-        if "run-" in block.text:
+        # Files that it names as its results are there, one at least of several, and are not empty.
+        names = _RESULT.findall(told) + [name for name in ("belt.mkv", "small.mp4", "voice.flac") if name in told]
+        for name in names:
+            stem, ending = re.sub(r"%\d*d", "*", name).split(".")
+            found = [*scratch.glob(f"{stem}.{ending}"), *scratch.glob(f"{stem}-*.{ending}")]
+            self.assertTrue(found, f"{block}: {name}")
+            for path in found:
+                self.assertGreater(path.stat().st_size, 100, f"{block}: {path.name}")
+        if "--live" in told:
+            self.assertGreater((scratch / "a.mov").stat().st_size, 100)
+        if "ls run-" in told:
             self.assertEqual(len(list(scratch.glob("run-*.mkv"))), 4)
-        if "camerabus name cam3" in block.text:
+        if "camerabus name cam3" in told:
             for name in ("north", "east", "south", "west"):
                 self.assertIn(name, output)
+
+    @unittest.skipUnless(zmq.has("curve"), "libzmq was built without CURVE")
+    @unittest.skipUnless(shutil.which("camerabus-gateway"), "there is no camerabus-gateway in the PATH")
+    def test_readme(self) -> None:
+        path = guides.ROOT / "README.md"
+        for place in HERE:
+            self.assertIn(place, path.read_text())
+        self.follow_text(path, True, HERE)
 
     def test_rig(self) -> None:
         self.follow("rig.md")

@@ -1,0 +1,102 @@
+"""The shell that follows the guides."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from terminal import CommandFailed, Shell
+
+TIMEOUT = 30.0
+
+
+class Terminal(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.shell = self.open()
+
+    def open(self) -> Shell:
+        shell = Shell(self.folder, os.environ, TIMEOUT)
+        self.addCleanup(shell.close)
+        return shell
+
+    def sleepers(self) -> int:
+        """How many processes sleep in the folder."""
+        count = 0
+        for path in Path("/proc").glob("[0-9]*"):
+            try:
+                count += (path / "cwd").readlink() == self.folder and (path / "comm").read_text() == "sleep\n"
+            except OSError:
+                pass
+        return count
+
+    def wait_for_sleepers(self, count: int) -> None:
+        until = time.monotonic() + TIMEOUT
+        while self.sleepers() != count and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertEqual(self.sleepers(), count)
+
+    def test_what_one_command_sets_is_there_for_the_next(self) -> None:
+        self.shell.run("id=$(echo 17)   # a comment")
+        self.shell.run("echo $id; test -t 1")
+        self.assertEqual(self.shell.output, "17\n")
+
+    def test_a_command_of_several_lines_is_one(self) -> None:
+        self.shell.run("for each in 1 2; do\n    echo $each |\n        cat\ndone")
+        self.assertEqual(self.shell.output, "1\n2\n")
+
+    def test_a_part_that_fails_is_told(self) -> None:
+        for command in ("false", "echo told; false", "false | true", "for each in 1 2; do false; echo on; done", "echo $unknown", "unknown"):
+            with self.subTest(command), self.assertRaises(CommandFailed) as caught:
+                self.open().run(command)
+            self.assertIn(command, str(caught.exception))
+            self.assertNotIn("\non\n", str(caught.exception))
+
+    def test_what_goes_on_is_interrupted_when_it_has_said_something(self) -> None:
+        self.shell.interrupt("echo here; sleep 1000 | cat")
+        self.assertEqual(self.shell.output.strip(), "here")
+        self.wait_for_sleepers(0)
+        self.shell.run("echo there")
+        self.assertEqual(self.shell.output, "there\n")
+
+    def test_what_goes_on_is_interrupted_when_it_has_written_something(self) -> None:
+        self.shell.interrupt("echo here; yes >file", writes="file")
+        self.assertGreater((self.folder / "file").stat().st_size, 0)
+
+    def test_what_ends_by_itself_needs_no_ctrl_c(self) -> None:
+        for command in ("true", "false"):
+            with self.subTest(command), self.assertRaisesRegex(CommandFailed, "has ended before"):
+                self.open().interrupt(command)
+
+    def test_what_fails_at_ctrl_c_is_told(self) -> None:
+        with self.assertRaisesRegex(CommandFailed, "status 7"):
+            self.shell.interrupt("bash -c 'trap \"exit 7\" INT; echo here; while :; do sleep 0.01; done'")
+
+    def test_what_says_nothing_has_a_deadline(self) -> None:
+        with self.assertRaisesRegex(CommandFailed, "not there yet"), Shell(self.folder, os.environ, 0.3) as shell:
+            shell.interrupt("sleep 1000")
+        self.wait_for_sleepers(0)
+
+    def test_the_background_is_ended_by_ctrl_c(self) -> None:
+        log = self.folder / "log"
+        self.shell.start("echo here; exec sleep 1000 &", log)
+        self.assertEqual(log.read_text(), "here\n")
+        self.shell.run_when_it_can("echo once more >>count; test $(wc -l <count) = 3")
+        self.wait_for_sleepers(1)
+        self.shell.end_jobs()
+        self.wait_for_sleepers(0)
+
+    def test_what_still_runs_ends_with_the_shell(self) -> None:
+        with Shell(self.folder, os.environ, TIMEOUT) as shell:
+            shell.start("echo here; exec sleep 1000 &", self.folder / "log")
+            self.wait_for_sleepers(1)
+        self.wait_for_sleepers(0)
+
+
+if __name__ == "__main__":
+    unittest.main()
