@@ -26,6 +26,7 @@ struct TakeCommand: AsyncParsableCommand {
               id=$(camerabus take create cam0 --mic mic0)
               camerabus take record $id
               camerabus take pause $id
+              camerabus take record $id && camerabus take pause $id
               camerabus take delete $id            # the last segment
               camerabus take finish $id -o take.mp4
             """,

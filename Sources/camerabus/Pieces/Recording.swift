@@ -81,6 +81,7 @@ struct Recording {
             }
         } catch {
             await giveUp()
+            if Task.isCancelled { Output.note("It had not begun yet: nothing is kept.") }
             throw error
         }
         for media in Set(movies.flatMap(\.blank)).sorted() {
