@@ -64,6 +64,7 @@ public final class Gateway {
                 ?? configuration.tcp?.serverKeyPath.map { String($0[..<($0.lastIndex(of: "/") ?? $0.startIndex)]) }
             web = try WebSide(desk, keptPath: folder.map { "\($0)/web-tokens.known" }, logger: logger)
         }
+        for warning in configuration.warnings { logger.warning("\(warning)") }
         loop.watch(.descriptor(signals.rawValue)) { [weak self] in self?.readSignals() }
     }
 

@@ -85,8 +85,14 @@ public struct GatewayConfiguration: Hashable, Sendable {
             let isNumber = host.hasPrefix("[") || host.utf8.allSatisfy { (48...57).contains($0) || $0 == 46 }
             return !isNumber || InternetSocket.isAddress(host)
         }
-        guard let listen, let address = TCPAddress(listen), isPossible(address.host) else {
+        guard let listen else {
             throw SettingsError(description: "tcp.listen must be there: tcp://ADDRESS:PORT, * for all addresses")
+        }
+        guard let address = TCPAddress(listen), isPossible(address.host) else {
+            throw SettingsError(
+                description:
+                    "tcp.listen: '\(listen)' is no address as tcp://192.168.1.5:7350 or tcp://*:7350, with a port up to 65533"
+            )
         }
         var tcp = TCP(listen: address)
         tcp.keysPath = try path(&reader, "keys") ?? tcp.keysPath
@@ -105,9 +111,13 @@ public struct GatewayConfiguration: Hashable, Sendable {
         var web = Web()
         let listen = try reader.string("listen")
         if let listen, listen != nowhere {
-            guard let address = WebAddress(listen), address.host == "*" || InternetSocket.isAddress(address.host) else {
+            guard let address = WebAddress(listen),
+                address.host == "*" || InternetSocket.isAddress(address.host)
+            else {
                 throw SettingsError(
-                    description: "web.listen must be ADDRESS:PORT, * for all addresses, or none for no page at all")
+                    description:
+                        "web.listen: '\(listen)' is no address in numbers as 127.0.0.1:7380, [::1]:7380 or *:7380, with a port up to 65535; none: no page"
+                )
             }
             web.listen = address
         }
@@ -138,6 +148,18 @@ public struct GatewayConfiguration: Hashable, Sendable {
             )
         }
         return listen == nowhere ? nil : web
+    }
+
+    /// What can be, and is likely to be a mistake.
+    var warnings: [String] {
+        var warnings: [String] = []
+        if tcp == nil, web == nil {
+            warnings.append("nobody is served: there is no [tcp], and web.listen is none")
+        }
+        if let web, web.localRole == nil, web.tokensPath == nil {
+            warnings.append("nobody can use the page: all need a token, and there is no file of them (web.tokens)")
+        }
+        return warnings
     }
 
     private static func path(

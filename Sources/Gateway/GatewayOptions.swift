@@ -1,3 +1,5 @@
+import Glibc
+
 /// What the command line says.
 public struct GatewayOptions: Sendable {
     /// nil: no file, and so the page is served on the loopback, and nothing else.
@@ -15,4 +17,20 @@ public struct GatewayError: Error, CustomStringConvertible, Sendable {
     public var description: String
     /// The configuration is at fault, and trying again without another one is in vain.
     public var isMisconfigured = false
+
+    /// Of an address that is none of ours now, or not free.
+    ///
+    /// - Parameters:
+    ///   - key: where the configuration says it.
+    ///   - code: an error number (`errno(3)`).
+    static func cannotListen(_ address: String, _ key: String, _ code: Int32) -> GatewayError {
+        let advice =
+            switch code {
+            case EADDRINUSE: "; another program has that port, another gateway perhaps: name another in gateway.toml"
+            case EADDRNOTAVAIL: "; it is no address of this machine, or not yet: 'ip address' lists them"
+            default: ""
+            }
+        return GatewayError(
+            description: "nothing can listen on \(address) (\(key)): \(String(cString: strerror(code)))\(advice)")
+    }
 }

@@ -75,7 +75,7 @@ final class GuestBook {
         guard let path else { return }
         if keptPath == nil {
             logger.notice(
-                "whose \(kind) is taken out while no gateway runs keeps what it has at the bus: there is no place to keep who is let in; set $STATE_DIRECTORY"
+                "who is revoked while no gateway runs keeps what he has at the bus, such as a recording: there is no place to note who was let in; set $STATE_DIRECTORY to a folder of this gateway's"
             )
         }
         do throws(SystemError) {

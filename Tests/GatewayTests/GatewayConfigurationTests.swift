@@ -33,10 +33,21 @@ import Testing
         "[tcp]\n", "[tcp]\nlisten = \"rig\"\n", "[tcp]\nlisten = \"tcp://*:7350\"\nkeys = \"keys\"\n",
         "[tcp]\nlisten = \"tcp://*:7350\"\nconections = 1\n",
         "[tcp]\nlisten = \"tcp://*:7350\"\nreply_bytes = 8388607\n",
-        "[gateway]\nlog_level = \"loud\"\n", "x",
+        "[gateway]\nlog_level = \"loud\"\n", "x", "[web]\nlisten = \"127.0.0.999:80\"", "[web]\nlisten = \"[zz]:80\"",
+        "[tcp]\nlisten = \"tcp://10.0.0.999:7350\"", "[tcp]\nlisten = \"tcp://[zz]:7350\"",
     ])
     func `what is wrong is told`(_ text: String) {
         #expect(throws: (any Error).self) { try GatewayConfiguration(toml: text) }
+    }
+
+    @Test(arguments: [
+        ("[web]\nlisten = \"none\"", 1), ("[web]\nhosts = [\"rig\"]", 1), ("", 0),
+        ("[web]\nhosts = [\"rig\"]\nrole = \"view\"", 0),
+        ("[tcp]\nlisten = \"tcp://rig:7350\"\n[web]\nlisten = \"none\"", 0),
+        ("[web]\nhosts = [\"rig\"]\ntokens = \"/t\"", 0), ("[tcp]\nlisten = \"tcp://[fe80::1%eth0]:7350\"", 0),
+    ])
+    func `what can serve nobody is told`(text: String, warnings: Int) throws {
+        #expect(try GatewayConfiguration(toml: text).warnings.count == warnings)
     }
 
     /// Every key stands in the file that is installed, with its default.

@@ -1,5 +1,6 @@
 import BusProtocol
 import BusServer
+import Glibc
 import LinuxIO
 import Logging
 import ZeroMQ
@@ -63,6 +64,8 @@ final class RemoteSide {
                 loop, events, try socket(.extendedPublish, .events, EventRelay.waitingMessages, 1024), visitors, keys)
             media = MediaRelay(
                 loop, desk, try socket(.router, .media, MediaRelay.waitingMessages, 1024), settings, visitors, keys)
+        } catch  where [EADDRINUSE, EADDRNOTAVAIL, EACCES].contains(error.code) {
+            throw .cannotListen("\(settings.listen) or the two ports after it", "tcp.listen", error.code)
         } catch {
             throw GatewayError(description: "\(error)")
         }

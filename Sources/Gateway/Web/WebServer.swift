@@ -42,6 +42,8 @@ final class WebServer: Sendable {
         signal(SIGPIPE, SIG_IGN)
         do {
             listener = try Self.listen(address)
+        } catch SocketError.failed(type: _, errno: let code, message: _) {
+            throw .cannotListen("\(address)", "web.listen", code)
         } catch {
             throw GatewayError(description: "nothing can listen on \(address) (web.listen): \(error)")
         }
