@@ -62,14 +62,20 @@ public struct GuestList: Hashable, Sendable {
         // The last line ends, too.
         if texts.last == "" { texts.removeLast() }
         lines = texts.enumerated().map { Self.line($1, number: $0 + 1, by: credential) }
-        let (names, keys) = (Self.repeated(entries.map(\.name)), Self.repeated(entries.map(\.key)))
-        for (index, line) in lines.enumerated() {
-            guard case .entry(let entry) = line, names.contains(entry.name) || keys.contains(entry.key) else {
-                continue
+        // Which of two is meant, nobody knows.
+        let found = lines.enumerated().compactMap { index, line -> (index: Int, entry: Entry)? in
+            guard case .entry(let entry) = line else { return nil }
+            return (index, entry)
+        }
+        let names = Dictionary(grouping: found, by: \.entry.name)
+        let keys = Dictionary(grouping: found, by: \.entry.key)
+        for (index, entry) in found {
+            let words = [("name", names[entry.name]), (credential.rawValue, keys[entry.key])]
+            for (word, group) in words {
+                guard let other = group?.first(where: { $0.index != index }) else { continue }
+                let why = "line \(other.index + 1) has the same \(word), and neither counts"
+                lines[index] = .wrong(texts[index], name: entry.name, Problem(line: index + 1, why: why))
             }
-            let problem = Problem(
-                line: index + 1, why: "another line has the same name or \(credential.rawValue)")
-            lines[index] = .wrong(texts[index], name: entry.name, problem)
         }
     }
 
@@ -88,11 +94,6 @@ public struct GuestList: Hashable, Sendable {
         } catch {
             return .wrong(text, name: name, Problem(line: number, why: error.why))
         }
-    }
-
-    private static func repeated(_ words: [String]) -> Set<String> {
-        var seen: Set<String> = []
-        return Set(words.filter { !seen.insert($0).inserted })
     }
 
     private static func check(_ entry: Entry, _ credential: GuestCredential) throws(Problem) {
@@ -160,6 +161,14 @@ public struct GuestList: Hashable, Sendable {
         case .entry(let entry): entry.name
         case .wrong(_, let name, _): name
         case .text: nil
+        }
+    }
+
+    /// Whether a line that is wrong has that name.
+    public func isWrong(_ name: String) -> Bool {
+        lines.contains { line in
+            guard case .wrong(_, let other, _) = line else { return false }
+            return other == name
         }
     }
 

@@ -76,11 +76,25 @@ import Testing
         let open = try await run("new", "Ada")
         #expect(open.status == 1 && open.standardOutput == "" && open.standardError.contains("chmod 640"), "\(open)")
         #expect(try text() == "")
+        let listed = try await run()
+        #expect(listed.status == 0 && listed.standardError.contains("chmod 640"), "\(listed)")
         chmod(file, 0o600)
         rename(file, "\(file).real")
         symlink("\(file).real", file)
         let link = try await run("new", "Ada")
         #expect(link.status == 1 && link.standardError.contains("name the file itself"), "\(link)")
+    }
+
+    @Test func `of two of one name neither counts, and a folder that is not there is told`() async throws {
+        try File.replace(
+            file, with: Array("view 0123456789abcdef Ada\nview fedcba9876543210 Ada\n".utf8), mode: 0o600)
+        let role = try await run("role", "Ada", "control")
+        #expect(role.status == 1 && role.standardError.contains("line 2 has the same name"), "\(role)")
+        #expect(role.standardError.contains("'revoke' takes it away"), "\(role)")
+        #expect(try await run("revoke", "Ada").status == 0)
+        #expect(try text() == "")
+        let nowhere = try await run("new", "Ada", "--file", "\(scratch.path)/nowhere/tokens")
+        #expect(nowhere.status == 1 && nowhere.standardError.contains("There is no folder"), "\(nowhere)")
     }
 
     @Test func `a token that could not be printed is none`() async throws {

@@ -174,7 +174,7 @@ extension ProcessTests {
             try await eventually { try await web.get("/metrics", mine).status == 200 }
             try bus.write("view 0123456789abcdef laptop\ncontrl fedcba9876543210 Ada\n", to: "tokens")
             try await eventually { web.program.standardError.contains("lets nobody in") }
-            #expect(web.program.standardError.contains("line=2"))
+            #expect(web.program.standardError.contains("line 2: "))
             #expect(try await web.get("/metrics", mine).status == 200)
 
             let page = try WebSocketProbe(web, headers: "Cookie: camerabus=0123456789abcdef\r\n")

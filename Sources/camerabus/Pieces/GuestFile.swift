@@ -13,7 +13,7 @@ protocol GuestFile: ParsableArguments {
 }
 
 extension GuestFile {
-    /// Whose the service's gateway is: who reads what others may not.
+    /// Of the service's gateway, which reads what others may not.
     private static var group: UInt32? { CurrentProcess.groupID(named: "camerabus-gateway") }
     private static var maximumProblems: Int { 8 }
 
@@ -23,9 +23,14 @@ extension GuestFile {
         return named.isEmpty ? Self.place.path : named
     }
 
-    /// What it says; of one that isn't there yet, nothing. It is read as the gateway reads it: of keys all of it has to be right, and of tokens
-    /// a line that is wrong is told, and lets nobody in.
+    /// What it says, with a note of what keeps a gateway from taking it; of one that isn't there yet, nothing.
     func read() throws -> GuestList {
+        if let problem = problem() { Output.note(problem) }
+        return try readList()
+    }
+
+    // As the gateway reads it: of keys all of it has to be right, and of tokens a line that is wrong is told, and lets nobody in.
+    private func readList() throws -> GuestList {
         do {
             let text = String(decoding: try File.readAtOnce(path, limit: 1 << 20), as: UTF8.self)
             guard Self.credential == .token else { return try GuestList(parsing: text, by: Self.credential) }
@@ -38,7 +43,10 @@ extension GuestFile {
             if error.isAbsent { return GuestList(by: Self.credential) }
             throw Failure(status: ExitStatus.refused, description: "\(error)")
         } catch {
-            throw Failure(status: ExitStatus.refused, description: Table.printable("\(path): \(error)"))
+            throw Failure(
+                status: ExitStatus.refused,
+                description: Table.printable(
+                    "\(path): \(error). The gateway lets nobody in until that line is mended or gone."))
         }
     }
 
@@ -49,15 +57,35 @@ extension GuestFile {
     func change(_ body: (inout GuestList) throws -> Void) throws -> Bool {
         do {
             // One of its own, that only those can hold who may change the file, which itself is replaced.
-            return try withExtendedLifetime(try LockFile(waitingFor: "\(path).lock")) {
-                let isNew = try check()
-                var list = try read()
+            return try withExtendedLifetime(try lock()) {
+                // Before a secret is written into it.
+                if let problem = problem() { throw Failure(status: ExitStatus.refused, description: problem) }
+                let isNew = access(path, F_OK) != 0
+                var list = try readList()
                 try body(&list)
                 try write(list)
                 return isNew
             }
         } catch let error as SystemError {
             throw Failure(status: ExitStatus.refused, description: "\(error)")
+        }
+    }
+
+    private func lock() throws -> LockFile {
+        do throws(SystemError) {
+            return try LockFile(waitingFor: "\(path).lock")
+        } catch {
+            let folder = path.lastIndex(of: "/").map { String(path[...$0]) } ?? "./"
+            let why: String? =
+                switch error.code {
+                case ENOENT:
+                    "There is no folder \(folder): make it, or name another file (--file, $\(Self.place.variable))."
+                case EACCES, EROFS:
+                    "You may not write into \(folder): with sudo, or name a file of your own (--file, $\(Self.place.variable))."
+                default: nil
+                }
+            guard let why else { throw error }
+            throw Failure(status: ExitStatus.refused, description: Table.printable(why))
         }
     }
 
@@ -68,26 +96,34 @@ extension GuestFile {
         try File.rewrite(path, with: bytes, mode: group == nil ? 0o600 : 0o640, group: group)
     }
 
-    /// Refuses a file that a gateway doesn't take, before a secret is written into it.
-    ///
-    /// - Returns: whether there is none yet.
-    private func check() throws -> Bool {
-        func failure(_ why: String) -> Failure {
-            Failure(status: ExitStatus.refused, description: Table.printable("\(path) \(why)"))
-        }
+    /// Why a gateway doesn't take the file; nil: it does, or there is none yet.
+    private func problem() -> String? {
         var status = stat()
-        guard lstat(path, &status) == 0 else { return true }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw failure("is no plain file, or a link: name the file itself.")
+        guard lstat(path, &status) == 0 else { return nil }
+        let isToken = Self.credential == .token
+        let why: String? =
+            if status.st_mode & S_IFMT != S_IFREG {
+                "is no plain file, or a link: name the file itself"
+            } else if status.st_mode & (isToken ? 0o027 : 0o022) != 0 {
+                isToken ? "can be read or written by others: chmod 640" : "can be written by others: chmod go-w"
+            } else if path == Self.place.path {
+                servicesProblem(status)
+            } else {
+                nil
+            }
+        return why.map { Table.printable("A gateway takes no such file, and lets nobody in: \(path) \($0).") }
+    }
+
+    // Of others it isn't known as whom their gateway runs.
+    private func servicesProblem(_ status: stat) -> String? {
+        let service = "camerabus-gateway"
+        guard [0, UserDatabase.userID(named: service)].contains(status.st_uid) else {
+            return "belongs to somebody else: chown root"
         }
-        guard Self.credential == .token else { return false }
-        guard status.st_mode & 0o027 == 0 else {
-            throw failure("can be read or written by others, and a gateway takes no such tokens: chmod 640 it.")
+        guard Self.credential == .token, status.st_uid == 0, let group = Self.group, status.st_gid != group else {
+            return nil
         }
-        if geteuid() == 0, file == nil, let group = Self.group, status.st_gid != group {
-            Output.note(Table.printable("\(path) is not the service's to read: chgrp camerabus-gateway, chmod 640."))
-        }
-        return false
+        return "can't be read by it: chgrp \(service), chmod 640"
     }
 
     /// - Throws: for a name that can't be one, which is usage.
@@ -98,6 +134,11 @@ extension GuestFile {
     }
 
     static func unknown(_ name: String, in list: GuestList) -> Failure {
+        guard !list.isWrong(name) else {
+            return Failure(
+                status: ExitStatus.refused,
+                description: Table.printable("The line of '\(name)' is wrong: mend it, or 'revoke' takes it away."))
+        }
         let names = list.entries.map(\.name).joined(separator: ", ")
         let there = names.isEmpty ? "There are none." : "There are: \(names)."
         return Failure(
