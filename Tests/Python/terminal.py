@@ -42,7 +42,8 @@ class Shell:
         mode[3] &= ~termios.ECHO
         termios.tcsetattr(end, termios.TCSANOW, mode)
         prompts = {"PS1": "", "PS2": "", "PROMPT_COMMAND": r"printf '\035%d\035' $?", "TERM": "dumb"}
-        command = ["setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "+H", "-iuo", "pipefail"]
+        # Who runs the tests beside others, or without a terminal, has these ignored, which children inherit.
+        command = ["env", "--default-signal=INT,HUP", "setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "+H", "-iuo", "pipefail"]
         self._bash = subprocess.Popen(command, cwd=folder, env={**environment, **prompts}, stdin=end, stdout=end, stderr=end)
         os.close(end)
         try:

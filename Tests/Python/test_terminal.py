@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 import time
 import unittest
@@ -67,6 +68,12 @@ class Terminal(unittest.TestCase):
     def test_what_goes_on_is_interrupted_when_it_has_written_something(self) -> None:
         self.shell.interrupt("echo here; yes >file", writes="file")
         self.assertGreater((self.folder / "file").stat().st_size, 0)
+
+    def test_ctrl_c_is_heard_where_the_tests_ignore_it(self) -> None:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        self.open().interrupt("echo here; sleep 1000")
+        self.wait_for_sleepers(0)
 
     def test_what_ends_by_itself_needs_no_ctrl_c(self) -> None:
         for command in ("true", "false"):
