@@ -18,6 +18,7 @@ succeeds.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -165,4 +166,5 @@ def blocks(path: Path) -> list[Block]:
 
 def problem(command: str) -> str:
     """What a shell has against it, be it that its end is missing."""
-    return subprocess.run(["bash", "-n"], input=f"{command}\n", capture_output=True, text=True).stderr
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    return subprocess.run(["bash", "-n"], input=f"{command}\n", env=environment, capture_output=True, text=True).stderr

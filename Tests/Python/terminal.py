@@ -24,6 +24,16 @@ class CommandFailed(Exception):
     pass
 
 
+def is_there() -> bool:
+    """Whether this machine has terminals to give, as a bare chroot hasn't."""
+    try:
+        for end in pty.openpty():
+            os.close(end)
+    except OSError:
+        return False
+    return True
+
+
 class Shell:
     """Bash in `folder`, where what one command sets is there for the next. Its `with` block ends it, and what it still runs.
 
@@ -36,19 +46,23 @@ class Shell:
         self.jobs: list[Path] = []
         self._command, self._printed = "bash", b""
         self._terminal, end = pty.openpty()
-        # What is typed isn't shown, and lines end as in a file: what comes is what commands print.
+        # What is typed isn't shown, and lines end as in a file: what comes is what commands print, also when Ctrl-C has come.
         mode = termios.tcgetattr(end)
         mode[1] &= ~termios.OPOST
         mode[3] &= ~termios.ECHO
+        mode[3] |= termios.NOFLSH
         termios.tcsetattr(end, termios.TCSANOW, mode)
-        prompts = {"PS1": "", "PS2": "", "PROMPT_COMMAND": r"printf '\035%d\035' $?", "TERM": "dumb"}
+        # A reader's own history is not ours to write, nor is a locale that isn't there to be complained of.
+        ours = {
+            "PS1": "", "PS2": "", "PROMPT_COMMAND": r"printf '\035%d\035' $?", "TERM": "dumb", "HISTFILE": "", "LC_ALL": "C.UTF-8",
+        }  # fmt: skip
         # Who runs the tests beside others, or without a terminal, has these ignored, which children inherit.
         command = ["env", "--default-signal=INT,HUP", "setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "+H", "-iuo", "pipefail"]
-        self._bash = subprocess.Popen(command, cwd=folder, env={**environment, **prompts}, stdin=end, stdout=end, stderr=end)
+        self._bash = subprocess.Popen(command, cwd=folder, env={**environment, **ours}, stdin=end, stdout=end, stderr=end)
         os.close(end)
         try:
             self._end()
-        except CommandFailed:
+        except BaseException:
             self.close()
             raise
 
@@ -133,11 +147,29 @@ class Shell:
             self.jobs.pop()
 
     def _interrupt(self, is_seen: Callable[[], bool]) -> None:
-        # Ctrl-C goes to whom the shell has given the terminal.
-        if self._wait(lambda: is_seen() and os.tcgetpgrp(self._terminal) != self._bash.pid) is not None:
+        if self._wait(lambda: is_seen() and self._is_given_away()) is not None:
             raise self._failed("has ended before Ctrl-C")
         os.write(self._terminal, CTRL_C)
         self._end(0, 130)
+
+    def _is_given_away(self) -> bool:
+        """Whether a program has the terminal, to which Ctrl-C goes then. What the shell has only just forked doesn't hear it."""
+        group = os.tcgetpgrp(self._terminal)
+        return group != self._bash.pid and any(
+            self._words(process) not in (b"", self._words(self._bash.pid)) for process in self._session() if self._group(process) == group
+        )
+
+    def _group(self, process: int) -> int | None:
+        try:
+            return os.getpgid(process)
+        except ProcessLookupError:
+            return None
+
+    def _words(self, process: int) -> bytes:
+        try:
+            return Path(f"/proc/{process}/cmdline").read_bytes()
+        except OSError:
+            return b""
 
     def _tell(self, command: str, first: str = "") -> None:
         self._command, self._printed = command, b""
@@ -164,7 +196,7 @@ class Shell:
                 try:
                     self._printed += os.read(self._terminal, 1 << 16)
                 except OSError:
-                    raise self._failed(f"has ended the shell, with status {self._bash.wait(self.timeout)}") from None
+                    raise self._failed("has ended the shell") from None
         return int(ended[1])
 
     def _failed(self, how: str) -> CommandFailed:

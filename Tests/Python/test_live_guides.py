@@ -17,6 +17,7 @@ from typing import Mapping
 import zmq
 
 import guides
+import terminal
 import with_bus
 from camerabus import Client
 from live import RUNTIME_DIR, TIMEOUT
@@ -37,6 +38,7 @@ HERE = {
 
 
 @unittest.skipUnless(RUNTIME_DIR and shutil.which("camerabusd"), "no bus is named by $CAMERABUS_RUNTIME_DIR")
+@unittest.skipUnless(terminal.is_there(), "there are no terminals")
 class LiveGuides(unittest.TestCase):
     def follow(self, name: str, gateway: bool = False) -> None:
         self.follow_text(guides.FOLDER / name, gateway, {})
@@ -54,9 +56,9 @@ class LiveGuides(unittest.TestCase):
             self.assertIsNotNone(bus)
             assert bus is not None
             self.addCleanup(self.end, bus)
-            if gateway:
-                places = {**places, **self.open_door(directory, scratch)}
             try:
+                if gateway:
+                    places = {**places, **self.open_door(directory, scratch)}
                 for block in guides.blocks(path):
                     if block.whole.excuse is not None or block.language not in ("sh", "console", "python"):
                         continue
@@ -134,7 +136,11 @@ class LiveGuides(unittest.TestCase):
 
     def end(self, service: subprocess.Popen[bytes]) -> None:
         service.send_signal(signal.SIGTERM)
-        service.wait(TIMEOUT)
+        try:
+            service.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            service.kill()
+            raise
 
     def open_door(self, directory: Path, scratch: Path) -> dict[str, str]:
         """A gateway that the guide calls rig; answers what stands in the guide, and what it is here."""

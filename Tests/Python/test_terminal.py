@@ -9,16 +9,18 @@ import time
 import unittest
 from pathlib import Path
 
+import terminal
 from terminal import CommandFailed, Shell
 
 TIMEOUT = 30.0
 
 
+@unittest.skipUnless(terminal.is_there(), "there are no terminals")
 class Terminal(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        self.folder = Path(folder.name).resolve()
         self.shell = self.open()
 
     def open(self) -> Shell:
@@ -59,14 +61,14 @@ class Terminal(unittest.TestCase):
             self.assertNotIn("\non\n", str(caught.exception))
 
     def test_what_goes_on_is_interrupted_when_it_has_said_something(self) -> None:
-        self.shell.interrupt("echo here; sleep 1000 | cat")
+        self.shell.interrupt("sh -c 'echo here; exec sleep 1000' | cat")
         self.assertEqual(self.shell.output.strip(), "here")
         self.wait_for_sleepers(0)
         self.shell.run("echo there")
         self.assertEqual(self.shell.output, "there\n")
 
     def test_what_goes_on_is_interrupted_when_it_has_written_something(self) -> None:
-        self.shell.interrupt("echo here; yes >file", writes="file")
+        self.shell.interrupt("echo here; head -c 2000 /dev/zero >file; sleep 1000", writes="file")
         self.assertGreater((self.folder / "file").stat().st_size, 0)
 
     def test_ctrl_c_is_heard_where_the_tests_ignore_it(self) -> None:
@@ -85,9 +87,16 @@ class Terminal(unittest.TestCase):
             self.shell.interrupt("bash -c 'trap \"exit 7\" INT; echo here; while :; do sleep 0.01; done'")
 
     def test_what_says_nothing_has_a_deadline(self) -> None:
-        with self.assertRaisesRegex(CommandFailed, "not there yet"), Shell(self.folder, os.environ, 0.3) as shell:
-            shell.interrupt("sleep 1000")
+        with Shell(self.folder, os.environ, TIMEOUT) as shell:
+            shell.timeout = 0.3
+            with self.assertRaisesRegex(CommandFailed, "not there yet"):
+                shell.interrupt("sleep 1000")
         self.wait_for_sleepers(0)
+
+    def test_the_history_of_whoever_runs_it_stays(self) -> None:
+        with Shell(self.folder, {**os.environ, "HOME": str(self.folder)}, TIMEOUT) as shell:
+            shell.run("echo here")
+        self.assertEqual(list(self.folder.glob(".*")), [])
 
     def test_the_background_is_ended_by_ctrl_c(self) -> None:
         log = self.folder / "log"
