@@ -21,8 +21,8 @@ public enum GuestCredential: String, Hashable, Sendable {
         }
     }
 
-    /// The name that the end of a line is.
-    func plainName(_ text: String) -> String {
+    /// The name that the end of a line is: without blanks around it, and of tokens with one at a time.
+    public func plainName(_ text: String) -> String {
         switch self {
         case .key: Self.trimmed(text)
         case .token: text.split(whereSeparator: \.isWhitespace).joined(separator: " ")

@@ -147,6 +147,7 @@ public struct GuestList: Hashable, Sendable {
     /// - Throws: for a key or token that is none, a name that can't be one, and where there is one or the other already.
     public mutating func add(_ entry: Entry) throws(Problem) {
         var entry = entry
+        // Of keys, blanks around it are refused.
         if credential == .token { entry.name = credential.plainName(entry.name) }
         try Self.check(entry, credential)
         if lines.contains(where: { Self.name(of: $0) == entry.name }) {
@@ -166,7 +167,8 @@ public struct GuestList: Hashable, Sendable {
 
     /// Whether a line that is wrong has that name.
     public func isWrong(_ name: String) -> Bool {
-        lines.contains { line in
+        let name = credential.plainName(name)
+        return lines.contains { line in
             guard case .wrong(_, let other, _) = line else { return false }
             return other == name
         }
@@ -176,6 +178,7 @@ public struct GuestList: Hashable, Sendable {
     ///
     /// - Returns: false: there is none of that name.
     public mutating func setRole(_ role: Request.Principal.Role, of name: String) -> Bool {
+        let name = credential.plainName(name)
         for (index, line) in lines.enumerated() {
             guard case .entry(var entry) = line, entry.name == name else { continue }
             entry.role = role
@@ -189,7 +192,7 @@ public struct GuestList: Hashable, Sendable {
     ///
     /// - Returns: false: there is none of that name.
     public mutating func remove(_ name: String) -> Bool {
-        let before = lines.count
+        let (name, before) = (credential.plainName(name), lines.count)
         lines.removeAll { Self.name(of: $0) == name }
         return lines.count != before
     }

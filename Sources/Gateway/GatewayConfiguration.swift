@@ -112,7 +112,7 @@ public struct GatewayConfiguration: Hashable, Sendable {
         let listen = try reader.string("listen")
         if let listen, listen != nowhere {
             guard let address = WebAddress(listen),
-                address.host == "*" || InternetSocket.isAddress(address.host)
+                address.host == "*" || (InternetSocket.isAddress(address.host) && !address.host.contains("%"))
             else {
                 throw SettingsError(
                     description:

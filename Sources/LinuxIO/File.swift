@@ -144,8 +144,8 @@ public enum File {
         let temporary = path + ".new"
         // One of a process that died here, or whatever else it may be.
         unlink(temporary)
+        let file = try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
         do throws(SystemError) {
-            let file = try FileDescriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode)
             if let owner { try check("fchown", temporary) { fchown(file.rawValue, owner.uid, owner.gid) } }
             try check("fchmod", temporary) { fchmod(file.rawValue, mode) }
             var written = 0

@@ -34,6 +34,7 @@ import Testing
         "[tcp]\nlisten = \"tcp://*:7350\"\nconections = 1\n",
         "[tcp]\nlisten = \"tcp://*:7350\"\nreply_bytes = 8388607\n",
         "[gateway]\nlog_level = \"loud\"\n", "x", "[web]\nlisten = \"127.0.0.999:80\"", "[web]\nlisten = \"[zz]:80\"",
+        "[web]\nlisten = \"[fe80::1%eth0]:80\"\ntokens = \"/t\"",
         "[tcp]\nlisten = \"tcp://10.0.0.999:7350\"", "[tcp]\nlisten = \"tcp://[zz]:7350\"",
     ])
     func `what is wrong is told`(_ text: String) {

@@ -84,10 +84,11 @@ extension TokensCommand {
         @Option(help: ArgumentHelp("view, control or admin.", valueName: "role"))
         var role = GuestRole(.view)
 
-        func validate() throws { try TokensFile.validate(name: name) }
+        func validate() throws { try TokensFile.validate(name: TokensFile.credential.plainName(name)) }
 
         func run() async throws {
             let token = hexadecimal(randomBytes(16))
+            let name = TokensFile.credential.plainName(name)
             let isNew = try tokens.change { all in
                 do throws(GuestList.Problem) {
                     try all.add(GuestList.Entry(role: role.role, key: token, name: name))

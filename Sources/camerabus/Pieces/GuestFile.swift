@@ -101,10 +101,11 @@ extension GuestFile {
         var status = stat()
         guard lstat(path, &status) == 0 else { return nil }
         let isToken = Self.credential == .token
+        guard status.st_mode & S_IFMT == S_IFREG else {
+            return Table.printable("\(path) is no plain file, or a link: name the file itself.")
+        }
         let why: String? =
-            if status.st_mode & S_IFMT != S_IFREG {
-                "is no plain file, or a link: name the file itself"
-            } else if status.st_mode & (isToken ? 0o027 : 0o022) != 0 {
+            if status.st_mode & (isToken ? 0o027 : 0o022) != 0 {
                 isToken ? "can be read or written by others: chmod 640" : "can be written by others: chmod go-w"
             } else if path == Self.place.path {
                 servicesProblem(status)
@@ -120,10 +121,9 @@ extension GuestFile {
         guard [0, UserDatabase.userID(named: service)].contains(status.st_uid) else {
             return "belongs to somebody else: chown root"
         }
-        guard Self.credential == .token, status.st_uid == 0, let group = Self.group, status.st_gid != group else {
-            return nil
-        }
-        return "can't be read by it: chgrp \(service), chmod 640"
+        guard status.st_uid == 0, let group = Self.group else { return nil }
+        let isReadable = status.st_mode & 0o004 != 0 || (status.st_gid == group && status.st_mode & 0o040 != 0)
+        return isReadable ? nil : "can't be read by it: chgrp \(service), chmod 640"
     }
 
     /// - Throws: for a name that can't be one, which is usage.

@@ -80,8 +80,8 @@ struct Recording {
                     "The bus may not write there: the movie goes into its library, and comes from there at the end.")
             }
         } catch {
+            if Task.isCancelled, movies.isEmpty { Output.note("It had not begun yet.") }
             await giveUp()
-            if Task.isCancelled { Output.note("It had not begun yet: nothing is kept.") }
             throw error
         }
         for media in Set(movies.flatMap(\.blank)).sorted() {
