@@ -25,7 +25,7 @@ extension GuestFile {
 
     /// What it says, with a note of what keeps a gateway from taking it; of one that isn't there yet, nothing.
     func read() throws -> GuestList {
-        if let problem = problem() { Output.note(problem) }
+        if let problem = problem() ?? doubt() { Output.note(problem) }
         return try readList()
     }
 
@@ -60,6 +60,7 @@ extension GuestFile {
             return try withExtendedLifetime(try lock()) {
                 // Before a secret is written into it.
                 if let problem = problem() { throw Failure(status: ExitStatus.refused, description: problem) }
+                if let doubt = doubt() { Output.note(doubt) }
                 let isNew = access(path, F_OK) != 0
                 var list = try readList()
                 try body(&list)
@@ -104,26 +105,26 @@ extension GuestFile {
         guard status.st_mode & S_IFMT == S_IFREG else {
             return Table.printable("\(path) is no plain file, or a link: name the file itself.")
         }
-        let why: String? =
-            if status.st_mode & (isToken ? 0o027 : 0o022) != 0 {
-                isToken ? "can be read or written by others: chmod 640" : "can be written by others: chmod go-w"
-            } else if path == Self.place.path {
-                servicesProblem(status)
-            } else {
-                nil
-            }
-        return why.map { Table.printable("A gateway takes no such file, and lets nobody in: \(path) \($0).") }
+        guard status.st_mode & (isToken ? 0o027 : 0o022) != 0 else { return nil }
+        let what = isToken ? "read or written by others: chmod 640" : "written by others: chmod go-w"
+        return Table.printable("A gateway takes no such file, and lets nobody in: \(path) can be \(what).")
     }
 
-    // Of others it isn't known as whom their gateway runs.
-    private func servicesProblem(_ status: stat) -> String? {
+    /// Why the service's gateway can't read its file; nil: it can, or the file is another's. It is no more than a doubt, as the bus can be told of
+    /// a gateway that runs as somebody else (`permission.gateway`).
+    private func doubt() -> String? {
+        var status = stat()
+        guard path == Self.place.path, lstat(path, &status) == 0 else { return nil }
         let service = "camerabus-gateway"
+        func told(_ why: String) -> String {
+            "The service's gateway takes no such file, and lets nobody in: \(path) \(why)."
+        }
         guard [0, UserDatabase.userID(named: service)].contains(status.st_uid) else {
-            return "belongs to somebody else: chown root"
+            return told("belongs to somebody else: chown root")
         }
         guard status.st_uid == 0, let group = Self.group else { return nil }
         let isReadable = status.st_mode & 0o004 != 0 || (status.st_gid == group && status.st_mode & 0o040 != 0)
-        return isReadable ? nil : "can't be read by it: chgrp \(service), chmod 640"
+        return isReadable ? nil : told("can't be read by it: chgrp \(service), chmod 640")
     }
 
     /// - Throws: for a name that can't be one, which is usage.
