@@ -77,7 +77,7 @@ class Guides(unittest.TestCase):
                 self.assertTrue((ROOT / name).exists(), f"{path.name}: {name}")
 
     def test_findings_that_are_explained_are_the_doctors(self) -> None:
-        code = "".join(path.read_text() for path in (ROOT / "Sources" / "Doctor" / "Checks").glob("*.swift"))
+        code = "".join(path.read_text() for path in (ROOT / "Sources" / "Doctor" / "Checks").rglob("*.swift"))
         told = set(re.findall(r'"([a-z]+(?:-[a-z]+)+)"', code))
         told |= {f"node{end}" for end in re.findall(r'"\\\(prefix\)(-[a-z-]+)"', code)}
         text = (guides.FOLDER / "troubleshooting.md").read_text() + (guides.FOLDER / "rig.md").read_text()
