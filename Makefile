@@ -72,8 +72,8 @@ bench: build ## Measure the release build beside others (make bench BENCH="--jso
 format: ## Format the Swift sources
 	$(SWIFT) format format --in-place --parallel --recursive Package.swift Sources Tests
 
-lint: ## Check formatting, scripts, units and what is packed
-	@Tests/run format scripts deploy
+lint: ## Check formatting, scripts, documents, units and what is packed
+	@Tests/run format scripts documents deploy
 
 install: ## Install what `make static` built, with units, configuration, manual, completions and the C header (DESTDIR, PREFIX)
 	@:$(with_prefix)
