@@ -9,9 +9,10 @@
         for frame in client.frames("cam0", "cam1", rendition="jpeg:640x360@10", limit=20):
             print(frame.device, frame.sequence, len(frame.payload), "bytes,", frame.lost, "missed")
 
-`AsyncClient` has the same names for asyncio. `Client("tcp://rig:7350", server_key=…, key=…)` is a bus on another machine, and `Buses` (`AsyncBuses`)
-makes one of several, with `host/device` for names. Values have the protocol's own member names (`device.activeFormat.pixelFormat`);
-times that are arguments are seconds. Every refusal is a `CaptureError` named by its reason (`DeviceBusy`, `LockLost`, …).
+`AsyncClient` has the same names for asyncio. `Client("tcp://rig:7350", server_key=…, key=…)` is a bus on another
+machine, and `Buses` (`AsyncBuses`) makes one of several, with `host/device` for names. Values have the protocol's own
+member names (`device.activeFormat.pixelFormat`); times that are arguments are seconds. Every refusal is a
+`CaptureError` named by its reason (`DeviceBusy`, `LockLost`, …).
 """
 
 from .aio import AsyncClient

@@ -101,12 +101,14 @@ class AsyncClient(
         return str(self._open.place)
 
     async def call(
-        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
+        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *,
+        key: str | None = None,
     ) -> Any:
         return (await self.request(method, params, timeout, key=key)).result
 
     async def request(
-        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
+        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *,
+        key: str | None = None,
     ) -> Reply:
         return await self._run(self._open.request(method, params, timeout, key))
 

@@ -19,7 +19,9 @@ SIDE_CAR = ".frames.jsonl"
 
 
 def begin(core: Core, params: Mapping[str, Any], timeout: float | None) -> Steps[list[tuple[MovieStart, str | None]]]:
-    """Begins movies, and says where each is to come at its end; None: it is where it was wanted. Over TCP the bus has them in its library first."""
+    """Begins movies, and says where each is to come at its end; None: it is where it was wanted. Over TCP the bus has
+    them in its library first.
+    """
     path = params.get("path")
     # Of what goes on without its program nobody would bring it.
     if path is None or not core.place.is_remote or params.get("detached"):
@@ -66,7 +68,10 @@ def bring(core: Core, movie: str, target: str) -> Steps[None]:
     try:
         yield from fetch(core, movie, target, "path", False, None, None)
     except (CaptureError, OSError) as error:
-        error.add_note(f"The movie is in the bus's library: fetch_from_library({movie!r}, {target!r}) brings it, and goes on where this ended.")
+        error.add_note(
+            f"The movie is in the bus's library: fetch_from_library({movie!r}, {target!r}) brings it, and goes on "
+            "where this ended."
+        )
         raise
     try:
         # One that is there is of a movie that is there no more.

@@ -137,8 +137,8 @@ class AsyncHostSets(AsyncFollowing[HostSet]):
 class Buses(BusesBase[Client], Closing):
     """Several clients as one, for use in one thread: `Buses({"rig": Client("tcp://rig:7350", …), "here": Client()})`.
 
-    Cameras are called `host/device`. `buses["rig"]` is the client of one; `close`, or the end of a `with` block, closes them all. What goes wrong says with
-    which of them (`host` of the error). `AsyncBuses` has the same names.
+    Cameras are called `host/device`. `buses["rig"]` is the client of one; `close`, or the end of a `with` block, closes
+    them all. What goes wrong says with which of them (`host` of the error). `AsyncBuses` has the same names.
     """
 
     def close(self) -> None:
@@ -154,39 +154,46 @@ class Buses(BusesBase[Client], Closing):
         return run(self._clocks(timeout))
 
     def lock(
-        self, *names: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
+        self, *names: str, wait: float = 0.0, lease: float | None = None, note: str | None = None,
+        timeout: float | None = None,
     ) -> HostLocks:
         """Locks devices of several machines, all or none, until the end of a `with` block or `release`.
 
-        Each machine's are one lock, taken in the order of the hosts' names, so that two programs never wait for one another in a circle; `wait`
-        is for each. Within the block `buses["rig"].configure(…)` and all else of the clients works under them.
+        Each machine's are one lock, taken in the order of the hosts' names, so that two programs never wait for one
+        another in a circle; `wait` is for each. Within the block `buses["rig"].configure(…)` and all else of the
+        clients works under them.
         """
         wanted = {
-            host: Lock(self._clients[host]._open, devices, wait, lease, note) for host, devices in self._split(*names).items()
+            host: Lock(self._clients[host]._open, devices, wait, lease, note)
+            for host, devices in self._split(*names).items()
         }
         locks = HostLocks(wanted, timeout)
         run(locks._acquire())
         return locks
 
     def frames(
-        self, *names: str, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0, errors: FrameErrors = "wait"
+        self, *names: str, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0,
+        errors: FrameErrors = "wait",
     ) -> HostFrames:
         """The newest frame of each device, in turn of the hosts. See `Client.frames`."""
         return HostFrames(self._frames(names, rendition, limit, timeout, errors))
 
     def frame_sets(
-        self, *names: str, rendition: str | None = None, tolerance: float = 0.02, limit: int | None = None, timeout: float = 10.0
+        self, *names: str, rendition: str | None = None, tolerance: float = 0.02, limit: int | None = None,
+        timeout: float = 10.0,
     ) -> HostSets:
         """Frames that were taken at the same time, by `timestamp.realtime`; the first name leads.
 
-        `tolerance` is how many seconds a frame may be from the lead's. No two machines' clocks are the same: `uncertainty` of a set says
-        how far off they may be, as NTP or PTP there tells the kernel, and `doubt` the same in words.
+        `tolerance` is how many seconds a frame may be from the lead's. No two machines' clocks are the same:
+        `uncertainty` of a set says how far off they may be, as NTP or PTP there tells the kernel, and `doubt` the same
+        in words.
         """
         return HostSets(self._sets(names, rendition, tolerance, limit, timeout))
 
 
 class AsyncBuses(BusesBase[AsyncClient]):
-    """The same for asyncio: `async with AsyncBuses({"rig": AsyncClient("tcp://rig:7350", …), "here": AsyncClient()}) as buses:`.
+    """The same for asyncio: `async with AsyncBuses({"rig": AsyncClient("tcp://rig:7350", …), "here": AsyncClient()}) as
+    buses:`.
 
     Entering it connects those clients that aren't yet; leaving it closes them all. See `Buses` for what the calls do.
     """
@@ -231,7 +238,8 @@ class AsyncBuses(BusesBase[AsyncClient]):
         return await self._run(self._clocks(timeout))
 
     def lock(
-        self, *names: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
+        self, *names: str, wait: float = 0.0, lease: float | None = None, note: str | None = None,
+        timeout: float | None = None,
     ) -> AsyncHostLocks:
         """To be entered (`async with buses.lock("rig/cam0"):`) or awaited."""
         wanted = {
@@ -241,11 +249,13 @@ class AsyncBuses(BusesBase[AsyncClient]):
         return AsyncHostLocks(wanted, timeout, self._run)
 
     def frames(
-        self, *names: str, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0, errors: FrameErrors = "wait"
+        self, *names: str, rendition: str | None = None, limit: int | None = None, timeout: float = 10.0,
+        errors: FrameErrors = "wait",
     ) -> AsyncHostFrames:
         return AsyncHostFrames(self._frames(names, rendition, limit, timeout, errors), self._run)
 
     def frame_sets(
-        self, *names: str, rendition: str | None = None, tolerance: float = 0.02, limit: int | None = None, timeout: float = 10.0
+        self, *names: str, rendition: str | None = None, tolerance: float = 0.02, limit: int | None = None,
+        timeout: float = 10.0,
     ) -> AsyncHostSets:
         return AsyncHostSets(self._sets(names, rendition, tolerance, limit, timeout), self._run)

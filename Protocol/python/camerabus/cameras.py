@@ -18,7 +18,9 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CameraControl:
-    """A control of the capture model (`focusMode`, `videoZoomFactor`, …) as a camera has it; `value` is None where it can't be told."""
+    """A control of the capture model (`focusMode`, `videoZoomFactor`, …) as a camera has it; `value` is None where it
+    can't be told.
+    """
 
     name: str = ""
     #: `word`, `flag`, `number`, `point` or `gains`.
@@ -89,11 +91,14 @@ class _Calls(Opened):
 
 
 class CameraMethods(_Calls):
-    """Part of `Client`. What changes something takes a lock for just that call, outside of a `with client.lock(…)` block."""
+    """Part of `Client`. What changes something takes a lock for just that call, outside of a `with client.lock(…)`
+    block.
+    """
 
     def camera_controls(self, device: str, *, timeout: float | None = None) -> dict[str, CameraControl]:
-        """The controls of the capture model that the device has, by name. Their values are also in `device(…).controls`, and
-        `set` and `configure` take them beside the driver's."""
+        """The controls of the capture model that the device has, by name. Their values are also in
+        `device(…).controls`, and `set` and `configure` take them beside the driver's.
+        """
         return run(self._open.ask(self._ask_controls(device), timeout))
 
     def focus(
@@ -103,10 +108,13 @@ class CameraMethods(_Calls):
         return run(self._open.ask(self._ask_focus(device, point, lock), timeout))
 
     def expose(
-        self, device: str, point: Point, *, then_lock: bool = False, lock: LockBase | str | None = None, timeout: float | None = None
+        self, device: str, point: Point, *, then_lock: bool = False, lock: LockBase | str | None = None,
+        timeout: float | None = None,
     ) -> bool:
-        """Exposes for a point; with `then_lock` that exposure is locked when it has settled. Answers whether it will be: not where
-        the camera can't. If another program has the device locked by then, the event `exposureLockFailed` says so."""
+        """Exposes for a point; with `then_lock` that exposure is locked when it has settled. Answers whether it will
+        be: not where the camera can't. If another program has the device locked by then, the event `exposureLockFailed`
+        says so.
+        """
         return run(self._open.ask(self._ask_expose(device, point, then_lock, lock), timeout))
 
     def reset_focus_and_exposure(
@@ -125,11 +133,14 @@ class CameraMethods(_Calls):
         lock: LockBase | str | None = None,
         timeout: float | None = None,
     ) -> float:
-        """Zooms smoothly to a factor, or to a value of 0 to 1, at `rate` doublings a second (1). Answers at once how many seconds it
-        will take; `rampingVideoZoom` in the device's controls is true meanwhile."""
+        """Zooms smoothly to a factor, or to a value of 0 to 1, at `rate` doublings a second (1). Answers at once how
+        many seconds it will take; `rampingVideoZoom` in the device's controls is true meanwhile.
+        """
         return run(self._open.ask(self._ask_ramp(device, factor, value, rate, lock), timeout))
 
-    def cancel_zoom_ramp(self, device: str, *, lock: LockBase | str | None = None, timeout: float | None = None) -> None:
+    def cancel_zoom_ramp(
+        self, device: str, *, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> None:
         """Leaves the zoom where it is."""
         run(self._open.ask(self._ask_cancel(device, lock), timeout))
 
@@ -146,7 +157,8 @@ class AsyncCameraMethods(_Calls, AsyncOpened):
         return await self._run(self._open.ask(self._ask_focus(device, point, lock), timeout))
 
     async def expose(
-        self, device: str, point: Point, *, then_lock: bool = False, lock: LockBase | str | None = None, timeout: float | None = None
+        self, device: str, point: Point, *, then_lock: bool = False, lock: LockBase | str | None = None,
+        timeout: float | None = None,
     ) -> bool:
         return await self._run(self._open.ask(self._ask_expose(device, point, then_lock, lock), timeout))
 
@@ -167,5 +179,7 @@ class AsyncCameraMethods(_Calls, AsyncOpened):
     ) -> float:
         return await self._run(self._open.ask(self._ask_ramp(device, factor, value, rate, lock), timeout))
 
-    async def cancel_zoom_ramp(self, device: str, *, lock: LockBase | str | None = None, timeout: float | None = None) -> None:
+    async def cancel_zoom_ramp(
+        self, device: str, *, lock: LockBase | str | None = None, timeout: float | None = None
+    ) -> None:
         await self._run(self._open.ask(self._ask_cancel(device, lock), timeout))

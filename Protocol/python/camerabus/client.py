@@ -47,13 +47,14 @@ class Client(
 ):
     """A connection to the bus, for use in one thread.
 
-    All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as ours.
-    Raises `BusNotRunning` when there is no bus.
+    All times are seconds. `timeout` is how long a call may take unless it says otherwise; `name` is what others see as
+    ours. Raises `BusNotRunning` when there is no bus.
 
-    `Client("tcp://rig:7350", server_key="…", key="laptop.key")` is one on another machine, behind its gateway: `server_key` is the
-    gateway's public key (or a file with it), `key` the file that `camerabus keys new` made here (or a public and a secret key), whose public
-    half the gateway was told. All is the same there but this: frames are asked for one by one, as `jpeg` unless told otherwise, so that a slow link
-    shows the present; locks have a lease, which this renews until they are released; nothing is in shared memory.
+    `Client("tcp://rig:7350", server_key="…", key="laptop.key")` is one on another machine, behind its gateway:
+    `server_key` is the gateway's public key (or a file with it), `key` the file that `camerabus keys new` made here (or
+    a public and a secret key), whose public half the gateway was told. All is the same there but this: frames are asked
+    for one by one, as `jpeg` unless told otherwise, so that a slow link shows the present; locks have a lease, which
+    this renews until they are released; nothing is in shared memory.
     """
 
     def __init__(
@@ -101,13 +102,15 @@ class Client(
         return str(self._open.place)
 
     def call(
-        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
+        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *,
+        key: str | None = None,
     ) -> Any:
         """Any method of the bus by its name; answers its result. With a `key` a repetition is recognised as such."""
         return self.request(method, params, timeout, key=key).result
 
     def request(
-        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *, key: str | None = None
+        self, method: str, params: Mapping[str, Any] | None = None, timeout: float | None = None, *,
+        key: str | None = None,
     ) -> Reply:
         """The same, with the reply's attachments."""
         return run(self._open.request(method, params, timeout, key))

@@ -115,7 +115,9 @@ class Channel:
     def greeted(self) -> None:
         self._is_greeted = self._was_there = True
 
-    def request(self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None, limit: float) -> Steps[Reply]:
+    def request(
+        self, method: str, params: Mapping[str, Any] | None, until: float, key: str | None, limit: float
+    ) -> Steps[Reply]:
         number = next(self._numbers)
         message = encode_request(number, method, params, key)
         if len(message) > limit:
@@ -210,7 +212,8 @@ class Core:
         return f"'{self.name}' at {self.place}"
 
     def ask(self, call: Call[T], timeout: float | None = None, key: str | None = None) -> Steps[T]:
-        """Carries out a method. Several may be under way: each has a connection of its own, which is kept for the next."""
+        """Carries out a method. Several may be under way: each has a connection of its own, which is kept for the next.
+        """
         until = deadline(self.timeout if timeout is None else timeout)
         while True:
             try:
@@ -234,9 +237,12 @@ class Core:
             self._told.add(kind)
             warnings.warn(message, kind, stacklevel=3)
 
-    def ask_for(self, call: Call[T], undo: Callable[[T], Iterable[Call[Any]]], timeout: float | None = None) -> Steps[T]:
-        """The same of a method that makes something, under a key: where the bus ends before it has answered, the next one is asked
-        for the same, and what a caller who has given up will not be told of is taken back."""
+    def ask_for(
+        self, call: Call[T], undo: Callable[[T], Iterable[Call[Any]]], timeout: float | None = None
+    ) -> Steps[T]:
+        """The same of a method that makes something, under a key: where the bus ends before it has answered, the next
+        one is asked for the same, and what a caller who has given up will not be told of is taken back.
+        """
         # The key is what a request that was given up can be found by again.
         key = str(uuid.uuid4())
         until = deadline(self.timeout if timeout is None else timeout)
@@ -271,7 +277,9 @@ class Core:
             except CaptureError:
                 pass
 
-    def request(self, method: str, params: Mapping[str, Any] | None, timeout: float | None, key: str | None) -> Steps[Reply]:
+    def request(
+        self, method: str, params: Mapping[str, Any] | None, timeout: float | None, key: str | None
+    ) -> Steps[Reply]:
         """The same for any method, with all that came back."""
         until = deadline(self.timeout if timeout is None else timeout)
         return (yield from self._request(method, params, until, key))
@@ -297,7 +305,9 @@ class Core:
             raise
 
     def look(self) -> None:
-        """Takes in what is told of connections that nobody uses, now and then: while the bus is down nobody may have a question, and libzmq waits for room."""
+        """Takes in what is told of connections that nobody uses, now and then: while the bus is down nobody may have a
+        question, and libzmq waits for room.
+        """
         if is_over(self._look_again):
             self._look_again = deadline(LOOK)
             for channel in self._free:
@@ -313,7 +323,8 @@ class Core:
                 try:
                     greeted = yield from self._greet(channel, until)
                 except BusGone:
-                    # A gateway ends a connection that has said nothing for long, perhaps just now. Who we are may be said twice.
+                    # A gateway ends a connection that has said nothing for long, perhaps just now. Who we are may be
+                    # said twice.
                     if not self.place.is_remote:
                         raise
                     greeted = yield from self._greet(channel, until)

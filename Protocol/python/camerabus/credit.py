@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures and sound from another machine: each message is asked for, so that a slow link shows the present, less often."""
+"""Pictures and sound from another machine: each message is asked for, so that a slow link shows the present, less
+often.
+"""
 
 from __future__ import annotations
 

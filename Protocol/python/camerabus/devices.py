@@ -18,10 +18,12 @@ class DeviceCalls(Opened):
     """What `Client` has of devices."""
 
     def devices(
-        self, media: str | None = None, *, type: str | None = None, position: str | None = None, timeout: float | None = None
+        self, media: str | None = None, *, type: str | None = None, position: str | None = None,
+        timeout: float | None = None,
     ) -> list[Device]:
-        """All devices, or only those of a medium (`video`, `audio`), a type or a position, in the order in which they are offered:
-        the first that is `connected` is the default device."""
+        """All devices, or only those of a medium (`video`, `audio`), a type or a position, in the order in which they
+        are offered: the first that is `connected` is the default device.
+        """
         return run(self._open.ask(calls.devices(media, type, position), timeout))
 
     def device(self, device: str, *, timeout: float | None = None) -> Device:
@@ -41,7 +43,8 @@ class DeviceCalls(Opened):
     def rename(
         self, device: str, name: str | None, *, lock: LockBase | str | None = None, timeout: float | None = None
     ) -> Device:
-        """Gives a device another id, which it keeps; with None it goes by the one that the bus gives it. Answers it as it is then.
+        """Gives a device another id, which it keeps; with None it goes by the one that the bus gives it. Answers it as
+        it is then.
 
         A lock on it stays in force; subscriptions are to be made anew under the new id.
         """
@@ -52,7 +55,8 @@ class AsyncDeviceCalls(AsyncOpened):
     """What `AsyncClient` has of devices. See `Client` for what the calls do."""
 
     async def devices(
-        self, media: str | None = None, *, type: str | None = None, position: str | None = None, timeout: float | None = None
+        self, media: str | None = None, *, type: str | None = None, position: str | None = None,
+        timeout: float | None = None,
     ) -> list[Device]:
         return await self._run(self._open.ask(calls.devices(media, type, position), timeout))
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can go wrong: one exception class per reason of the protocol, all of them a `CaptureError`.
 
-The class names are the reasons with a capital letter, and the members that the protocol names for a reason are attributes:
+The class names are the reasons with a capital letter, and the members that the protocol names for a reason are
+attributes:
 
     try:
         client.lock("cam0")
@@ -25,7 +26,8 @@ class Member:
 
 
 class CaptureError(Exception):
-    """A refusal or a failure. `reason` is the contract's word, `data` what belongs to it, `message` a sentence for a person.
+    """A refusal or a failure. `reason` is the contract's word, `data` what belongs to it, `message` a sentence for a
+    person.
 
     `host` is which of several buses it is about (`Buses`), None where there is one.
     """
@@ -54,7 +56,9 @@ class CaptureError(Exception):
 
     @staticmethod
     def of(reason: str, message: str = "", data: Mapping[str, Any] | None = None) -> CaptureError:
-        """The exception for a reason. One that this library doesn't know becomes a plain `CaptureError` that keeps the word."""
+        """The exception for a reason. One that this library doesn't know becomes a plain `CaptureError` that keeps the
+        word.
+        """
         kind = CaptureError._by_reason.get(reason)
         if kind is not None and not issubclass(kind, ClientError):
             return kind(message, data)
@@ -85,13 +89,16 @@ class CaptureError(Exception):
 
 
 class NotKept(UserWarning):
-    """What was changed is so, but the bus could not write it to its disk: a bus that is started after it may have it as it was before.
-    Given once by each client; `warnings.simplefilter("error", NotKept)` makes it an exception."""
+    """What was changed is so, but the bus could not write it to its disk: a bus that is started after it may have it as
+    it was before. Given once by each client; `warnings.simplefilter("error", NotKept)` makes it an exception.
+    """
 
 
 class NotShared(UserWarning):
-    """Frames were wanted in shared memory, of which a bus on another machine has none here: they come as usual, and each is the program's own.
-    Given once by each client; `warnings.simplefilter("error", NotShared)` makes it an exception."""
+    """Frames were wanted in shared memory, of which a bus on another machine has none here: they come as usual, and
+    each is the program's own. Given once by each client; `warnings.simplefilter("error", NotShared)` makes it an
+    exception.
+    """
 
 
 _BY_CODE = {-32700: "parseError", -32600: "invalidRequest", -32601: "methodNotFound", -32602: "invalidParams"}
@@ -109,8 +116,9 @@ class BusNotRunning(ClientError):
 
 
 class BusEnded(BusNotRunning):
-    """The bus was ended in order (`bus.shutdown`, SIGTERM) while something was waited for. One that was killed may be back in a
-    moment, and is waited for; this one not."""
+    """The bus was ended in order (`bus.shutdown`, SIGTERM) while something was waited for. One that was killed may be
+    back in a moment, and is waited for; this one not.
+    """
 
 
 class BusGone(ClientError):
@@ -150,8 +158,9 @@ class LockLost(CaptureError):
 
 
 class LockTimeout(DeviceBusy):
-    """The lock did not come free within the wait asked for: still busy, so that `except DeviceBusy` has both. `holder` is None if it
-    came free and went to nobody in time."""
+    """The lock did not come free within the wait asked for: still busy, so that `except DeviceBusy` has both. `holder`
+    is None if it came free and went to nobody in time.
+    """
 
 
 class FormatUnsupported(CaptureError):
@@ -227,7 +236,9 @@ class PhotoFormatUnavailable(CaptureError):
 
 
 class MomentNotHeld(CaptureError):
-    """The camera's picture of that moment is not held, or not any more. `oldest` is how many milliseconds old the oldest one is."""
+    """The camera's picture of that moment is not held, or not any more. `oldest` is how many milliseconds old the
+    oldest one is.
+    """
 
     device = Member()
     ago = Member()

@@ -76,7 +76,9 @@ class EventFeed(Feed[Event]):
             yield from self.wait(until)
 
     def take(self) -> tuple[str, Mapping[str, Any]] | None:
-        """The next message as it came, or None. Raises when the bus has ended; after that it may be asked for what the next one says."""
+        """The next message as it came, or None. Raises when the bus has ended; after that it may be asked for what the
+        next one says.
+        """
         if self.subscription is None:
             raise ValueError("This subscription is closed.")
         if self._has_ended:
@@ -144,8 +146,8 @@ class EventFeed(Feed[Event]):
                 return None  # a current value that is repeated for a new subscriber
             gap = lost
         return Event(
-            topic=topic, epoch=epoch, sequence=sequence, previous=previous, value=body.get("value"), event=body.get("event"),
-            gap=gap, body=body,
+            topic=topic, epoch=epoch, sequence=sequence, previous=previous, value=body.get("value"),
+            event=body.get("event"), gap=gap, body=body,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -21,7 +21,8 @@ FIRST, LEAST, MOST = 64 << 10, 16 << 10, 4 << 20
 TAIL = 1 << 20
 #: Seconds until one asks again after a limit; twice as many each time.
 PAUSE = 0.05
-#: Limits that others' questions, and answers that are on their way, bring about for a moment; those of them that fewer bytes keep.
+#: Limits that others' questions, and answers that are on their way, bring about for a moment; those of them that fewer
+#: bytes keep.
 OF_BYTES = {"libraryReplies", "remoteReplies"}
 PASSING = OF_BYTES | {"requestRate", "remoteRequests", "libraryRequests"}
 #: That of one answer.
@@ -35,8 +36,9 @@ Progress = Callable[[int, int], Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryPart:
-    """A part of a file. `size` is the whole file's, `offset` what is in front of the part; parts with another `revision` don't belong to
-    it: it is another file then, or was written to."""
+    """A part of a file. `size` is the whole file's, `offset` what is in front of the part; parts with another
+    `revision` don't belong to it: it is another file then, or was written to.
+    """
 
     name: str = ""
     size: int = 0
@@ -69,11 +71,14 @@ def _part(reply: Reply) -> LibraryPart:
         raise ProtocolError("The bus answered library.read without a part of the file.")
     if len(reply.attachments) != 1 or size < 0 or not REVISION.fullmatch(revision):
         raise ProtocolError("The bus answered library.read without a part of the file.")
-    return LibraryPart(name=name, size=size, offset=offset, revision=revision, data=reply.attachments[0].data, raw=result)
+    return LibraryPart(
+        name=name, size=size, offset=offset, revision=revision, data=reply.attachments[0].data, raw=result
+    )
 
 
 def fetch(
-    core: Core, entry: str, path: str | os.PathLike[str], file: str, overwrite: bool, timeout: float | None, progress: Progress | None
+    core: Core, entry: str, path: str | os.PathLike[str], file: str, overwrite: bool, timeout: float | None,
+    progress: Progress | None,
 ) -> Steps[int]:
     """The file's bytes; what is cut off stays beside it, and the next call goes on there."""
     for _ in range(ATTEMPTS):
@@ -85,11 +90,14 @@ def fetch(
                 yield from in_thread(partial.publish, overwrite)
                 return known.size
             partial.discard()
-    raise ClientError(f"The file of {entry} was changed while it was read, more than once. Try again when nobody writes to it.")
+    raise ClientError(
+        f"The file of {entry} was changed while it was read, more than once. Try again when nobody writes to it."
+    )
 
 
 def _fill(
-    core: Core, partial: Partial, known: LibraryPart, entry: str, file: str, timeout: float | None, progress: Progress | None
+    core: Core, partial: Partial, known: LibraryPart, entry: str, file: str, timeout: float | None,
+    progress: Progress | None,
 ) -> Steps[bool]:
     """False: the file was changed meanwhile, or what is here is not of it, and what came doesn't belong together."""
     length = FIRST
@@ -116,8 +124,12 @@ def _fill(
     return True
 
 
-def _patiently(core: Core, entry: str, file: str, offset: int, length: int, timeout: float | None) -> Steps[tuple[LibraryPart, int]]:
-    """A part, and of how many bytes it was to be at last: of fewer where a limit, or the line, doesn't let that many through."""
+def _patiently(
+    core: Core, entry: str, file: str, offset: int, length: int, timeout: float | None
+) -> Steps[tuple[LibraryPart, int]]:
+    """A part, and of how many bytes it was to be at last: of fewer where a limit, or the line, doesn't let that many
+    through.
+    """
     seconds = core.timeout if timeout is None else timeout
     until, pause = deadline(seconds), PAUSE
     while True:

@@ -26,13 +26,16 @@ def find_bus(runtime_dir: str | os.PathLike[str] | None = None, environ: Mapping
     seen = []
     for directory in candidates(runtime_dir, environ):
         # Anybody may make a directory in /tmp: one that nobody named must be ours, lest another's poses as the bus.
-        is_anyones = not is_named and directory == _temporary() and os.path.lexists(directory) and not _is_private(directory)
+        is_anyones = (
+            not is_named and directory == _temporary() and os.path.lexists(directory) and not _is_private(directory)
+        )
         problem = "not a private directory of this user" if is_anyones else why_not(directory)
         if problem is None:
             return directory
         seen.append(f"{directory} ({problem})")
     raise BusNotRunning(
-        f"No bus is running: looked in {', '.join(seen)}. Start one with `make run` in the project, or `camerabusd --virtual 2`."
+        f"No bus is running: looked in {', '.join(seen)}. Start one with `make run` in the project, or `camerabusd "
+        "--virtual 2`."
     )
 
 
@@ -43,7 +46,9 @@ def candidates(runtime_dir: str | os.PathLike[str] | None, environ: Mapping[str,
         if not named.startswith("/"):
             raise ValueError(f"The runtime directory must be an absolute path, not {named!r}.")
         if (excess := _excess(named)) > 0:
-            raise ValueError(f"The runtime directory {named!r} is {excess} bytes too long for the paths of Unix sockets.")
+            raise ValueError(
+                f"The runtime directory {named!r} is {excess} bytes too long for the paths of Unix sockets."
+            )
         return [Path(named)]
     found = []
     session = environ.get("XDG_RUNTIME_DIR", "")
@@ -73,7 +78,9 @@ def why_not(directory: Path) -> str | None:
 
 
 def has_ended(directory: Path) -> bool:
-    """Whether the bus that was here has ended in order: then it has taken its socket away. One that was killed leaves it."""
+    """Whether the bus that was here has ended in order: then it has taken its socket away. One that was killed leaves
+    it.
+    """
     return not os.path.lexists(directory / "command.sock")
 
 

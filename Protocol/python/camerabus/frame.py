@@ -20,8 +20,8 @@ _SINGLE = {"GREY", "BA81", "GBRG", "GRBG", "RGGB"}
 class Frame:
     """One frame: `header` as it was sent, `payload` its pixels without a copy.
 
-    `lost` counts the frames of this topic and stream that this subscriber missed since the frame it got before; it is 0 for the first
-    of each stream (Protocol/SPEC.md, section 9.5).
+    `lost` counts the frames of this topic and stream that this subscriber missed since the frame it got before; it is 0
+    for the first of each stream (Protocol/SPEC.md, section 9.5).
     """
 
     topic: str
@@ -33,11 +33,16 @@ class Frame:
         if (error := self.error) is not None:
             return f"<{type(self).__name__} {self.device} {self.rendition}: none, {error.reason}: {error}>"
         what = f"{self.sequence}, {self.width}x{self.height} {self.format}, {len(self.payload)} bytes"
-        return f"<{type(self).__name__} {self.device} {self.rendition} {what}{f', {self.lost} lost before it' if self.lost else ''}>"
+        return (
+            f"<{type(self).__name__} {self.device} {self.rendition} "
+            f"{what}{f', {self.lost} lost before it' if self.lost else ''}>"
+        )
 
     @staticmethod
     def parse(topic: bytes, header: bytes, payload: memoryview, lost: int = 0) -> Frame:
-        """Reads a message of a `frame/` topic. An error header makes a frame whose `error` is set and whose payload is empty."""
+        """Reads a message of a `frame/` topic. An error header makes a frame whose `error` is set and whose payload is
+        empty.
+        """
         try:
             members = json.loads(header)
         except ValueError:
@@ -51,7 +56,9 @@ class Frame:
         return frame
 
     def is_intact(self) -> bool:
-        """Whether all that was read from `payload` so far is good. It always is, but for frames in shared memory (`RingFrame`)."""
+        """Whether all that was read from `payload` so far is good. It always is, but for frames in shared memory
+        (`RingFrame`).
+        """
         return True
 
     def copy(self) -> Frame | None:
@@ -129,7 +136,9 @@ class Frame:
 
     @property
     def zoom(self) -> float:
-        """How many times the middle of the device's picture is enlarged here, where the bus zooms; 1: it is the whole picture."""
+        """How many times the middle of the device's picture is enlarged here, where the bus zooms; 1: it is the whole
+        picture.
+        """
         zoom = self.header.get("zoom")
         return max(1.0, float(zoom)) if isinstance(zoom, (int, float)) and not isinstance(zoom, bool) else 1.0
 
@@ -152,7 +161,9 @@ class Frame:
         try:
             import numpy
         except ImportError:
-            raise ImportError("Frame.array() needs NumPy (apt install python3-numpy); Frame.payload does without.") from None
+            raise ImportError(
+                "Frame.array() needs NumPy (apt install python3-numpy); Frame.payload does without."
+            ) from None
         planes, width, height = self.planes, self.width, self.height
         if not planes:
             raise ValueError("This frame has no picture.")
@@ -166,7 +177,9 @@ class Frame:
             shape, strides = (height, width), (stride, 1)
         elif self.format in ("NV12", "420f", "YU12"):
             if not _is_one_block(self.format, planes, width, height):
-                raise ValueError(f"The planes of this {self.format} picture do not lie together: take plane(0), plane(1), …")
+                raise ValueError(
+                    f"The planes of this {self.format} picture do not lie together: take plane(0), plane(1), …"
+                )
             shape, strides = (height * 3 // 2, width), (stride, 1)
         else:
             return numpy.frombuffer(self.plane(0), numpy.uint8)

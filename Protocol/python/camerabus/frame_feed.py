@@ -33,7 +33,9 @@ from .subscription import (
 )
 
 #: Why a device gives no frames for a while: it goes on by itself, and so do its subscribers.
-PASSING = frozenset({"deviceDisconnected", "deviceInUse", "workerCrashed", "interrupted", "internalError", "limitExceeded"})
+PASSING = frozenset(
+    {"deviceDisconnected", "deviceInUse", "workerCrashed", "interrupted", "internalError", "limitExceeded"}
+)
 FrameErrors: TypeAlias = Literal["wait", "raise", "frames"]
 # As a name of a member only: a quotation mark in a text has a backslash in front of it.
 _KEYFRAME = b'"keyframe":'
@@ -146,7 +148,8 @@ class FrameFeed(Feed[Frame]):
                     if self.last_error is not told:
                         until, probes = deadline(self._timeout), False  # that it says why is a sign of life, too
                     elif probes:
-                        until, probes = deadline(self._timeout), False  # it was overwritten while this process was stopped
+                        # It was overwritten while this process was stopped
+                        until, probes = deadline(self._timeout), False
             if self._bus is not None and self._bus.receive() is not None:
                 raise BusEnded(f"The bus at {self._core.place} has ended.")
             if is_over(until) and not has_probed:
@@ -157,7 +160,9 @@ class FrameFeed(Feed[Frame]):
             elif is_over(until) or (probes and not any(each.is_probing for each in self._subscriptions)):
                 raise (yield from self._explain(self._devices, "gave no frame"))
             yield from self._silence.look()
-            sockets = [socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets]
+            sockets = [
+                socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets
+            ]
             yield Wait(tuple(sockets), min(until, self._silence.until))
 
     def _newest(self, subscription: MediaSubscription) -> Message | None:

@@ -18,13 +18,16 @@ class Frames(Following[Frame]):
 
     @property
     def lost(self) -> dict[str, int]:
-        """Frames missed so far, by device; around the start of a new stream none are counted (Protocol/SPEC.md, section 9.5)."""
+        """Frames missed so far, by device; around the start of a new stream none are counted (Protocol/SPEC.md, section
+        9.5).
+        """
         return self._feed.lost
 
     @property
     def late(self) -> dict[str, int]:
-        """Of `shared` frames: those that were overwritten before they were used, or while they were, by device. Those of the first kind
-        count as `lost` too: missed are `lost`, and those that were not intact."""
+        """Of `shared` frames: those that were overwritten before they were used, or while they were, by device. Those
+        of the first kind count as `lost` too: missed are `lost`, and those that were not intact.
+        """
         return self._feed.late
 
     @property
@@ -63,21 +66,24 @@ class FrameCalls(Opened):
     ) -> Frames:
         """The newest frame of each device, in turn. When this returns, the subscription is in force.
 
-        Whoever is slow misses frames; `frame.lost` counts. After a pause of the program the first few (four at most) may be as old as the
-        pause: `frame.timestamp.monotonic` tells, and `shared` ones never are (Protocol/SPEC.md, section 9.5). `rendition` is what is wanted
-        (`native` unless told otherwise; over TCP `jpeg`): `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a loss from the
-        next one on. `limit` ends the loop after so many frames.
+        Whoever is slow misses frames; `frame.lost` counts. After a pause of the program the first few (four at most)
+        may be as old as the pause: `frame.timestamp.monotonic` tells, and `shared` ones never are (Protocol/SPEC.md,
+        section 9.5). `rendition` is what is wanted (`native` unless told otherwise; over TCP `jpeg`):
+        `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a
+        loss from the next one on. `limit` ends the loop after so many frames.
 
-        A camera that stops giving frames (unplugged, taken by another program, its process restarted) does not end the loop: when it is
-        back, its frames come again, and meanwhile `last_error` says why there are none. What does not pass by itself raises, and so does
-        whatever keeps a camera from giving its first frame; `next()` may be called again all the same. `errors="raise"` raises
-        each time; `errors="frames"` raises nothing and gives an empty frame with `frame.error` instead, about once a second.
-        `BusTimeout`, or what the bus says is wrong, is raised when a camera gives neither frames nor reasons for `timeout`.
+        A camera that stops giving frames (unplugged, taken by another program, its process restarted) does not end the
+        loop: when it is back, its frames come again, and meanwhile `last_error` says why there are none. What does not
+        pass by itself raises, and so does whatever keeps a camera from giving its first frame; `next()` may be called
+        again all the same. `errors="raise"` raises each time; `errors="frames"` raises nothing and gives an empty frame
+        with `frame.error` instead, about once a second. `BusTimeout`, or what the bus says is wrong, is raised when a
+        camera gives neither frames nor reasons for `timeout`.
 
-        With `shared` nothing is copied: `payload` and `array()` are views of memory that all readers share, and that the camera writes
-        to again some frames later (four at least). Use a frame at once, then ask `frame.is_intact()`: if it says False, throw away what was
-        made of it (`late` counts). What is to be kept is to be copied: `frame.copy()`. Where no shared memory can be had, from a bus that knows
-        none, from another machine (`NotShared` warns of that) or for want of memory, frames come as usual; `is_intact()` is always True then.
+        With `shared` nothing is copied: `payload` and `array()` are views of memory that all readers share, and that
+        the camera writes to again some frames later (four at least). Use a frame at once, then ask `frame.is_intact()`:
+        if it says False, throw away what was made of it (`late` counts). What is to be kept is to be copied:
+        `frame.copy()`. Where no shared memory can be had, from a bus that knows none, from another machine (`NotShared`
+        warns of that) or for want of memory, frames come as usual; `is_intact()` is always True then.
         """
         return Frames(FrameFeed(self._open, devices, rendition, limit, timeout, errors, shared))
 

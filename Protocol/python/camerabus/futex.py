@@ -14,7 +14,9 @@ _SECOND = 1_000_000_000
 
 
 class WaitWord:
-    """A word of 32 bits in the first bytes of a file as a futex: FUTEX_WAIT_BITSET through ctypes, which lets other threads run meanwhile."""
+    """A word of 32 bits in the first bytes of a file as a futex: FUTEX_WAIT_BITSET through ctypes, which lets other
+    threads run meanwhile.
+    """
 
     _NUMBERS = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "loongarch64": 98}
     _WAIT_BITSET, _ANY = 9, 0xFFFFFFFF

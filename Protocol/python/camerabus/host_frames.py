@@ -22,7 +22,9 @@ CLOCK_TIME = 30.0
 
 
 class Clock(NamedTuple):
-    """What a machine says of its clock: whether somebody keeps it, and the most that it is wrong by (nanoseconds; None: unknown)."""
+    """What a machine says of its clock: whether somebody keeps it, and the most that it is wrong by (nanoseconds; None:
+    unknown).
+    """
 
     synchronized: bool
     error: int | None
@@ -44,8 +46,9 @@ class HostFrame(NamedTuple):
 class HostSet:
     """Frames of one time, by the machines' clocks: `frames` by name, the lead first.
 
-    All times are nanoseconds. `spread` is how far they are apart as the clocks say, and `uncertainty` the most that this may be wrong by; None: at
-    least one machine doesn't know how right its clock is. Frames of one machine have none of it.
+    All times are nanoseconds. `spread` is how far they are apart as the clocks say, and `uncertainty` the most that
+    this may be wrong by; None: at least one machine doesn't know how right its clock is. Frames of one machine have
+    none of it.
     """
 
     frames: Mapping[str, Frame] = field(repr=False)
@@ -63,7 +66,10 @@ class HostSet:
     def doubt(self) -> str:
         """What `uncertainty` says, in words."""
         if self.uncertainty is None:
-            return f"by how much that is wrong is not known: neither NTP nor PTP keeps the clock of {' and '.join(self.unsure)}"
+            return (
+                "by how much that is wrong is not known: neither NTP nor PTP keeps the clock of "
+                f"{' and '.join(self.unsure)}"
+            )
         return f"wrong by {self.uncertainty / 1e6:.3g} ms at most" if self.uncertainty else "by one clock"
 
     def __str__(self) -> str:
@@ -161,7 +167,9 @@ class HostFeed(Feed[HostFrame]):
 
 
 class HostSetFeed(Feed[HostSet]):
-    def __init__(self, feed: HostFeed, cores: Mapping[str, Core], names: list[str], tolerance: float, limit: int | None) -> None:
+    def __init__(
+        self, feed: HostFeed, cores: Mapping[str, Core], names: list[str], tolerance: float, limit: int | None
+    ) -> None:
         self._frames = feed
         self._cores = cores
         nanoseconds = round(tolerance * 1e9)

@@ -26,7 +26,10 @@ class HostLocksBase(Generic[L]):
         self.locks: dict[str, L] = {}
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {', '.join(f'{host}: {lock!r}' for host, lock in self.locks.items()) or 'not held'}>"
+        return (
+            f"<{type(self).__name__} "
+            f"{', '.join(f'{host}: {lock!r}' for host, lock in self.locks.items()) or 'not held'}>"
+        )
 
     def _acquire(self) -> Steps[None]:
         try:
@@ -74,13 +77,16 @@ class HostLocks(HostLocksBase[Lock]):
         run(self._renew(timeout))
 
     def release(self, timeout: float | None = None) -> None:
-        """Gives all back, the last one first. Where that goes wrong with some, the others are given back all the same."""
+        """Gives all back, the last one first. Where that goes wrong with some, the others are given back all the same.
+        """
         run(self._release(timeout))
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with first_error(error):
             self.release()
 

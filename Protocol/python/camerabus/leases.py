@@ -55,7 +55,8 @@ class Lease:
         """Why the lock is over; None: it isn't."""
         if self._error is None and is_over(self._until):
             self._error = LockLost(
-                f"The lock's lease is over: for {self.seconds:g} s the bus at {self._place} could not be asked to renew it. "
+                f"The lock's lease is over: for {self.seconds:g} s the bus at {self._place} could not be asked to "
+                "renew it. "
                 "The link is cut, or this program's key was taken back.",
                 {"fence": self._fence},
             )
@@ -68,10 +69,11 @@ class Lease:
 
 
 class Renewer:
-    """Renews a lock three times in its lease, on a thread and a connection of its own: the program may do what it likes meanwhile.
+    """Renews a lock three times in its lease, on a thread and a connection of its own: the program may do what it likes
+    meanwhile.
 
-    It ends with the lock: when that is released, when it is lost, and with the process, or its connection, some seconds after
-    which the bus ends the lock by itself.
+    It ends with the lock: when that is released, when it is lost, and with the process, or its connection, some seconds
+    after which the bus ends the lock by itself.
     """
 
     def __init__(self, core: Core, token: str, lease: Lease) -> None:

@@ -30,8 +30,9 @@ class LibraryDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryPhoto:
-    """What a photo is: `uniqueID` is of the request that it was taken by, `index` which of its device's photos of that. More, as the
-    capture answered it (exposure, flashFired, …), is in `raw`."""
+    """What a photo is: `uniqueID` is of the request that it was taken by, `index` which of its device's photos of that.
+    More, as the capture answered it (exposure, flashFired, …), is in `raw`.
+    """
 
     uniqueID: str = ""
     index: int = 0
@@ -44,8 +45,10 @@ class LibraryPhoto:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibraryEntry:
-    """Something that was recorded. `state` is recording, finished, recovered, damaged or missing; `started` is in nanoseconds since
-    1970, `duration` in milliseconds, `size` in bytes. `problem` says what is wrong with it; None: nothing."""
+    """Something that was recorded. `state` is recording, finished, recovered, damaged or missing; `started` is in
+    nanoseconds since 1970, `duration` in milliseconds, `size` in bytes. `problem` says what is wrong with it; None:
+    nothing.
+    """
 
     id: str = ""
     kind: str = ""
@@ -80,8 +83,9 @@ class LibraryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """Entries of the capture library, the newest first. `more`: there are more than the limit. `unreadable` are ids and reasons of
-    those that the bus can't read, for administrators."""
+    """Entries of the capture library, the newest first. `more`: there are more than the limit. `unreadable` are ids and
+    reasons of those that the bus can't read, for administrators.
+    """
 
     entries: tuple[LibraryEntry, ...] = _tuple(lambda value: read(LibraryEntry, value))
     more: bool = False
@@ -145,8 +149,8 @@ class LibraryCalls(Opened):
     ) -> Library:
         """What was recorded, the newest first: one's own, for administrators everybody's.
 
-        `since` is a time, or seconds since 1970; `device` a camera's or microphone's id at that time, or its uniqueID; `photo` the
-        uniqueID of a request for photos; `prefix` what the ids begin with. `limit` is 100 unless given.
+        `since` is a time, or seconds since 1970; `device` a camera's or microphone's id at that time, or its uniqueID;
+        `photo` the uniqueID of a request for photos; `prefix` what the ids begin with. `limit` is 100 unless given.
         """
         return run(self._open.ask(library(since, kind, device, state, take, photo, prefix, limit), timeout))
 
@@ -165,14 +169,17 @@ class LibraryCalls(Opened):
     ) -> int:
         """Brings a file of an entry here, wherever the bus is, and returns how many bytes it has.
 
-        `file` is the member of the entry that names it: `path`, `sideCar`, `cover` or `movie`. It gets its name when it is whole and on the disk. What is cut
-        off stays beside it, as `PATH.….part`, and the next call goes on from there, unless the end of what is there is other than the bus's file has it. A bus
-        that ends meanwhile, and limits that pass, are waited for, as long as `timeout` says, which is for each part; one that doesn't come in that time is asked for
-        once more, with fewer bytes. `progress` is called with how many bytes are here, and of how many.
+        `file` is the member of the entry that names it: `path`, `sideCar`, `cover` or `movie`. It gets its name when it
+        is whole and on the disk. What is cut off stays beside it, as `PATH.….part`, and the next call goes on from
+        there, unless the end of what is there is other than the bus's file has it. A bus that ends meanwhile, and
+        limits that pass, are waited for, as long as `timeout` says, which is for each part; one that doesn't come in
+        that time is asked for once more, with fewer bytes. `progress` is called with how many bytes are here, and of
+        how many.
 
-        Raises `EntryNotFound`, also for somebody else's and for a file that isn't there, `RecordingInProgress` while it is being made, `PathNotAllowed`
-        where it isn't in the library's own folder, `LimitExceeded` where that doesn't pass, `FileExistsError` unless it may `overwrite`, and `OSError` for what the
-        disk refuses, also for what lies beside it under that name and is no file of this user's.
+        Raises `EntryNotFound`, also for somebody else's and for a file that isn't there, `RecordingInProgress` while it
+        is being made, `PathNotAllowed` where it isn't in the library's own folder, `LimitExceeded` where that doesn't
+        pass, `FileExistsError` unless it may `overwrite`, and `OSError` for what the disk refuses, also for what lies
+        beside it under that name and is no file of this user's.
         """
         return run(fetch(self._open, entry, path, file, overwrite, timeout, progress))
 

@@ -51,7 +51,9 @@ class Lock(LockBase):
         self._enter()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._leave()
         with first_error(error):
             self.release()
@@ -103,15 +105,16 @@ class LockCalls(Opened):
     """What `Client` has of locks, and of changes."""
 
     def lock(
-        self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
+        self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None,
+        timeout: float | None = None,
     ) -> Lock:
         """Locks devices for configuration, all or none; ends with the `with` block, or with this process.
 
-        Raises `DeviceBusy`, which after a `wait` is its kind `LockTimeout`; both have the `holder`. With a `lease` it ends by itself
-        after that time unless renewed. Times are seconds.
+        Raises `DeviceBusy`, which after a `wait` is its kind `LockTimeout`; both have the `holder`. With a `lease` it
+        ends by itself after that time unless renewed. Times are seconds.
 
-        Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins that lock, and leaves it as it is, if it covers all of the
-        devices. If it covers some of them only, that is `LockRequired`; if it is over, `LockLost`.
+        Within `camerabus lock … -- program` ($CAMERABUS_LOCK) the program joins that lock, and leaves it as it is, if
+        it covers all of the devices. If it covers some of them only, that is `LockRequired`; if it is over, `LockLost`.
         """
         lock = Lock(self._open, devices, wait, lease, note)
         run(lock._acquire(timeout))
@@ -120,7 +123,9 @@ class LockCalls(Opened):
     def take_over(
         self, *devices: str, lease: float | None = None, note: str | None = None, timeout: float | None = None
     ) -> Lock:
-        """Takes devices from whoever has them locked; for administrators. The loser's lock ends as a whole, and it is told."""
+        """Takes devices from whoever has them locked; for administrators. The loser's lock ends as a whole, and it is
+        told.
+        """
         lock = Lock(self._open, devices, 0.0, lease, note, takes_over=True)
         run(lock._acquire(timeout))
         return lock
@@ -141,10 +146,11 @@ class LockCalls(Opened):
         lock: LockBase | str | None = None,
         timeout: float | None = None,
     ) -> Configuration:
-        """Changes all that is named, or nothing: one device by its id, or a list of changes ({device, activeFormat, …}).
+        """Changes all that is named, or nothing: one device by its id, or a list of changes ({device, activeFormat,
+        …}).
 
-        `mode="nearest"` takes what comes nearest instead of refusing; `dry_run` only says what would come of it. The lock is the one
-        of the `with` block around, unless given.
+        `mode="nearest"` takes what comes nearest instead of refusing; `dry_run` only says what would come of it. The
+        lock is the one of the `with` block around, unless given.
         """
         call = _changes(self._open, changes, activeFormat, frameRate, controls, mode, dry_run, lock)
         return run(self._open.ask(call, timeout))
@@ -168,7 +174,8 @@ class AsyncLockCalls(AsyncOpened):
     """What `AsyncClient` has of locks, and of changes. See `Client` for what the calls do."""
 
     def lock(
-        self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None, timeout: float | None = None
+        self, *devices: str, wait: float = 0.0, lease: float | None = None, note: str | None = None,
+        timeout: float | None = None,
     ) -> AsyncLock:
         """To be entered (`async with client.lock("cam0"):`) or awaited (`lock = await client.lock("cam0")`)."""
         return AsyncLock(self._open, devices, wait, lease, note, self._run, timeout)

@@ -92,8 +92,9 @@ class LockBase:
 
     @property
     def lost(self) -> LockLost | None:
-        """Why the lock is over, as far as is known without asking: of a bus on another machine, whose locks last as long as they are renewed. None: it isn't
-        known to be."""
+        """Why the lock is over, as far as is known without asking: of a bus on another machine, whose locks last as
+        long as they are renewed. None: it isn't known to be.
+        """
         return self._lease.lost if self._lease is not None else None
 
     def _learn(self, result: Mapping[str, Any]) -> None:
@@ -102,16 +103,27 @@ class LockBase:
         self.devices = tuple(result.get("devices", self.devices))
 
     def _join(self, timeout: float | None) -> Steps[bool]:
-        """Takes the lock that we were started under for ours, if it covers what is wanted; False: it is about other devices."""
+        """Takes the lock that we were started under for ours, if it covers what is wanted; False: it is about other
+        devices.
+        """
         try:
             result = yield from self._core.ask(Call("device.renew", {"lock": self._offered}, dict, True), timeout)
         except LockLost as lost:
-            message = f"The lock in ${VARIABLE}, under which this program was started, is not held any more, or never was."
+            message = (
+                f"The lock in ${VARIABLE}, under which this program was started, is not held any more, or never was."
+            )
             raise LockLost(message, lost.data) from None
         wanted: Sequence[str] = self.devices
-        if not set(wanted) <= set(result.get("devices", wanted)) and self._core.hello and "rigs" in self._core.hello.features:
+        if (
+            not set(wanted) <= set(result.get("devices", wanted))
+            and self._core.hello
+            and "rigs" in self._core.hello.features
+        ):
             answer = yield from self._core.ask(Call("rig.list", {}, dict, True), timeout)
-            rigs = {rig["name"]: [device["id"] for device in rig["devices"] if device["id"]] for rig in answer.get("rigs", [])}
+            rigs = {
+                rig["name"]: [device["id"] for device in rig["devices"] if device["id"]]
+                for rig in answer.get("rigs", [])
+            }
             wanted = [device for name in wanted for device in rigs.get(name, [name])]
         covered: list[str] = []
         missing: list[str] = []
@@ -183,8 +195,9 @@ def check_seconds(name: str, value: float, least: float, most: float, hint: str)
 
 
 def token_for(core: Core, devices: Sequence[str], lock: LockBase | str | None) -> str | None:
-    """The token to change these devices with: the one given, else that of the innermost active lock on all of them, else
-    `$CAMERABUS_LOCK`, else none."""
+    """The token to change these devices with: the one given, else that of the innermost active lock on all of them,
+    else `$CAMERABUS_LOCK`, else none.
+    """
     if lock is not None:
         return lock if isinstance(lock, str) else lock.token
     for active in reversed(_active.get()):

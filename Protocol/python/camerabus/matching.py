@@ -20,10 +20,11 @@ class Matched(NamedTuple, Generic[F]):
 
 
 class RealtimeMatcher(Generic[F]):
-    """Finds to each frame of the first camera the nearest of each other one; that of a slower camera may be in two sets.
+    """Finds to each frame of the first camera the nearest of each other one; that of a slower camera may be in two
+    sets.
 
-    Times are nanoseconds. A frame is the nearest when a later one has come, or when it is exactly of the same time; a camera that gives
-    nothing for `patience` after the lead's frame is not waited for any longer.
+    Times are nanoseconds. A frame is the nearest when a later one has come, or when it is exactly of the same time; a
+    camera that gives nothing for `patience` after the lead's frame is not waited for any longer.
     """
 
     KEPT = 32  # frames of a camera that wait for others'

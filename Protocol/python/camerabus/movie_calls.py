@@ -44,37 +44,42 @@ class MovieCalls(Opened):
         mirrored: bool | None = None,
         timeout: float | None = None,
     ) -> Movie:
-        """Records a movie of a camera, with a microphone's sound if one is named; answers when the first frame is in the file.
+        """Records a movie of a camera, with a microphone's sound if one is named; answers when the first frame is in
+        the file.
 
-        It goes into the file `path` (`.mp4`, `.mov` or `.mkv`), or without one into the bus's capture library. Nothing is overwritten. It ends with
-        its `with` block, or with this process, unless it is `detached`; and by itself after `duration` seconds, before the file has more than
-        `max_size` bytes, or the disk less than `min_free`. A crash or a power cut costs the last `fragment` seconds at most (10).
+        It goes into the file `path` (`.mp4`, `.mov` or `.mkv`), or without one into the bus's capture library. Nothing
+        is overwritten. It ends with its `with` block, or with this process, unless it is `detached`; and by itself
+        after `duration` seconds, before the file has more than `max_size` bytes, or the disk less than `min_free`. A
+        crash or a power cut costs the last `fragment` seconds at most (10).
 
-        JPEG and H.264 of the camera are stored as they come, other pictures as H.264; `codec` says otherwise: `passThrough`, `h264` or `raw`.
-        `settings` are those of `recommended_settings`, changed. With `fps` frames are equally far apart, else each has its true time. If
-        the process that writes the file dies, a `resilient` movie goes on in a further file with the same `take`.
+        JPEG and H.264 of the camera are stored as they come, other pictures as H.264; `codec` says otherwise:
+        `passThrough`, `h264` or `raw`. `settings` are those of `recommended_settings`, changed. With `fps` frames are
+        equally far apart, else each has its true time. If the process that writes the file dies, a `resilient` movie
+        goes on in a further file with the same `take`.
 
-        As long as it is made the camera focuses smoothly, where it can, and its pictures are stabilized by `stabilization` (`standard`, `cinematic`, `auto`).
-        With `when_denied="blank"` a camera or a microphone that this user may not have is black, or silent, in it; `state.blank` says which.
+        As long as it is made the camera focuses smoothly, where it can, and its pictures are stabilized by
+        `stabilization` (`standard`, `cinematic`, `auto`). With `when_denied="blank"` a camera or a microphone that this
+        user may not have is black, or silent, in it; `state.blank` says which.
 
-        With `url` a media server gets it instead (`rtsp://`, `srt://` or `rtmp://`, as far as the bus's configuration allows), and H.264 at any rate; one
-        that goes away is looked for until the movie ends.
+        With `url` a media server gets it instead (`rtsp://`, `srt://` or `rtmp://`, as far as the bus's configuration
+        allows), and H.264 at any rate; one that goes away is looked for until the movie ends.
 
-        Over TCP it is recorded there, into the bus's library, and comes to `path` here when it has ended, with `stop`, `wait`, `states` or the end of the
-        `with` block; what is cut off then goes on with `fetch_from_library`. One that is `detached` has no `path` there.
+        Over TCP it is recorded there, into the bus's library, and comes to `path` here when it has ended, with `stop`,
+        `wait`, `states` or the end of the `with` block; what is cut off then goes on with `fetch_from_library`. One
+        that is `detached` has no `path` there.
 
-        `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` say how it is to be shown; None: as the
-        session has it.
+        `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored` say how it is
+        to be shown; None: as the session has it.
 
-        Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams` if the file is there (over TCP
-        `FileExistsError`), or the server is not.
+        Raises `RecordingInProgress`, `PathNotAllowed` (it has the `roots`), `DiskFull`, `Unauthorized`, `InvalidParams`
+        if the file is there (over TCP `FileExistsError`), or the server is not.
         """
         params = wishes(
             orientation=orientation, mirrored=mirrored,
             device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
-            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
-            resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
-            when_denied=when_denied,
+            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size,
+            min_free=min_free, resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus,
+            stabilization=stabilization, when_denied=when_denied,
         )  # fmt: skip
         return Movie(self._open, *run(begin(self._open, params, timeout))[0])
 
@@ -102,13 +107,15 @@ class MovieCalls(Opened):
         mirrored: bool | None = None,
         timeout: float | None = None,
     ) -> list[Movie]:
-        """Records a movie of each camera of a rig, begun together, all with the sound of one microphone; `state.startOffset` of each says
-        how far from the common begin its first frame is. All of them begin, or none."""
+        """Records a movie of each camera of a rig, begun together, all with the sound of one microphone;
+        `state.startOffset` of each says how far from the common begin its first frame is. All of them begin, or none.
+        """
         params = wishes(
             orientation=orientation, mirrored=mirrored,
             rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
             fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
+            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
+            when_denied=when_denied,
         )  # fmt: skip
         return [Movie(self._open, start, target) for start, target in run(begin(self._open, params, timeout))]
 
@@ -132,15 +139,17 @@ class MovieCalls(Opened):
         file_type: str = "mp4",
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """Complete settings for a kind of file, of the size and the rate that the camera has now: what `record` takes as `settings`."""
+        """Complete settings for a kind of file, of the size and the rate that the camera has now: what `record` takes
+        as `settings`.
+        """
         return run(self._open.ask(_recommended(device, session, microphone, file_type), timeout))
 
 
 def _as_started(state: MovieState) -> MovieStart:
     devices = tuple(name for name in (state.device, state.microphone) if name)
     return MovieStart(
-        movie=state.id, path=state.path, url=state.url, take=state.take, part=state.part, devices=devices, microphone=state.microphone,
-        fileType=state.fileType, video=state.video, audio=state.audio, raw=state.raw,
+        movie=state.id, path=state.path, url=state.url, take=state.take, part=state.part, devices=devices,
+        microphone=state.microphone, fileType=state.fileType, video=state.video, audio=state.audio, raw=state.raw,
     )  # fmt: skip
 
 
@@ -178,9 +187,9 @@ class AsyncMovieCalls(AsyncOpened):
         params = wishes(
             orientation=orientation, mirrored=mirrored,
             device=device, session=session, microphone=microphone, path=path, name=name, url=url, file_type=file_type,
-            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free,
-            resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
-            when_denied=when_denied,
+            codec=codec, settings=settings, fragment=fragment, fps=fps, duration=duration, max_size=max_size,
+            min_free=min_free, resilient=resilient, detached=detached, take=take, smooth_focus=smooth_focus,
+            stabilization=stabilization, when_denied=when_denied,
         )  # fmt: skip
         core = self._open
 
@@ -218,7 +227,8 @@ class AsyncMovieCalls(AsyncOpened):
             orientation=orientation, mirrored=mirrored,
             rig=rig, microphone=microphone, path=path, name=None, file_type=file_type, codec=codec, settings=settings,
             fragment=fragment, fps=fps, duration=duration, max_size=max_size, min_free=min_free, resilient=resilient,
-            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization, when_denied=when_denied,
+            detached=detached, take=take, smooth_focus=smooth_focus, stabilization=stabilization,
+            when_denied=when_denied,
         )  # fmt: skip
         started = await self._run(begin(self._open, params, timeout))
         return [AsyncMovie(self._open, start, self._run, target) for start, target in started]

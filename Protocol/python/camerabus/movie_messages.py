@@ -13,12 +13,14 @@ from .errors import ProtocolError
 from .steps import Steps
 from .values import Holder, _map, _of, _raw, _tuple, read, read_list
 
-#: {video: {codec, width, height, bitRate, keyFrameInterval, …} or None, audio: {codec, rate, channels, bitRate} or None}.
+#: {video: {codec, width, height, bitRate, keyFrameInterval, …} or None, audio: {codec, rate, channels, bitRate} or
+#: None}.
 MovieSettings: TypeAlias = Mapping[str, Any]
 
 #: Reasons that mean that a movie ended as was asked for.
 SUCCESSES = frozenset({
-    "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "ownerGone", "shuttingDown",
+    "stopped", "maximumDurationReached", "maximumFileSizeReached", "minimumFreeDiskSpaceReached", "ownerGone",
+    "shuttingDown",
 })  # fmt: skip
 #: The start and the end of a movie: its camera has to give pictures, and its file has to be on the disk. Seconds.
 PATIENCE = 30.0
@@ -28,8 +30,8 @@ PATIENCE = 30.0
 class MovieEnding:
     """How a movie ended: with `success` if as was asked for, by `stopped`, a limit or the end of its program.
 
-    If not, `error` may say more; what was recorded until then is `kept` and plays, unless nothing was. `duration` is in milliseconds, `size` in bytes; `next`
-    is the movie that goes on in its place.
+    If not, `error` may say more; what was recorded until then is `kept` and plays, unless nothing was. `duration` is in
+    milliseconds, `size` in bytes; `next` is the movie that goes on in its place.
     """
 
     movie: str = ""
@@ -52,7 +54,9 @@ class MovieEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovieState:
-    """How far a movie is. `state` is starting, recording, paused, finishing or finished; durations are in milliseconds, sizes in bytes."""
+    """How far a movie is. `state` is starting, recording, paused, finishing or finished; durations are in milliseconds,
+    sizes in bytes.
+    """
 
     id: str = ""
     path: str = ""
@@ -150,13 +154,16 @@ def wishes(
 ) -> dict[str, Any]:
     """The params of `movie.start`."""
     milliseconds = {
-        name: seconds * 1000 for name, seconds in (("fragmentInterval", fragment), ("maxDuration", duration)) if seconds is not None
+        name: seconds * 1000 for name,
+        seconds in (("fragmentInterval", fragment), ("maxDuration", duration)) if seconds is not None
     }
     return {
         **given(
-            **subject, microphone=microphone, orientation=orientation, path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type,
-            codec=codec, settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
-            continueAfterCrash=resilient, detached=detached, take=take, stabilization=stabilization, whenDenied=when_denied,
+            **subject, microphone=microphone, orientation=orientation,
+            path=None if path is None else os.path.abspath(path), name=name, url=url, fileType=file_type, codec=codec,
+            settings=None if settings is None else dict(settings), frameRate=fps, maxFileSize=max_size,
+            continueAfterCrash=resilient, detached=detached, take=take, stabilization=stabilization,
+            whenDenied=when_denied,
         ),  # fmt: skip
         # As the bus has it.
         **({} if smooth_focus else {"smoothAutoFocus": False}),
@@ -187,7 +194,10 @@ def _from_library(id: str) -> Call[MovieEnding | None]:
         told = {name: entry[name] for name in ("path", "duration", "size", "frames", "dropped") if name in entry}
         error = {"reason": reason, "message": entry["problem"]} if entry.get("problem") else {}
         is_success = state == "finished" and reason in SUCCESSES
-        members = {"movie": id, "reason": reason, "success": is_success, "kept": state in ("finished", "recovered"), "error": error}
+        members = {
+            "movie": id, "reason": reason, "success": is_success, "kept": state in ("finished", "recovered"),
+            "error": error,
+        }
         return read(MovieEnding, {**members, **told})
 
     return Call("library.get", {"id": id}, answered, True)
@@ -197,7 +207,9 @@ def _listing() -> Call[list[MovieState]]:
     return Call("movie.list", {}, lambda result: read_list(MovieState, _object(result).get("movies")), True)
 
 
-def _recommended(device: str | None, session: str | None, microphone: str | None, file_type: str) -> Call[dict[str, Any]]:
+def _recommended(
+    device: str | None, session: str | None, microphone: str | None, file_type: str
+) -> Call[dict[str, Any]]:
     params = {"fileType": file_type, **given(device=device, session=session, microphone=microphone)}
     return Call("movie.recommendedSettings", params, _object, True)
 
@@ -210,7 +222,9 @@ def _started(result: Any) -> list[MovieStart]:
     return found
 
 
-def _start(core: Core, params: Mapping[str, Any], timeout: float | None, method: str = "movie.start") -> Steps[list[MovieStart]]:
+def _start(
+    core: Core, params: Mapping[str, Any], timeout: float | None, method: str = "movie.start"
+) -> Steps[list[MovieStart]]:
     def undo(made: list[MovieStart]) -> list[Call[Any]]:
         return [_stop(movie.movie) for movie in made]
 

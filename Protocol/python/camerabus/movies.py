@@ -27,7 +27,8 @@ class MovieBase:
 
     def __init__(self, core: Core, start: MovieStart, target: str | None = None) -> None:
         self._core = core
-        #: Over TCP: the file here that it comes to when it has ended, as `stop`, `wait`, `states` or the end of the block find; None: none.
+        #: Over TCP: the file here that it comes to when it has ended, as `stop`, `wait`, `states` or the end of the
+        #: block find; None: none.
         self.target = target
         self._is_here = False
         #: What was answered when it began.
@@ -124,7 +125,8 @@ class MovieMirror(MirrorBase):
         except (BusGone, BusEnded, ShuttingDown):
             return False  # it has told before it ended, or the next bus will
         except NotRecording as error:
-            # It may have ended while there was no bus: the library alone knows how. If not, its recorder will tell the new bus.
+            # It may have ended while there was no bus: the library alone knows how. If not, its recorder will tell the
+            # new bus.
             try:
                 self._movie.ending = yield from self._core.ask(_from_library(self._movie.id))
             except (EntryNotFound, Unauthorized):
@@ -155,7 +157,9 @@ class Movie(MovieBase):
         return run(self._ask("status", timeout))
 
     def states(self, timeout: float = math.inf) -> Iterator[MovieState]:
-        """How far it is, ten times a second, until it has ended: then `ending` says how. `BusTimeout` when nothing changes for `timeout`."""
+        """How far it is, ten times a second, until it has ended: then `ending` says how. `BusTimeout` when nothing
+        changes for `timeout`.
+        """
         mirror = self._mirror()
         try:
             while (state := run(mirror.next(deadline(timeout)))) is not None:
@@ -180,7 +184,9 @@ class Movie(MovieBase):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with first_error(error):
             run(self._leave())
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A file that is made bit by bit, perhaps by several processes one after the other, and gets its name when it is whole."""
+"""A file that is made bit by bit, perhaps by several processes one after the other, and gets its name when it is whole.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
 def place(path: str, overwrites: bool) -> str:
-    """Where a new file goes: where a link leads that is to be overwritten. Raises `OSError` for what can't be written there, so that this isn't told after all
-    has come."""
+    """Where a new file goes: where a link leads that is to be overwritten. Raises `OSError` for what can't be written
+    there, so that this isn't told after all has come.
+    """
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -36,7 +38,9 @@ def place(path: str, overwrites: bool) -> str:
 
 
 class Partial(Closing):
-    """Lies beside its name, as `NAME.MARK.part`, until it is whole, and stays there when its process ends: who makes it again goes on at its end."""
+    """Lies beside its name, as `NAME.MARK.part`, until it is whole, and stays there when its process ends: who makes it
+    again goes on at its end.
+    """
 
     def __init__(self, path: str, mark: str) -> None:
         self.path = path
@@ -86,7 +90,9 @@ class Partial(Closing):
         return True
 
     def publish(self, overwrites: bool) -> None:
-        """Gives it its name: all of it and its name are on the disk then. Raises `FileExistsError` where there is one that isn't to be overwritten."""
+        """Gives it its name: all of it and its name are on the disk then. Raises `FileExistsError` where there is one
+        that isn't to be overwritten.
+        """
         os.fsync(self._file)
         if overwrites:
             os.replace(self.temporary, self.path)

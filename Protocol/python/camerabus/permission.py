@@ -65,8 +65,10 @@ def _reset(user: int | str, media: tuple[str, ...]) -> Call[dict[str, Any]]:
 def why_refused(uid: int, media: str, status: str) -> Unauthorized:
     """What is to be done about it."""
     message = {
-        "notDetermined": f"Nobody has allowed uid {uid} {media} yet; 'camerabus allow {uid} {media}', typed by an administrator, does.",
-        "denied": f"An administrator has refused uid {uid} {media}; 'camerabus allow {uid} {media}', typed by one, allows it.",
+        "notDetermined": f"Nobody has allowed uid {uid} {media} yet; 'camerabus allow {uid} {media}', typed by an "
+        "administrator, does.",
+        "denied": f"An administrator has refused uid {uid} {media}; 'camerabus allow {uid} {media}', typed by one, "
+        "allows it.",
     }.get(status, f"The configuration keeps uid {uid} from {media}: see [permission] in camerabus.toml.")
     return Unauthorized(message, {"status": status, "needed": media})
 
@@ -87,14 +89,17 @@ class PermissionCalls(Opened):
     """What `Client` has of it."""
 
     def authorization(self, *, timeout: float | None = None) -> dict[str, str]:
-        """What this user may do, by medium (`video`, `audio`, `libraryAdd`, `library`): `notDetermined`, `restricted`, `denied` or
-        `authorized`."""
+        """What this user may do, by medium (`video`, `audio`, `libraryAdd`, `library`): `notDetermined`, `restricted`,
+        `denied` or `authorized`.
+        """
         return run(self._open.ask(_status(), timeout))
 
     def request_authorization(
         self, media: str = "video", *, reason: str, wait: float = 0.0, timeout: float | None = None
     ) -> str:
-        """Asks an administrator, who reads the reason; answers the status, `notDetermined` while nobody has answered within `wait`."""
+        """Asks an administrator, who reads the reason; answers the status, `notDetermined` while nobody has answered
+        within `wait`.
+        """
         timeout = self._open.timeout + wait if timeout is None else timeout
         return run(self._open.ask(_request(media, reason, wait), timeout))
 

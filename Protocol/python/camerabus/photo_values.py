@@ -31,9 +31,10 @@ def _error() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Photo:
-    """A photo. `data` is its file, whole with its metadata, where the reply was to bring it, else None (`deliver=["library"]`): then `path` and `id` are
-    its file, as the bus sees it, and its entry in the capture library, and `error` says why it is not there though it was to be. With
-    `deliver=["reply", "library"]` it has both."""
+    """A photo. `data` is its file, whole with its metadata, where the reply was to bring it, else None
+    (`deliver=["library"]`): then `path` and `id` are its file, as the bus sees it, and its entry in the capture
+    library, and `error` says why it is not there though it was to be. With `deliver=["reply", "library"]` it has both.
+    """
 
     device: str = ""
     #: Which it is of this camera's, from 0.
@@ -69,12 +70,15 @@ class Photo:
         try:
             from PIL import Image
         except ImportError:
-            raise ImportError("Photo.image() needs Pillow (apt install python3-pil); Photo.data does without.") from None
+            raise ImportError(
+                "Photo.image() needs Pillow (apt install python3-pil); Photo.data does without."
+            ) from None
         return Image.open(io.BytesIO(self._bytes()))
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Writes the file so that it is on the disk then, and never seen half-written. Raises `FileExistsError` with its name where
-        there is one already, unless it may `overwrite`."""
+        """Writes the file so that it is on the disk then, and never seen half-written. Raises `FileExistsError` with
+        its name where there is one already, unless it may `overwrite`.
+        """
         _save(self._bytes(), path, overwrite)
 
     def _bytes(self) -> builtins.bytes:
@@ -83,8 +87,10 @@ class Photo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LivePhotoMovie:
-    """The movie of a live photo (MOV with H.264, and AAC where the session has a microphone that may be heard). `data` is its file where the reply was to bring it,
-    else None; then `path` is its file in the capture library, beside the photo's."""
+    """The movie of a live photo (MOV with H.264, and AAC where the session has a microphone that may be heard). `data`
+    is its file where the reply was to bring it, else None; then `path` is its file in the capture library, beside the
+    photo's.
+    """
 
     #: A UUID that stands in both files: they are one live photo.
     contentIdentifier: str = ""
@@ -104,14 +110,18 @@ class LivePhotoMovie:
     raw: Mapping[str, Any] = _raw()
 
     def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """As `Photo.save`. Programs look for it beside the photo, with the same name but for its ending: `a.jpg` and `a.mov`."""
+        """As `Photo.save`. Programs look for it beside the photo, with the same name but for its ending: `a.jpg` and
+        `a.mov`.
+        """
         _save(_delivered("movie", self.data, self.path), path, overwrite)
 
 
 def _delivered(what: str, data: builtins.bytes | None, path: str | None) -> builtins.bytes:
     if data is None:
         where = f" It is in the bus's library: {path}" if path else ""
-        raise ValueError(f"This {what}'s bytes did not come with the reply: deliver=['reply', 'library'] asks for both.{where}")
+        raise ValueError(
+            f"This {what}'s bytes did not come with the reply: deliver=['reply', 'library'] asks for both.{where}"
+        )
     return data
 
 
@@ -144,7 +154,9 @@ def _save(data: builtins.bytes, path: str | os.PathLike[str], overwrite: bool) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhotoCapture:
-    """What came of one request: photos in the order of the cameras, and of each camera's in the order in which they were taken."""
+    """What came of one request: photos in the order of the cameras, and of each camera's in the order in which they
+    were taken.
+    """
 
     #: The settings', which is used up now.
     uniqueID: str = ""
@@ -171,9 +183,11 @@ class PhotoCapture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhotoStage:
-    """How far a request's photos are: `event` is `willBeginCapture`, `willCapturePhoto`, `didCapturePhoto`, `didFinishProcessingPhoto` (once for each `photo`),
-    of a live photo `didFinishRecordingLivePhotoMovie` (`duration`) and `didFinishProcessingLivePhotoToMovieFile` (`duration`, `photoDisplayTime`, `livePhotoMovie`),
-    and `didFinishCapture`, in this order, without those that were not reached; the last has the `error`, if there was one."""
+    """How far a request's photos are: `event` is `willBeginCapture`, `willCapturePhoto`, `didCapturePhoto`,
+    `didFinishProcessingPhoto` (once for each `photo`), of a live photo `didFinishRecordingLivePhotoMovie` (`duration`)
+    and `didFinishProcessingLivePhotoToMovieFile` (`duration`, `photoDisplayTime`, `livePhotoMovie`), and
+    `didFinishCapture`, in this order, without those that were not reached; the last has the `error`, if there was one.
+    """
 
     uniqueID: str = ""
     event: str = ""

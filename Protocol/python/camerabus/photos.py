@@ -7,7 +7,8 @@
 
     left, right = client.capture_photo("left", "right").photos      # of the same moment
 
-    with client.session("cam0", "mic0", preset="inputPriority", outputs={"type": "photo", "livePhotoCaptureEnabled": True}) as session:
+    with client.session("cam0", "mic0", preset="inputPriority", outputs={"type": "photo", "livePhotoCaptureEnabled":
+    True}) as session:
         session.wait_for_live_photos()                              # until the seconds before one are held
         capture = client.capture_photo(session=session.id, live=True)
         capture.photo.save("a.jpg")
@@ -82,7 +83,8 @@ def settings(
             uniqueID=unique_id, format=format, quality=quality, flash=flash, redEyeReduction=red_eye_reduction,
             stabilization=stabilization, highResolution=high_resolution, orientation=orientation, turned=turned,
             thumbnail=dict(small) if isinstance(small, Mapping) else small, bracket=steps, burst=burst,
-            interval=None if interval is None else interval * 1000, ago=None if ago is None else ago * 1000, livePhoto=live,
+            interval=None if interval is None else interval * 1000, ago=None if ago is None else ago * 1000,
+            livePhoto=live,
         ),  # fmt: skip
         **({} if mirrored is None else {"mirrored": mirrored}),
     }
@@ -154,7 +156,9 @@ def _request(core: Core, params: Mapping[str, Any], timeout: float | None) -> St
     return _captured(reply)
 
 
-def _capture(core: Core, params: dict[str, Any], timeout: float | None, on_stage: OnStage | None) -> Steps[PhotoCapture]:
+def _capture(
+    core: Core, params: dict[str, Any], timeout: float | None, on_stage: OnStage | None
+) -> Steps[PhotoCapture]:
     if on_stage is None:
         return (yield from _request(core, params, timeout))
     id = str(params["settings"].setdefault("uniqueID", uuid.uuid4().hex))
@@ -245,36 +249,46 @@ class PhotoCalls(Opened):
         on_stage: OnStage | None = None,
         timeout: float | None = None,
     ) -> PhotoCapture:
-        """Takes a photo of a camera; of several, or of those of a `rig`, one each at the same moment. A `session` has to be running, with a photo output.
+        """Takes a photo of a camera; of several, or of those of a `rig`, one each at the same moment. A `session` has
+        to be running, with a photo output.
 
-        The photo's file is `data` of each of the `photos`; `deliver=["library"]` puts it into the bus's capture library in its place, where `data` is None, and both
-        names do both.
+        The photo's file is `data` of each of the `photos`; `deliver=["library"]` puts it into the bus's capture library
+        in its place, where `data` is None, and both names do both.
 
-        `format` is `jpeg` or `dng`, the camera's raw picture; None: its first. `quality` is a JPEG's, 1 to 100. `flash` is `on`, `off` or `auto`.
-        With `high_resolution` the photo has the camera's largest size, whatever size it streams in. `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`,
-        `landscapeLeft`) and `mirrored` are told in the file, or, `turned`, its pixels are turned without loss. `thumbnail` puts a small picture into it.
+        `format` is `jpeg` or `dng`, the camera's raw picture; None: its first. `quality` is a JPEG's, 1 to 100. `flash`
+        is `on`, `off` or `auto`. With `high_resolution` the photo has the camera's largest size, whatever size it
+        streams in. `orientation` (`portrait`, `portraitUpsideDown`, `landscapeRight`, `landscapeLeft`) and `mirrored`
+        are told in the file, or, `turned`, its pixels are turned without loss. `thumbnail` puts a small picture into
+        it.
 
-        A `bracket` has an exposure for each photo, in EV (`[-2, 0, 2]`), `bracket_durations` in seconds (`["1/125", 0.5]`); a `burst` is so many photos one after the
-        other, `interval` seconds apart or else frame by frame. What is set for them is put back, whatever happens; a locked camera is set only under its `lock`, which is
-        that of the `with` block around unless given.
+        A `bracket` has an exposure for each photo, in EV (`[-2, 0, 2]`), `bracket_durations` in seconds (`["1/125",
+        0.5]`); a `burst` is so many photos one after the other, `interval` seconds apart or else frame by frame. What
+        is set for them is put back, whatever happens; a locked camera is set only under its `lock`, which is that of
+        the `with` block around unless given.
 
-        `ago` is for a photo of so many seconds ago, at most 10, of the pictures that the photo output of a running session holds (`preRoll`); else it raises `MomentNotHeld`.
+        `ago` is for a photo of so many seconds ago, at most 10, of the pictures that the photo output of a running
+        session holds (`preRoll`); else it raises `MomentNotHeld`.
 
-        A `live` photo of a running session, whose photo output has `livePhotoCaptureEnabled`, comes with a movie of the 1.5 seconds before and after it, with the sound of the
-        session's microphone: `livePhotoMovie`, which is delivered as the photo is; in the library both are one entry. It is of one camera, a `jpeg`, and not with `bracket`, `burst`,
-        `high_resolution` or `ago`, nor with `orientation` or `mirrored`, which the session's connection has for both files; of a session at most
-        four are made at a time. `Session.wait_for_live_photos` waits until the seconds before are there.
+        A `live` photo of a running session, whose photo output has `livePhotoCaptureEnabled`, comes with a movie of the
+        1.5 seconds before and after it, with the sound of the session's microphone: `livePhotoMovie`, which is
+        delivered as the photo is; in the library both are one entry. It is of one camera, a `jpeg`, and not with
+        `bracket`, `burst`, `high_resolution` or `ago`, nor with `orientation` or `mirrored`, which the session's
+        connection has for both files; of a session at most four are made at a time. `Session.wait_for_live_photos`
+        waits until the seconds before are there.
 
-        `on_stage` is called with each `PhotoStage` as it comes, the last one before this returns. A `unique_id` is good for one call.
+        `on_stage` is called with each `PhotoStage` as it comes, the last one before this returns. A `unique_id` is good
+        for one call.
 
-        Raises `PhotoSettingsReused`, `PhotoFormatUnavailable` (it has what is `available`), `ControlUnsupported`, `DeviceBusy`, `SessionNotRunning`, `LimitExceeded`,
-        `DiskFull`, `RecordingInProgress`, `Unauthorized`, `Interrupted`, `WorkerCrashed` or `DeviceDisconnected`. A call that is given up tells the bus, which then takes
+        Raises `PhotoSettingsReused`, `PhotoFormatUnavailable` (it has what is `available`), `ControlUnsupported`,
+        `DeviceBusy`, `SessionNotRunning`, `LimitExceeded`, `DiskFull`, `RecordingInProgress`, `Unauthorized`,
+        `Interrupted`, `WorkerCrashed` or `DeviceDisconnected`. A call that is given up tells the bus, which then takes
         no photo that it has not begun.
         """
         wishes = settings(
-            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
-            high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
-            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, live=live, unique_id=unique_id,
+            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
+            stabilization=stabilization, high_resolution=high_resolution, orientation=orientation, mirrored=mirrored,
+            turned=turned, thumbnail=thumbnail, bracket=bracket, bracket_durations=bracket_durations, burst=burst,
+            interval=interval, ago=ago, live=live, unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return run(_capture(self._open, params, timeout, on_stage))
@@ -312,9 +326,10 @@ class AsyncPhotoCalls(AsyncOpened):
         timeout: float | None = None,
     ) -> PhotoCapture:
         wishes = settings(
-            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction, stabilization=stabilization,
-            high_resolution=high_resolution, orientation=orientation, mirrored=mirrored, turned=turned, thumbnail=thumbnail,
-            bracket=bracket, bracket_durations=bracket_durations, burst=burst, interval=interval, ago=ago, live=live, unique_id=unique_id,
+            format=format, quality=quality, flash=flash, red_eye_reduction=red_eye_reduction,
+            stabilization=stabilization, high_resolution=high_resolution, orientation=orientation, mirrored=mirrored,
+            turned=turned, thumbnail=thumbnail, bracket=bracket, bracket_durations=bracket_durations, burst=burst,
+            interval=interval, ago=ago, live=live, unique_id=unique_id,
         )  # fmt: skip
         params = _params(self._open, devices, rig, session, wishes, deliver, name, lock)
         return await self._run(_capture(self._open, params, timeout, on_stage))

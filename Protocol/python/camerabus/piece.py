@@ -20,8 +20,8 @@ _WORDS = ("device", "rendition", "stream", "sampleFormat")
 class Sound:
     """A piece of sound: `header` as it was sent, `payload` its samples, interleaved, without a copy.
 
-    A *frame* is one sample of each channel. `lost` counts the frames that are missing before it, whether the microphone lost them or this
-    subscriber did; it is 0 for the first of each stream.
+    A *frame* is one sample of each channel. `lost` counts the frames that are missing before it, whether the microphone
+    lost them or this subscriber did; it is 0 for the first of each stream.
     """
 
     topic: str
@@ -112,12 +112,15 @@ class Sound:
         return Timestamp(int(clock["monotonic"]), int(clock["realtime"]), str(clock["source"]))
 
     def array(self) -> Any:
-        """The samples as a NumPy array of (frames, channels): int16, int32 or float32, without a copy, but for those of 24 bits, which
-        become int32."""
+        """The samples as a NumPy array of (frames, channels): int16, int32 or float32, without a copy, but for those of
+        24 bits, which become int32.
+        """
         try:
             import numpy
         except ImportError:
-            raise ImportError("Sound.array() needs NumPy (apt install python3-numpy); Sound.payload does without.") from None
+            raise ImportError(
+                "Sound.array() needs NumPy (apt install python3-numpy); Sound.payload does without."
+            ) from None
         shape = (self.frames, self.channels)
         if self.sampleFormat in ("s16", "s32", "f32"):
             kind = {"s16": "<i2", "s32": "<i4", "f32": "<f4"}[self.sampleFormat]

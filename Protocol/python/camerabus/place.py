@@ -134,7 +134,8 @@ class RemotePlace:
         # A link may be too slow for the look, and has had its answer.
         if problem is None or problem == UNANSWERED and link.is_answered:
             return BusTimeout(
-                f"The bus at {self} did not let this program in: is its key{' still' if was_there else ''} among the gateway's "
+                f"The bus at {self} did not let this program in: is its key{' still' if was_there else ''} among the "
+                "gateway's "
                 "('camerabus keys list' there), and is the server's key right? Or it is too busy."
             )
         return BusNotRunning(f"The bus at {self} can't be reached{' any more' if was_there else ''} ({problem}).")
@@ -146,8 +147,9 @@ Place: TypeAlias = "LocalPlace | RemotePlace"
 def find_place(
     where: str | os.PathLike[str] | None, server_key: str | os.PathLike[str] | None = None, key: Key | None = None
 ) -> Place:
-    """A gateway's address, or a directory; None: what `$CAMERABUS_RUNTIME_DIR` says, which may be an address too (with the keys in
-    `$CAMERABUS_SERVER_KEY` and `$CAMERABUS_KEY`), else the bus of this machine."""
+    """A gateway's address, or a directory; None: what `$CAMERABUS_RUNTIME_DIR` says, which may be an address too (with
+    the keys in `$CAMERABUS_SERVER_KEY` and `$CAMERABUS_KEY`), else the bus of this machine.
+    """
     named = os.environ.get("CAMERABUS_RUNTIME_DIR", "") if where is None else where
     if isinstance(named, str) and named.startswith("tcp://"):
         server_key = server_key or os.environ.get("CAMERABUS_SERVER_KEY")
@@ -157,7 +159,9 @@ def find_place(
             "key= or $CAMERABUS_KEY (the file that 'camerabus keys new' makes here)": key,
         }
         if missing := [name for name, value in wanted.items() if not value]:
-            raise TypeError(f"A bus on another machine takes keys, and there is none from {', nor from '.join(missing)}.")
+            raise TypeError(
+                f"A bus on another machine takes keys, and there is none from {', nor from '.join(missing)}."
+            )
         assert server_key is not None and key is not None
         return RemotePlace(named, server_key, key)
     if server_key is not None or key is not None:
@@ -166,7 +170,9 @@ def find_place(
 
 
 def read_key(key: str | os.PathLike[str]) -> str:
-    """A public key: its 40 characters, or a file with it: on a line `public KEY`, or alone, as `camerabus keys` prints it."""
+    """A public key: its 40 characters, or a file with it: on a line `public KEY`, or alone, as `camerabus keys` prints
+    it.
+    """
     if isinstance(key, str) and _KEY.fullmatch(key) and not os.path.exists(key):
         return key
     alone = [line for line in _text(key).splitlines() if line and (_KEY.fullmatch(line) or not line.startswith("#"))]

@@ -18,16 +18,20 @@ _ORIENTATIONS: Final = {
 
 
 def video_orientation(device_orientation: str) -> str:
-    """The videoOrientation of a device that is held so; `landscapeRight` for one that is not known (`faceUp`, `unknown`, …)."""
+    """The videoOrientation of a device that is held so; `landscapeRight` for one that is not known (`faceUp`,
+    `unknown`, …).
+    """
     return _ORIENTATIONS.get(device_orientation, "landscapeRight")
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewLayout:
-    """How a picture is shown in a view: turned clockwise by `rotation` (0, 90, 180, 270), then mirrored, then fitted in.
+    """How a picture is shown in a view: turned clockwise by `rotation` (0, 90, 180, 270), then mirrored, then fitted
+    in.
 
-    `picture` is the size of the camera's own picture, before it is turned. Points of it go from (0, 0), its top left, to (1, 1); those
-    of the view are in its own units. `zoom` is how many times its middle is enlarged in what is shown (`Frame.zoom`).
+    `picture` is the size of the camera's own picture, before it is turned. Points of it go from (0, 0), its top left,
+    to (1, 1); those of the view are in its own units. `zoom` is how many times its middle is enlarged in what is shown
+    (`Frame.zoom`).
     """
 
     view: tuple[float, float]
@@ -70,7 +74,9 @@ class PreviewLayout:
         return 0.5 + (x - 0.5) / self.zoom, 0.5 + (y - 0.5) / self.zoom
 
     def view_point(self, x: float, y: float) -> tuple[float, float] | None:
-        """Where the view shows a point of the picture, beyond the view's bounds if that is cut off; None outside of the picture."""
+        """Where the view shows a point of the picture, beyond the view's bounds if that is cut off; None outside of the
+        picture.
+        """
         if not (0 <= x <= 1 and 0 <= y <= 1):
             return None
         x, y = 0.5 + (x - 0.5) * self.zoom, 0.5 + (y - 0.5) * self.zoom

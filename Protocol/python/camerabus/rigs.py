@@ -62,8 +62,9 @@ class RigDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rig:
-    """A named group of devices, the first of which leads. `tolerance` is in milliseconds; None: half of the lead's interval.
-    `configured`: it stands in the configuration file. `complete`: all of its devices are connected."""
+    """A named group of devices, the first of which leads. `tolerance` is in milliseconds; None: half of the lead's
+    interval. `configured`: it stands in the configuration file. `complete`: all of its devices are connected.
+    """
 
     name: str = ""
     devices: tuple[RigDevice, ...] = _tuple(lambda value: read(RigDevice, value))
@@ -88,7 +89,9 @@ def save_profile(name: str, devices: Sequence[str]) -> Call[Profile]:
     return Call("profile.save", params, lambda result: read(Profile, _member(result, "profile")))
 
 
-def apply_profile(name: str, devices: Sequence[str], mode: str | None, dry_run: bool, token: str | None) -> Call[Configuration]:
+def apply_profile(
+    name: str, devices: Sequence[str], mode: str | None, dry_run: bool, token: str | None
+) -> Call[Configuration]:
     params = {"name": name, **given(devices=list(devices) or None, lock=token, mode=mode, dryRun=dry_run)}
     return Call("profile.apply", params, lambda result: read(Configuration, result))
 
@@ -133,9 +136,9 @@ class RigCalls(Opened):
     ) -> Configuration:
         """Sets devices as a profile has it, all or none; without any named, those that it was saved of.
 
-        Another device gets the settings of the one like it, or the only ones that there are; `mode="nearest"` takes what comes
-        nearest, and leaves out controls that it doesn't have. The lock is the one of the `with` block around that covers the devices
-        named, unless given; without one they are locked for just this call.
+        Another device gets the settings of the one like it, or the only ones that there are; `mode="nearest"` takes
+        what comes nearest, and leaves out controls that it doesn't have. The lock is the one of the `with` block around
+        that covers the devices named, unless given; without one they are locked for just this call.
         """
         token = token_for(self._open, devices, lock)
         return run(self._open.ask(apply_profile(name, devices, mode, dry_run, token), timeout))
@@ -149,10 +152,11 @@ class RigCalls(Opened):
     def set_rig(
         self, name: str, *devices: str, tolerance: float | None = None, timeout: float | None = None
     ) -> Rig:
-        """Makes a rig, or changes one; the first device leads. Its name then stands for its devices in `lock`, `configure`,
-        `session`, profiles and rigs.
+        """Makes a rig, or changes one; the first device leads. Its name then stands for its devices in `lock`,
+        `configure`, `session`, profiles and rigs.
 
-        `tolerance` is how many seconds a frame of a set may be from the lead's; None: half of the time between the lead's frames.
+        `tolerance` is how many seconds a frame of a set may be from the lead's; None: half of the time between the
+        lead's frames.
         """
         return run(self._open.ask(set_rig(name, devices, tolerance), timeout))
 
@@ -164,9 +168,10 @@ class RigCalls(Opened):
     ) -> FrameSets:
         """Frames of a rig's cameras that were taken at the same time. When this returns, the subscription is in force.
 
-        A frame that came after its set comes by itself (`late`). Whoever is slow misses sets, and never sees old ones; `lost` counts.
-        `limit` ends the loop after so many sets, late frames not counted. Raises what keeps the first camera from giving frames, and
-        `BusTimeout` when nothing comes for `timeout`; `next()` may be called again all the same.
+        A frame that came after its set comes by itself (`late`). Whoever is slow misses sets, and never sees old ones;
+        `lost` counts. `limit` ends the loop after so many sets, late frames not counted. Raises what keeps the first
+        camera from giving frames, and `BusTimeout` when nothing comes for `timeout`; `next()` may be called again all
+        the same.
         """
         return FrameSets(SetFeed(self._open, rig, rendition, limit, timeout))
 

@@ -235,8 +235,9 @@ class RingReader:
 
     @property
     def closed(self) -> int:
-        """0, or why no more frames come: 1 another ring takes its place, 2 nothing streams any more. Of a permission that was taken
-        back the connection tells."""
+        """0, or why no more frames come: 1 another ring takes its place, 2 nothing streams any more. Of a permission
+        that was taken back the connection tells.
+        """
         return self._words[_CLOSED]
 
     def poll(self, order: Order = "newest") -> RingFrame | RingSound | None:
@@ -289,14 +290,22 @@ class RingReader:
             self._wait_word.wait(count, until)
 
     def find(self, frame: Frame, slot: int, offset: int, size: int, stamp: int) -> RingFrame | None:
-        """The frame that a message tells of; None: it was overwritten already, and counts as late. Raises ProtocolError."""
+        """The frame that a message tells of; None: it was overwritten already, and counts as late. Raises
+        ProtocolError.
+        """
         plan = self.plan
-        if not slot < plan.slots or offset != plan.pixels + slot * plan.slotBytes or not self._least <= size <= plan.slotBytes:
+        if (
+            not slot < plan.slots
+            or offset != plan.pixels + slot * plan.slotBytes
+            or not self._least <= size <= plan.slotBytes
+        ):
             raise ProtocolError("A message names a place that is none in its ring.")
         if stamp & 1 or not self._is_intact(slot, stamp):
             return None
         self.frames += 1
-        return RingFrame(frame.topic, frame.header, self._view[offset : offset + size], frame.lost, slot, stamp >> 1, self)
+        return RingFrame(
+            frame.topic, frame.header, self._view[offset : offset + size], frame.lost, slot, stamp >> 1, self
+        )
 
     def _find(self, order: Order) -> int | None:
         newest = self._words[_NEWEST]
@@ -327,7 +336,9 @@ class RingReader:
             "sequence": record[1],
             "captureSequence": record[2],
             "generation": record[5],
-            "timestamp": {"monotonic": _signed(record[3]), "realtime": _signed(record[4]), "source": _SOURCES[flags & 3]},
+            "timestamp": {
+                "monotonic": _signed(record[3]), "realtime": _signed(record[4]), "source": _SOURCES[flags & 3],
+            },
             "dropped": record[6],
         }
         if flags & 32:

@@ -122,8 +122,9 @@ class RingConnection(_Connection):
     def next(self, timeout: float = 10, order: Order = "newest") -> RingFrame | None:
         """The next frame, at most so many seconds from now; None: none came.
 
-        Of a format whose frames build on one another (H.264) they come one after the other, whatever the order, and after a loss go
-        on with a key frame. Raises the worker's error in place of frames, and BusNotRunning when the worker has gone.
+        Of a format whose frames build on one another (H.264) they come one after the other, whatever the order, and
+        after a loss go on with a key frame. Raises the worker's error in place of frames, and BusNotRunning when the
+        worker has gone.
         """
         until = time.monotonic() + timeout
         while (frame := self._next(until - time.monotonic(), order)) is not None:
@@ -165,8 +166,8 @@ class SoundRingConnection(_Connection):
     def next(self, timeout: float = 10) -> RingSound | None:
         """The next piece, at most so many seconds from now; None: none came. The first is the newest.
 
-        Pieces stay for two seconds or so: what is lost to who takes longer, `lost` of the next one tells. Raises the worker's error
-        in place of sound, and BusNotRunning when the worker has gone.
+        Pieces stay for two seconds or so: what is lost to who takes longer, `lost` of the next one tells. Raises the
+        worker's error in place of sound, and BusNotRunning when the worker has gone.
         """
         until = time.monotonic() + timeout
         while (sound := self._next(until - time.monotonic(), "next")) is not None:

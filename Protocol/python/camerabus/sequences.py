@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `epoch`, `sequence` and `previous` say: a copy of the state that notices every loss, and events that tell of one.
+"""What `epoch`, `sequence` and `previous` say: a copy of the state that notices every loss, and events that tell of
+one.
 
 No socket in sight: `Protocol/vectors/state-sequences.json` goes through here as it is.
 """
@@ -94,7 +95,9 @@ class SoundContinuity:
         self._next = 0
 
     def receive(self, stream: str, sequence: int, first_frame: int, frames: int) -> int | None:
-        """Frames that are missing before this piece; 0 for the first of a stream. None: it is not newer than the one before."""
+        """Frames that are missing before this piece; 0 for the first of a stream. None: it is not newer than the one
+        before.
+        """
         is_new = stream != self._stream
         if not is_new and sequence <= self._sequence:
             return None
@@ -106,8 +109,9 @@ class SoundContinuity:
 class MirrorState:
     """Snapshot plus changes.
 
-    A message that is not newer than what is known is dropped. A hole (its `previous` was never seen), another epoch, or a heartbeat
-    whose `latest` is not known call for a new snapshot; what comes until that is there is kept, and applied after it.
+    A message that is not newer than what is known is dropped. A hole (its `previous` was never seen), another epoch, or
+    a heartbeat whose `latest` is not known call for a new snapshot; what comes until that is there is kept, and applied
+    after it.
     """
 
     GONE = 64  # topics whose end is remembered; a heartbeat tells at most 32 of them

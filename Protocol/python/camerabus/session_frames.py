@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frames of a session's output: they follow the session to another camera, size or rate, and wait while it is interrupted."""
+"""The frames of a session's output: they follow the session to another camera, size or rate, and wait while it is
+interrupted.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ class SessionFeed(Feed[Frame]):
         timeout: float,
         errors: FrameErrors,
     ) -> None:
-        """`choose` tells of a state (None: there is no session any more) which device and rendition are meant, or raises why none
-        is; `make` makes their feed."""
+        """`choose` tells of a state (None: there is no session any more) which device and rendition are meant, or
+        raises why none is; `make` makes their feed.
+        """
         self._core = core
         self._id = id
         self._choose = choose

@@ -79,10 +79,12 @@ class SessionAnswer:
     session: str = ""
     state: SessionState | None = _of(SessionState)
     resolved: tuple[SessionDelivery, ...] = _tuple(lambda value: read(SessionDelivery, value))
-    #: What part of its bandwidth the fullest USB bus of its cameras has to give, with all that streams beside; above 1 it can't run, 0: none is on USB.
+    #: What part of its bandwidth the fullest USB bus of its cameras has to give, with all that streams beside; above 1
+    #: it can't run, 0: none is on USB.
     hardwareCost: float = 0.0
     explanation: tuple[str, ...] = _tuple()
-    #: False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it was before.
+    #: False: it is so, but could not be written to the disk: a bus that is started after this one may have it as it was
+    #: before.
     kept: bool = True
     #: Of `switch_camera`: the camera it has now, whether that is another, and options that this one has not.
     active: str | None = None
@@ -93,7 +95,9 @@ class SessionAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CanAdd:
-    """Whether an action could be carried out. True in conditions if so; else `why` tells, and `reason` by which refusal."""
+    """Whether an action could be carried out. True in conditions if so; else `why` tells, and `reason` by which
+    refusal.
+    """
 
     can: bool = False
     why: str | None = None

@@ -22,9 +22,9 @@ from .values import read, read_list
 
 #: `"cam0"`, or {device, activeFormat?, frameRate?, preferredDataSource?}.
 InputWish: TypeAlias = str | Mapping[str, Any]
-#: `"videoData"`, or {type, id?, format?, width?, height?, frameRate?, quality?}; of `"audioData"` {type, id?, format?, rate?, channels?}; of `"photo"`
-#: {type, id?, preRoll?: milliseconds, photoSettingsForSceneMonitoring?: {flash?, stabilization?}, livePhotoCaptureEnabled?, livePhotoCaptureSuspended?,
-#: livePhotoAutoTrimmingEnabled?}.
+#: `"videoData"`, or {type, id?, format?, width?, height?, frameRate?, quality?}; of `"audioData"` {type, id?, format?,
+#: rate?, channels?}; of `"photo"` {type, id?, preRoll?: milliseconds, photoSettingsForSceneMonitoring?: {flash?,
+#: stabilization?}, livePhotoCaptureEnabled?, livePhotoCaptureSuspended?, livePhotoAutoTrimmingEnabled?}.
 OutputWish: TypeAlias = str | Mapping[str, Any]
 #: {addInput: …}, {preset: …}, {connection: {…}}, …: an object with one member.
 SessionAction: TypeAlias = Mapping[str, Any]
@@ -58,7 +58,9 @@ def _delivery(
     if state is not None and state.state == "waitingForAuthorization":
         why = " ".join(explanation) or "The session waits for permission."
         has_cameras = any(each.get("mediaType", "video") == "video" for each in state.inputs)
-        raise Unauthorized(why, {"status": "notDetermined", "needed": "video" if has_cameras else "audio", "session": id})
+        raise Unauthorized(
+            why, {"status": "notDetermined", "needed": "video" if has_cameras else "audio", "session": id}
+        )
     if state is not None and state.interruption is not None:
         raise SessionNotRunning(state.interruption.message, {"session": id})
     raise SessionNotRunning("The session has no such output that gets pictures now; is it started?", {"session": id})
@@ -97,7 +99,8 @@ class SessionBase:
         return _delivery(self.id, self.state, self.resolved, self.explanation, output, device)
 
     def _feed(
-        self, output: str | None, device: str | None, limit: int | None, timeout: float, errors: FrameErrors, shared: bool
+        self, output: str | None, device: str | None, limit: int | None, timeout: float, errors: FrameErrors,
+        shared: bool,
     ) -> SessionFeed:
         def choose(value: Any) -> tuple[str, str]:
             state = read(SessionState, value)
@@ -124,14 +127,20 @@ class SessionBase:
         token = token_for(self._core, devices, lock)
         return {} if token is None else {"lock": token}
 
-    def _ask(self, method: str, params: Mapping[str, Any], timeout: float | None, again: bool = False) -> Steps[SessionAnswer]:
-        call = Call(f"session.{method}", {"session": self.id, **params}, lambda result: read(SessionAnswer, result), again)
+    def _ask(
+        self, method: str, params: Mapping[str, Any], timeout: float | None, again: bool = False
+    ) -> Steps[SessionAnswer]:
+        call = Call(
+            f"session.{method}", {"session": self.id, **params}, lambda result: read(SessionAnswer, result), again
+        )
         return self._learn((yield from self._core.ask(call, timeout)))
 
     def _create(self, timeout: float | None) -> Steps[None]:
         if self.id or self._params is None:
             return
-        call: Call[SessionAnswer] = Call("session.create", dict(self._params), lambda result: read(SessionAnswer, result))
+        call: Call[SessionAnswer] = Call(
+            "session.create", dict(self._params), lambda result: read(SessionAnswer, result)
+        )
 
         def undo(made: SessionAnswer) -> list[Call[Any]]:
             return [Call("session.delete", {"session": made.session}, _object)]
@@ -140,14 +149,20 @@ class SessionBase:
 
     def _can_add(self, action: SessionAction, timeout: float | None) -> Steps[CanAdd]:
         params = {"session": self.id, "action": dict(action)}
-        return (yield from self._core.ask(Call("session.canAdd", params, lambda result: read(CanAdd, result), True), timeout))
+        return (
+            yield from self._core.ask(
+                Call("session.canAdd", params, lambda result: read(CanAdd, result), True), timeout
+            )
+        )
 
     def _await_past(self, timeout: float) -> Steps[float]:
         topic, until = f"state/session/{self.id}/", deadline(timeout)
         mirror = MirrorBase(self._core, topic)
         yield from mirror._open()
         try:
-            while (held := _past_held(mirror.get(topic))) is not None and held < LIVE_PHOTO_REACH and not is_over(until):
+            while (
+                (held := _past_held(mirror.get(topic))) is not None and held < LIVE_PHOTO_REACH and not is_over(until)
+            ):
                 yield from mirror._update(until)
             return held or 0.0
         finally:
@@ -211,19 +226,24 @@ class Session(SessionBase):
         return run(self._ask("configure", params, timeout))
 
     def can_add(self, action: SessionAction, timeout: float | None = None) -> CanAdd:
-        """Whether an action could be carried out, or `{"switchCamera": device}`; None: the one that `switch_camera()` would take."""
+        """Whether an action could be carried out, or `{"switchCamera": device}`; None: the one that `switch_camera()`
+        would take.
+        """
         return run(self._can_add(action, timeout))
 
     def switch_camera(
         self, device: str | None = None, *, lock: LockBase | str | None = None, timeout: float | None = None
     ) -> SessionAnswer:
-        """Goes on with another camera: back to front, or the one named. If it can't be had, that raises and nothing has changed."""
+        """Goes on with another camera: back to front, or the one named. If it can't be had, that raises and nothing has
+        changed.
+        """
         params = {} if device is None else {"device": device}
         return run(self._ask("switchCamera", {**params, **self._token(lock)}, timeout))
 
     def wait_for_live_photos(self, timeout: float = 10.0) -> float:
-        """Waits until the photo output holds what a live photo shows of the time before it, `LIVE_PHOTO_REACH` seconds. Returns how many it holds: fewer when
-        the time is over before, 0.0 where it makes no live photos."""
+        """Waits until the photo output holds what a live photo shows of the time before it, `LIVE_PHOTO_REACH` seconds.
+        Returns how many it holds: fewer when the time is over before, 0.0 where it makes no live photos.
+        """
         return run(self._await_past(timeout))
 
     def refresh(self, timeout: float | None = None) -> SessionAnswer:
@@ -231,7 +251,9 @@ class Session(SessionBase):
         return run(self._ask("get", {}, timeout, True))
 
     def delete(self, timeout: float | None = None) -> bool:
-        """False: it is deleted, but that could not be written to the disk: a bus that is started after this one may have it still."""
+        """False: it is deleted, but that could not be written to the disk: a bus that is started after this one may
+        have it still.
+        """
         return run(self._delete(timeout))
 
     def frames(
@@ -244,10 +266,11 @@ class Session(SessionBase):
         errors: FrameErrors = "wait",
         shared: bool = False,
     ) -> Frames:
-        """The pictures of an output (the first that has any), as `Client.frames` gives them, from whatever camera the session has.
+        """The pictures of an output (the first that has any), as `Client.frames` gives them, from whatever camera the
+        session has.
 
-        While the session is interrupted none come (`errors="raise"` raises why). Raises `SessionNotRunning` if it does not run at
-        first, and when it is stopped, and `SessionNotFound` when it ends.
+        While the session is interrupted none come (`errors="raise"` raises why). Raises `SessionNotRunning` if it does
+        not run at first, and when it is stopped, and `SessionNotFound` when it ends.
         """
         return Frames(self._feed(output, device, limit, timeout, errors, shared))
 
@@ -259,13 +282,17 @@ class Session(SessionBase):
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with first_error(error):
             self.delete()
 
 
 class AsyncSession(SessionBase):
-    def __init__(self, core: Core, run: Runner, timeout: float | None, params: Mapping[str, Any] | None = None, id: str = "") -> None:
+    def __init__(
+        self, core: Core, run: Runner, timeout: float | None, params: Mapping[str, Any] | None = None, id: str = ""
+    ) -> None:
         super().__init__(core, params, id)
         self._run = run
         self._timeout = timeout
@@ -307,7 +334,9 @@ class AsyncSession(SessionBase):
         return await self._run(self._ask("get", {}, timeout, True))
 
     async def delete(self, timeout: float | None = None) -> bool:
-        """False: it is deleted, but that could not be written to the disk: a bus that is started after this one may have it still."""
+        """False: it is deleted, but that could not be written to the disk: a bus that is started after this one may
+        have it still.
+        """
         return await self._run(self._delete(timeout))
 
     def frames(
@@ -352,13 +381,13 @@ class SessionCalls(Opened):
         detached: bool = False,
         timeout: float | None = None,
     ) -> Session:
-        """Makes a session of these devices; `with` starts it. Without any it has the default camera, without outputs one of `videoData`;
-        `inputs=[]` and `outputs=[]` mean none yet.
+        """Makes a session of these devices; `with` starts it. Without any it has the default camera, without outputs
+        one of `videoData`; `inputs=[]` and `outputs=[]` mean none yet.
 
         The name of a rig stands for its cameras: all of them are inputs, or the session is not made.
 
-        It ends with its `with` block, or with this process, unless it is `detached`. Where two sessions can't both have what they want,
-        the one with the higher priority gets it, and the other one is interrupted until it can go on.
+        It ends with its `with` block, or with this process, unless it is `detached`. Where two sessions can't both have
+        what they want, the one with the higher priority gets it, and the other one is interrupted until it can go on.
         """
         session = Session(self._open, wishes(_inputs(devices, inputs), outputs, preset, priority, name, detached))
         run(session._create(timeout))
@@ -390,7 +419,9 @@ class AsyncSessionCalls(AsyncOpened):
         timeout: float | None = None,
     ) -> AsyncSession:
         """To be entered (`async with client.session("cam0"):`) or awaited, which only makes it."""
-        return AsyncSession(self._open, self._run, timeout, wishes(_inputs(devices, inputs), outputs, preset, priority, name, detached))
+        return AsyncSession(
+            self._open, self._run, timeout, wishes(_inputs(devices, inputs), outputs, preset, priority, name, detached)
+        )
 
     def find_session(self, id: str, *, timeout: float | None = None) -> AsyncSession:
         """To be awaited."""

@@ -17,14 +17,17 @@ from .permission import lacking, why_refused
 from .sequences import FrameContinuity
 from .silence import Silence
 from .steps import Steps, Wait, deadline, is_over
-from .subscription import HEARTBEAT, LAST_WORD, MediaSubscription, Message, Subscription, begin_all, links, subscribe, subscribe_events
-
+from .subscription import (
+    HEARTBEAT, LAST_WORD, MediaSubscription, Message, Subscription, begin_all, links, subscribe, subscribe_events,
+)
 
 @dataclass(frozen=True)
 class FrameSet:
-    """Frames of one time: `frames` by device, in the order of the rig, the lead first; or one that came after its set (`late`).
+    """Frames of one time: `frames` by device, in the order of the rig, the lead first; or one that came after its set
+    (`late`).
 
-    All times are nanoseconds. `lost` counts the messages of this topic and stream that this subscriber missed since the one before.
+    All times are nanoseconds. `lost` counts the messages of this topic and stream that this subscriber missed since the
+    one before.
     """
 
     topic: str
@@ -197,7 +200,9 @@ class SetFeed(Feed[FrameSet]):
             if is_over(until):
                 raise (yield from self._explain("gave no set"))
             yield from self._silence.look()
-            sockets = [socket for each in (self._subscription, self._bus) if each is not None for socket in each.sockets]
+            sockets = [
+                socket for each in (self._subscription, self._bus) if each is not None for socket in each.sockets
+            ]
             yield Wait(tuple(sockets), min(until, self._silence.until))
         raise ValueError("This subscription is closed.")
 

@@ -15,7 +15,8 @@ from .ring import RingFrame, RingReader
 
 _MESSAGE_BYTES = 65536
 _RETRY = 1.0  # seconds from one attempt to connect to the next
-_PATIENCE = 3  # attempts in a row that fail while frames come: a worker that is being started again has its socket sooner
+# Attempts in a row that fail while frames come: a worker that is being started again has its socket sooner
+_PATIENCE = 3
 
 
 class RingLink:
@@ -61,7 +62,9 @@ class RingLink:
         self._socket, self.problem = connection, None
 
     def find(self, frame: Frame) -> RingFrame | None:
-        """The frame that a message tells of; None: its ring is not there (yet, or any more), or it was overwritten already."""
+        """The frame that a message tells of; None: its ring is not there (yet, or any more), or it was overwritten
+        already.
+        """
         buffer = frame.header.get("buffer")
         if not isinstance(buffer, dict):
             raise ProtocolError("A frame came without the place in shared memory where it lies.")

@@ -21,8 +21,9 @@ DOWN = 5.0
 class Silence:
     """How long nothing has been heard.
 
-    On this machine workers outlive their coordinator for a while; when neither gives a sign of life, nobody is there. To another machine a link
-    that stands is the sign of life, however little comes over it: its heartbeats end it when nobody answers them.
+    On this machine workers outlive their coordinator for a while; when neither gives a sign of life, nobody is there.
+    To another machine a link that stands is the sign of life, however little comes over it: its heartbeats end it when
+    nobody answers them.
     """
 
     def __init__(self, core: Core, links: Callable[[], Iterable[Link]]) -> None:

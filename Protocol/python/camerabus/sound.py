@@ -18,7 +18,9 @@ from .piece import Sound, is_count, sound_members
 from .sequences import SoundContinuity
 from .silence import Silence
 from .steps import Steps, Wait, deadline, is_over
-from .subscription import HEARTBEAT, LAST_WORD, MediaSubscription, Message, Subscription, begin_all, links, subscribe, subscribe_events
+from .subscription import (
+    HEARTBEAT, LAST_WORD, MediaSubscription, Message, Subscription, begin_all, links, subscribe, subscribe_events,
+)
 
 ROOM = 1000  # pieces that a subscriber's socket keeps: some seconds
 
@@ -63,7 +65,9 @@ T = TypeVar("T", Sound, Level)
 class _MicrophoneFeed(Feed[T], Generic[T]):
     """What several microphones publish, in the order in which it came."""
 
-    def __init__(self, core: Core, devices: Sequence[str], topics: Sequence[str], limit: int | None, timeout: float) -> None:
+    def __init__(
+        self, core: Core, devices: Sequence[str], topics: Sequence[str], limit: int | None, timeout: float
+    ) -> None:
         self._core = core
         self._devices = tuple(devices)
         self._topics = tuple(topics)
@@ -129,7 +133,9 @@ class _MicrophoneFeed(Feed[T], Generic[T]):
             if is_over(until):
                 raise (yield from self._explain(self._devices, "gave nothing"))
             yield from self._silence.look()
-            sockets = [socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets]
+            sockets = [
+                socket for each in (*self._subscriptions, self._bus) if each is not None for socket in each.sockets
+            ]
             yield Wait(tuple(sockets), min(until, self._silence.until))
 
     def _take(self) -> None:
@@ -263,10 +269,11 @@ class SoundCalls(Opened):
     ) -> Sounds:
         """Sound of microphones, piece by piece in its order. When this returns, the subscription is in force.
 
-        `rendition` is `native`, as the microphone is set, or `<s16|f32>[:<rate>x<channels>]`: `f32:16000x1` is what most recognisers of speech want.
-        Pieces are kept for some seconds: who is slower than that misses sound, and `sound.lost` counts. `limit` ends the loop after so
-        many pieces. A microphone that stops giving sound does not end the loop: when it is back, its sound comes again, and meanwhile
-        `last_error` says why there is none. What does not pass by itself raises, and so does whatever keeps one from giving its first.
+        `rendition` is `native`, as the microphone is set, or `<s16|f32>[:<rate>x<channels>]`: `f32:16000x1` is what
+        most recognisers of speech want. Pieces are kept for some seconds: who is slower than that misses sound, and
+        `sound.lost` counts. `limit` ends the loop after so many pieces. A microphone that stops giving sound does not
+        end the loop: when it is back, its sound comes again, and meanwhile `last_error` says why there is none. What
+        does not pass by itself raises, and so does whatever keeps one from giving its first.
         """
         return Sounds(SoundFeed(self._open, devices, rendition, limit, timeout))
 

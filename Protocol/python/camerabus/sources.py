@@ -27,7 +27,8 @@ from .values import Timestamp
 
 #: Pixel formats by the names of renditions; the protocol's own names (`BGR3`, `MJPG`) will do, too.
 FORMATS = {
-    "bgr": "BGR3", "rgb": "RGB3", "gray": "GREY", "yuyv": "YUYV", "uyvy": "UYVY", "nv12": "NV12", "i420": "YU12", "jpeg": "MJPG",
+    "bgr": "BGR3", "rgb": "RGB3", "gray": "GREY", "yuyv": "YUYV", "uyvy": "UYVY", "nv12": "NV12", "i420": "YU12",
+    "jpeg": "MJPG",
 }
 #: What an array has in its last dimension, in formats of which it has one for each of height and width.
 _SAMPLES: dict[str, tuple[int, ...]] = {"BGR3": (3,), "RGB3": (3,), "GREY": ()}
@@ -115,7 +116,8 @@ class SourceBase:
         # Grey pictures come with a last dimension of 1, too.
         if view.format != "B" or view.shape not in (self._shape, (*(self._shape or ()), 1)):
             raise ValueError(
-                f"An array for {self.device} has the shape {self._shape} and unsigned bytes (uint8), not {view.shape} of '{view.format}'."
+                f"An array for {self.device} has the shape {self._shape} and unsigned bytes (uint8), not {view.shape} "
+                f"of '{view.format}'."
             )
 
     def _connect(self) -> socket.socket | None:
@@ -174,8 +176,9 @@ class Source(Closing, SourceBase):
     def send(self, data: Any, *, timestamp: int | Timestamp | None = None) -> bool:
         """Sends a frame: bytes, or an array, in the source's format: of `bgr` with the shape (height, width, 3).
 
-        `timestamp` is when it was taken: another frame's, or nanoseconds of CLOCK_MONOTONIC (`time.monotonic_ns()`); None: now. Answers
-        false when the device's process is just not there (it is started again by itself): the frame is lost.
+        `timestamp` is when it was taken: another frame's, or nanoseconds of CLOCK_MONOTONIC (`time.monotonic_ns()`);
+        None: now. Answers false when the device's process is just not there (it is started again by itself): the frame
+        is lost.
         """
         head, pixels = self._message(data, timestamp)
         connection = self._connect()
@@ -290,9 +293,9 @@ class SourceMethods(Opened):
     ) -> Source:
         """Makes a device of this program's own frames: `bgr`, `rgb`, `gray`, `yuyv`, `uyvy`, `nv12`, `i420` or `jpeg`.
 
-        `fps` is what it tells of its rate (None: nothing). A source of the same name has the same id and settings always. It goes with
-        the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that name; this process gets the one that it
-        has, if it is the same.
+        `fps` is what it tells of its rate (None: nothing). A source of the same name has the same id and settings
+        always. It goes with the `with` block, or with this process. Raises `DeviceBusy` where somebody has one of that
+        name; this process gets the one that it has, if it is the same.
         """
         call = _create(name, width, height, format, fps)
         return Source(self._open, run(self._open.ask_for(call, _undo, timeout)), call)

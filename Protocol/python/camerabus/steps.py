@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How one implementation serves both clients: what they do is written as generators ("steps") that yield whenever they have to wait.
+"""How one implementation serves both clients: what they do is written as generators ("steps") that yield whenever they
+have to wait.
 
 `run` waits by blocking in zmq_poll, a `Runner` on the event loop; everything else is the same code.
 """
@@ -20,8 +21,8 @@ Socket = zmq.Socket[bytes]
 
 
 class Wait(NamedTuple):
-    """Until one of the sockets can be read (or for `writable`: written), or the time (of time.monotonic) has come; or, in the place of all these, until
-    the `body` has been carried out.
+    """Until one of the sockets can be read (or for `writable`: written), or the time (of time.monotonic) has come; or,
+    in the place of all these, until the `body` has been carried out.
 
     What is no socket of ZeroMQ's is named by its descriptor.
     """
@@ -81,9 +82,12 @@ def run(steps: Steps[T]) -> T:
 
 
 def beside(
-    steps: Steps[T], look: Callable[[], object], sockets: tuple[Socket | int, ...] = (), until: Callable[[], float] | None = None
+    steps: Steps[T], look: Callable[[], object], sockets: tuple[Socket | int, ...] = (),
+    until: Callable[[], float] | None = None,
 ) -> Steps[T]:
-    """Carries out steps, and looks after each of their waits, which these sockets and this time end, too. What that raises, the steps get."""
+    """Carries out steps, and looks after each of their waits, which these sockets and this time end, too. What that
+    raises, the steps get.
+    """
     try:
         wait = next(steps)
         while True:
@@ -133,7 +137,8 @@ class Runner:
             await self._is_done.wait()
 
     async def _until_ready(self, wait: Wait) -> None:
-        # A socket's descriptor only says that its state may have changed: so poll first, then wait for it, and poll again.
+        # A socket's descriptor only says that its state may have changed: so poll first, then wait for it, and poll
+        # again.
         poller = wait.poller()
         if poller.poll(0):
             return

@@ -27,8 +27,9 @@ def with_slash(topic: str) -> str:
 class Subscription:
     """A connection to a publisher.
 
-    A fresh connection gets `welcome/`. Whoever then subscribes `ack/<nonce>/` gets that once, and knows that all that was subscribed
-    before is in force. libzmq connects again by itself; then this starts over, and `connections` is one more.
+    A fresh connection gets `welcome/`. Whoever then subscribes `ack/<nonce>/` gets that once, and knows that all that
+    was subscribed before is in force. libzmq connects again by itself; then this starts over, and `connections` is one
+    more.
     """
 
     def __init__(
@@ -86,7 +87,9 @@ class Subscription:
                 return message
 
     def probe(self) -> None:
-        """Asks for a word that comes behind all that is on its way: a program that was stopped finds its messages before it."""
+        """Asks for a word that comes behind all that is on its way: a program that was stopped finds its messages
+        before it.
+        """
         self._forget_probe()
         self._probe = f"ack/{uuid.uuid4().hex}/".encode()
         self.socket.setsockopt(zmq.SUBSCRIBE, self._probe)

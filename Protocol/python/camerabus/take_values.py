@@ -21,8 +21,9 @@ class TakeSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeState:
-    """How far a take is. `state` is paused, recording, ending (a segment's file is being closed) or finishing (the segments are being joined); durations
-    are in milliseconds."""
+    """How far a take is. `state` is paused, recording, ending (a segment's file is being closed) or finishing (the
+    segments are being joined); durations are in milliseconds.
+    """
 
     id: str = ""
     name: str = ""
@@ -53,7 +54,9 @@ class TakeState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentEnding:
-    """How a segment ended, `reason` and `success` as of a movie, and how much the take has with it, in milliseconds. What is not `kept` is no segment of it."""
+    """How a segment ended, `reason` and `success` as of a movie, and how much the take has with it, in milliseconds.
+    What is not `kept` is no segment of it.
+    """
 
     segment: str = ""
     path: str = ""
@@ -69,8 +72,9 @@ class SegmentEnding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedTake:
-    """The movie that the segments were joined into. `cover` is its first frame as JPEG (None: it is sound alone), `duration` in milliseconds, `size` in bytes;
-    `encoded`: picture and sound were encoded anew."""
+    """The movie that the segments were joined into. `cover` is its first frame as JPEG (None: it is sound alone),
+    `duration` in milliseconds, `size` in bytes; `encoded`: picture and sound were encoded anew.
+    """
 
     take: str = ""
     path: str = ""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes: movies that are recorded in segments, any of which can be thrown away, and that are joined in the end; for both clients.
+"""Takes: movies that are recorded in segments, any of which can be thrown away, and that are joined in the end; for
+both clients.
 
     with client.take("cam0", microphone="mic0", max_duration=15) as take:
         for _ in range(2):
@@ -70,10 +71,13 @@ def wishes(
 ) -> dict[str, Any]:
     """The params of `take.create`."""
     milliseconds = {
-        name: seconds * 1000 for name, seconds in (("minDuration", min_duration), ("maxDuration", max_duration)) if seconds is not None
+        name: seconds * 1000
+        for name, seconds in (("minDuration", min_duration), ("maxDuration", max_duration))
+        if seconds is not None
     }
     subject = given(
-        device=device, session=session, microphone=microphone, name=name, exportPreset=preset, orientation=orientation, detached=detached
+        device=device, session=session, microphone=microphone, name=name, exportPreset=preset, orientation=orientation,
+        detached=detached,
     )
     return {**subject, **milliseconds, **({} if mirrored is None else {"mirrored": mirrored})}
 
@@ -131,7 +135,9 @@ class TakeBase:
 
         return (yield from self._core.ask(Call("take.delete", {"take": self.id, "segment": id}, deleted), timeout))
 
-    def _finish(self, path: str | os.PathLike[str] | None, name: str | None, timeout: float | None) -> Steps[FinishedTake]:
+    def _finish(
+        self, path: str | os.PathLike[str] | None, name: str | None, timeout: float | None
+    ) -> Steps[FinishedTake]:
         place = given(path=None if path is None else os.path.abspath(path), name=name)
         call = Call("take.finish", {"take": self.id, **place}, lambda result: read(FinishedTake, result))
         finished = yield from self._core.ask(call, FINISHING if timeout is None else timeout)
@@ -139,7 +145,9 @@ class TakeBase:
         return finished
 
     def _discard(self, timeout: float | None) -> Steps[list[str]]:
-        deleted = yield from self._core.ask(Call("take.discard", {"take": self.id}, _deleted), _patience(self._core, timeout))
+        deleted = yield from self._core.ask(
+            Call("take.discard", {"take": self.id}, _deleted), _patience(self._core, timeout)
+        )
         self.is_over = True
         return deleted
 
@@ -213,20 +221,26 @@ class TakeMirror(MirrorBase):
 
 
 class Take(TakeBase):
-    """A take that the bus keeps: the end of a `with` block ends the segment that is recorded, and nothing else. It stays until it is finished or discarded."""
+    """A take that the bus keeps: the end of a `with` block ends the segment that is recorded, and nothing else. It
+    stays until it is finished or discarded.
+    """
 
     def record(self, *, timeout: float | None = None) -> Segment:
-        """Begins a segment, behind the others; answers when the first frame is in its file. With picture and sound it begins with its first sound.
+        """Begins a segment, behind the others; answers when the first frame is in its file. With picture and sound it
+        begins with its first sound.
 
-        It is a movie, and ends by `pause`, with its `with` block, or by itself when all together are as long as `max_duration`. Raises
-        `RecordingInProgress` while one is recorded, `LimitExceeded` when there is no room for more, and what `Client.record` raises.
+        It is a movie, and ends by `pause`, with its `with` block, or by itself when all together are as long as
+        `max_duration`. Raises `RecordingInProgress` while one is recorded, `LimitExceeded` when there is no room for
+        more, and what `Client.record` raises.
         """
         segment = Segment(self._core, run(_start(self._core, {"take": self.id}, timeout, "take.record"))[0])
         segment._take = self
         return segment
 
     def pause(self, timeout: float | None = None) -> SegmentEnding:
-        """Ends the segment that is recorded. Answers when its file is closed and on the disk; where none is recorded, how the last one ended."""
+        """Ends the segment that is recorded. Answers when its file is closed and on the disk; where none is recorded,
+        how the last one ended.
+        """
         return run(self._pause(timeout))
 
     def status(self, timeout: float | None = None) -> TakeState:
@@ -240,10 +254,11 @@ class Take(TakeBase):
     def finish(
         self, *, path: str | os.PathLike[str] | None = None, name: str | None = None, timeout: float | None = None
     ) -> FinishedTake:
-        """Joins the segments into one MP4 file with H.264 and AAC: `path`, or `name` in the capture library. The segments and the take are gone then; where
-        it fails, the take is as it was.
+        """Joins the segments into one MP4 file with H.264 and AAC: `path`, or `name` in the capture library. The
+        segments and the take are gone then; where it fails, the take is as it was.
 
-        Raises `RecordingInProgress`, `NotRecording` without segments, `PathNotAllowed`, `DiskFull`, `InvalidParams` if there is such a file.
+        Raises `RecordingInProgress`, `NotRecording` without segments, `PathNotAllowed`, `DiskFull`, `InvalidParams` if
+        there is such a file.
         """
         return run(self._finish(path, name, timeout))
 
@@ -263,7 +278,9 @@ class Take(TakeBase):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         with first_error(error):
             run(self._leave())
 
@@ -336,16 +353,19 @@ class TakeCalls(Opened):
         detached: bool = False,
         timeout: float | None = None,
     ) -> Take:
-        """Makes a take of a camera, or of a session's, with a microphone's sound if one is named; nothing is recorded yet.
+        """Makes a take of a camera, or of a session's, with a microphone's sound if one is named; nothing is recorded
+        yet.
 
-        It is this user's, also when the process has ended, until it is finished or discarded. A segment ends with the process that began it, unless the take
-        is `detached`; all of them by themselves when they are as long together as `max_duration` seconds. What is shorter than `min_duration` is told, and can be
-        finished all the same. `name` is what its files are called in the library, `preset` the largest picture of the finished movie (`"1280x720"`);
-        `orientation` (`portrait`, `landscapeRight`, …) and `mirrored` say how it is to be shown, where that is not a session's to say.
+        It is this user's, also when the process has ended, until it is finished or discarded. A segment ends with the
+        process that began it, unless the take is `detached`; all of them by themselves when they are as long together
+        as `max_duration` seconds. What is shorter than `min_duration` is told, and can be finished all the same. `name`
+        is what its files are called in the library, `preset` the largest picture of the finished movie (`"1280x720"`);
+        `orientation` (`portrait`, `landscapeRight`, …) and `mirrored` say how it is to be shown, where that is not a
+        session's to say.
         """
         params = wishes(
-            device=device, microphone=microphone, session=session, name=name, min_duration=min_duration, max_duration=max_duration,
-            preset=preset, orientation=orientation, mirrored=mirrored, detached=detached,
+            device=device, microphone=microphone, session=session, name=name, min_duration=min_duration,
+            max_duration=max_duration, preset=preset, orientation=orientation, mirrored=mirrored, detached=detached,
         )  # fmt: skip
         return Take(self._open, run(_create(self._open, params, timeout)))
 
@@ -378,8 +398,8 @@ class AsyncTakeCalls(AsyncOpened):
     ) -> Pending[AsyncTake]:
         """`await client.take(…)`, or `async with client.take(…) as take:`. See `Client.take`."""
         params = wishes(
-            device=device, microphone=microphone, session=session, name=name, min_duration=min_duration, max_duration=max_duration,
-            preset=preset, orientation=orientation, mirrored=mirrored, detached=detached,
+            device=device, microphone=microphone, session=session, name=name, min_duration=min_duration,
+            max_duration=max_duration, preset=preset, orientation=orientation, mirrored=mirrored, detached=detached,
         )  # fmt: skip
         core = self._open
 

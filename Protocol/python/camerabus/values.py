@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the bus tells, as values. Their attributes have the protocol's own names (`device.activeFormat.pixelFormat`).
 
-Members that this library doesn't know are ignored, and stay readable in `raw`; members that are missing are None or empty.
+Members that this library doesn't know are ignored, and stay readable in `raw`; members that are missing are None or
+empty.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ class ActiveFormat:
     pixelFormat: str = ""
     width: int = 0
     height: int = 0
-    #: Of a microphone: `s16`, `s24`, `s24in32`, `s32` or `f32`, and frames (samples of each channel) a second and at once.
+    #: Of a microphone: `s16`, `s24`, `s24in32`, `s32` or `f32`, and frames (samples of each channel) a second and at
+    #: once.
     sampleFormat: str = ""
     rate: int = 0
     channels: int = 0
@@ -103,7 +105,8 @@ class DeviceLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockState:
-    """A lock, as all may see it. `id` is not the token; `lease` is in milliseconds, None: it is bound to its process."""
+    """A lock, as all may see it. `id` is not the token; `lease` is in milliseconds, None: it is bound to its process.
+    """
 
     id: str = ""
     devices: tuple[str, ...] = _tuple()
@@ -131,8 +134,12 @@ class LockWait:
 class Locks:
     """The locks there are, in the order they were given, and who waits for one, the first to be served first."""
 
-    locks: tuple[LockState, ...] = field(default=(), metadata={"read": lambda value: tuple(read_list(LockState, value))})
-    waiting: tuple[LockWait, ...] = field(default=(), metadata={"read": lambda value: tuple(read_list(LockWait, value))})
+    locks: tuple[LockState, ...] = field(
+        default=(), metadata={"read": lambda value: tuple(read_list(LockState, value))}
+    )
+    waiting: tuple[LockWait, ...] = field(
+        default=(), metadata={"read": lambda value: tuple(read_list(LockWait, value))}
+    )
     raw: Mapping[str, Any] = _raw()
 
 
@@ -164,7 +171,9 @@ class NotRestored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemPressureState:
-    """How hard it is for a device to go on: nominal, fair, serious, critical or shutdown, and what has brought it there."""
+    """How hard it is for a device to go on: nominal, fair, serious, critical or shutdown, and what has brought it
+    there.
+    """
 
     level: str = "nominal"
     factors: tuple[str, ...] = _tuple(str)
@@ -253,7 +262,9 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Who uses a device. Unless it is `complete`, there may be more foreign programs, of users that the bus can't look into."""
+    """Who uses a device. Unless it is `complete`, there may be more foreign programs, of users that the bus can't look
+    into.
+    """
 
     device: str = ""
     node: str | None = None
@@ -423,8 +434,8 @@ _ENVELOPE = ("epoch", "sequence", "previous", "event")
 class Event:
     """A message of the events socket.
 
-    On a `state/` topic `value` is the new value (None: it is gone); on an `event/` topic `event` names what happened and `body` has
-    the rest. `gap`: messages of this topic before this one were lost on the way to us.
+    On a `state/` topic `value` is the new value (None: it is gone); on an `event/` topic `event` names what happened
+    and `body` has the rest. `gap`: messages of this topic before this one were lost on the way to us.
     """
 
     topic: str

@@ -8,9 +8,9 @@
     while capture.isOpened():
         good, image = capture.read()
 
-It answers as OpenCV does on Linux: `False` where something fails, with the reason in `error`; properties by OpenCV's numbers, controls in
-the driver's own units. Otherwise than there, the camera is shared, the picture is the newest one, and no program's death keeps the camera.
-Needs NumPy, and not OpenCV.
+It answers as OpenCV does on Linux: `False` where something fails, with the reason in `error`; properties by OpenCV's
+numbers, controls in the driver's own units. Otherwise than there, the camera is shared, the picture is the newest one,
+and no program's death keeps the camera. Needs NumPy, and not OpenCV.
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ _UNKNOWN = -1.0  # what OpenCV answers on Linux for what a camera hasn't
 class VideoCapture:
     """A camera of the bus, as `cv2.VideoCapture` has one. For use in one thread at a time.
 
-    `source` is the number of a camera, counted from 0 in the order in which the bus offers those that are connected, or a name: an id
-    (`cam0`), a node (`/dev/video2`) or a `uniqueID`. `apiPreference` is there for OpenCV's programs alone; `params` are properties to
-    set on opening, each with its value behind it. `timeout` is how many seconds a picture may take.
+    `source` is the number of a camera, counted from 0 in the order in which the bus offers those that are connected, or
+    a name: an id (`cam0`), a node (`/dev/video2`) or a `uniqueID`. `apiPreference` is there for OpenCV's programs
+    alone; `params` are properties to set on opening, each with its value behind it. `timeout` is how many seconds a
+    picture may take.
     """
 
     def __init__(
@@ -149,7 +150,9 @@ class VideoCapture:
         self.error = None
         settings = list(params)
         if len(settings) % 2 or not all(self.set(name, value) for name, value in zip(settings[::2], settings[1::2])):
-            error = self.error or CaptureError.of("invalidParams", "params are properties, each with its value behind it.")
+            error = self.error or CaptureError.of(
+                "invalidParams", "params are properties, each with its value behind it."
+            )
             self.release()
             return self._failed(error)
         return True
@@ -192,7 +195,8 @@ class VideoCapture:
                 rendition = "bgr" if self._is_converted else "native"
                 self._frames = client.frames(self.device, rendition=rendition, timeout=self._timeout, shared=True)
             frame = next(self._frames)
-            # Those that were on their way when the size was changed; a bus that was started anew counts from its own beginning.
+            # Those that were on their way when the size was changed; a bus that was started anew counts from its own
+            # beginning.
             while frame.generation < self._generation and time.monotonic() < until:
                 frame = next(self._frames)
         except CaptureError as error:
@@ -242,8 +246,9 @@ class VideoCapture:
         return value
 
     def set(self, propId: int, value: float) -> bool:
-        """Changes a property of the camera, for all who use it. Width and height are set when both are known; what a camera can't have
-        just so becomes the nearest."""
+        """Changes a property of the camera, for all who use it. Width and height are set when both are known; what a
+        camera can't have just so becomes the nearest.
+        """
         client = self._client
         if client is None:
             return False
@@ -329,7 +334,9 @@ class VideoCapture:
         if not any(format.pixelFormat == wanted for format in client.formats(self.device)):
             return False
         if active.pixelFormat != wanted:
-            self._configure(client, activeFormat={"pixelFormat": wanted, "width": active.width, "height": active.height})
+            self._configure(
+                client, activeFormat={"pixelFormat": wanted, "width": active.width, "height": active.height}
+            )
         return True
 
     def _configure(self, client: Client, **changes: Any) -> None:
@@ -368,9 +375,13 @@ def _find(devices: Sequence[Device], source: int | str) -> Device:
     if isinstance(source, int):
         if 0 <= source < len(connected):
             return connected[source]
-        raise DeviceNotFound(f"There is no camera {source}: {len(connected)} of the bus's are connected, counted from 0.")
+        raise DeviceNotFound(
+            f"There is no camera {source}: {len(connected)} of the bus's are connected, counted from 0."
+        )
     for names in ("id", "node", "uniqueID"):
         for device in devices:
             if source and getattr(device, names) == source:
                 return device
-    raise DeviceNotFound(f"There is no camera '{source}'; there are {', '.join(device.id for device in devices) or 'none'}.")
+    raise DeviceNotFound(
+        f"There is no camera '{source}'; there are {', '.join(device.id for device in devices) or 'none'}."
+    )

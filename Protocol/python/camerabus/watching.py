@@ -74,8 +74,9 @@ class WatchCalls(Opened):
     """What `Client` has of state and events."""
 
     def watch(self, *topics: str, timeout: float = math.inf) -> Watch:
-        """State and events as they go by; ends when nothing came for `timeout`, and raises `BusEnded` when the bus ends, `BusNotRunning` or
-        `BusTimeout` when its heartbeat is missing for 3 s. `next()` goes on with the next bus."""
+        """State and events as they go by; ends when nothing came for `timeout`, and raises `BusEnded` when the bus
+        ends, `BusNotRunning` or `BusTimeout` when its heartbeat is missing for 3 s. `next()` goes on with the next bus.
+        """
         return Watch(EventFeed(self._open, topics, timeout))
 
     def mirror(self, prefix: str = "state/") -> Mirror:

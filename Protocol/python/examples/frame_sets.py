@@ -1,4 +1,5 @@
-# Prints, for sets of frames that two cameras took at the same time, how far apart they are; makes the rig if there is none.
+# Prints, for sets of frames that two cameras took at the same time, how far apart they are; makes the rig if there is
+# none.
 import sys
 
 from camerabus import CaptureError, Client

@@ -8,7 +8,9 @@ def main(camera: str) -> None:
     with Client() as client:
         with client.lock(camera, wait=5, note="example"):
             format = max(client.formats(camera), key=lambda each: (each.width <= 1280, each.width * each.height))
-            controls = {name: control.defaultValue for name, control in client.controls(camera).items() if name == "brightness"}
+            controls = {
+                name: control.defaultValue for name, control in client.controls(camera).items() if name == "brightness"
+            }
             result = client.configure(camera, activeFormat=format.id, frameRate=30, controls=controls, mode="nearest")
         print(f"{result.verdict}: {result.applied[camera]}")
         for change in result.adjusted:

@@ -1,11 +1,13 @@
-# Holds a camera until Ctrl-C, or until the lock ends otherwise, and says why: taken over, the camera gone, the bus ended.
+# Holds a camera until Ctrl-C, or until the lock ends otherwise, and says why: taken over, the camera gone, the bus
+# ended.
 import sys
 
 from camerabus import CaptureError, Client, LockLost
 
 
 def main(camera: str) -> None:
-    with Client() as client, client.watch("event/lock/") as events:  # before the lock, so that none of its events is missed
+    # Before the lock, so that none of its events is missed
+    with Client() as client, client.watch("event/lock/") as events:
         with client.lock(camera, wait=5, note="example") as lock:
             own = client.device(camera).lock
             print(f"{camera} is ours, under lock number {lock.fence}", flush=True)

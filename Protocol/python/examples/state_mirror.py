@@ -1,5 +1,5 @@
-# Prints what all devices and locks are, then every change until none came for so many seconds, or Ctrl-C. A bus that is killed
-# and started again is followed; the orderly end of the bus is told.
+# Prints what all devices and locks are, then every change until none came for so many seconds, or Ctrl-C. A bus that is
+# killed and started again is followed; the orderly end of the bus is told.
 import sys
 
 from camerabus import CaptureError, Client
