@@ -1,7 +1,7 @@
 """All tests of the Python client: python3 Tests/Python [NAME...]
 
-NAME is a module, class or test (test_live_locks, test_live_locks.Locks). Those against a real bus need one, in $CAMERABUS_RUNTIME_DIR;
-with_bus.py starts one for them. What was left out is said at the end.
+NAME is a module, class or test (test_live_locks, test_live_locks.Locks). Those against a real bus need one, in
+$CAMERABUS_RUNTIME_DIR; with_bus.py starts one for them. What was left out is said at the end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A bus without cameras, in this process: sockets and messages as the protocol has them, and behaviour that a test chooses.
+"""A bus without cameras, in this process: sockets and messages as the protocol has them, and behaviour that a test
+chooses.
 
 Everything happens on the bus's own thread; a test has things done there with `do`.
 """
@@ -72,8 +73,9 @@ class FakeBus:
         assert self._is_ready.wait(10)
 
     def stop(self, linger: int = 0) -> None:
-        """As kill -9 does it: connections end, socket files stay, and what was not sent by then is lost, unless there are so many
-        milliseconds for it."""
+        """As kill -9 does it: connections end, socket files stay, and what was not sent by then is lost, unless there
+        are so many milliseconds for it.
+        """
         if self._thread.is_alive():
             self._orders.put(linger)
             self._wake.send(b"")
@@ -239,11 +241,16 @@ class FakeBus:
     def _lock(self, params: dict[str, Any]) -> Any:
         for token, devices in self.locks.items():
             if set(devices) & set(params["devices"]):
-                raise Refusal("deviceBusy", "cam0 is locked.", holder={"pid": 42, "name": "other", "token": token}, queue=0)
+                raise Refusal(
+                    "deviceBusy", "cam0 is locked.", holder={"pid": 42, "name": "other", "token": token}, queue=0
+                )
         self.fence += 1
         token = f"token-{self.fence}"
         self.locks[token] = params["devices"]
-        return {"lock": token, "fence": self.fence, "devices": params["devices"], "holder": {"uid": 0, "gid": 0, "pid": 1, "name": "me"}}
+        return {
+            "lock": token, "fence": self.fence, "devices": params["devices"],
+            "holder": {"uid": 0, "gid": 0, "pid": 1, "name": "me"},
+        }
 
     def _renew(self, params: dict[str, Any]) -> Any:
         if params["lock"] not in self.locks:
@@ -286,7 +293,9 @@ class FakeBus:
             else:
                 self.state[topic] = (self.sequence, value)
             if not lose:
-                self._announce(topic, {"epoch": self.epoch, "sequence": self.sequence, "previous": previous, "value": value})
+                self._announce(
+                    topic, {"epoch": self.epoch, "sequence": self.sequence, "previous": previous, "value": value}
+                )
 
         self.do(order)
 
@@ -314,27 +323,33 @@ class FakeBus:
         self.do(order)
 
     def send_frame(
-        self, device: str, sequence: int, rendition: str = "native", stream: str = "s1", payload: bytes = bytes(16), **members: Any
+        self, device: str, sequence: int, rendition: str = "native", stream: str = "s1", payload: bytes = bytes(16),
+        **members: Any,
     ) -> None:
         header = {**frame_header(device, sequence, rendition, stream, len(payload)), **members}
         self.send_media(device, f"frame/{device}/{rendition}/", header, payload)
 
     def send_media(self, device: str, topic: str, header: Any, *payload: bytes) -> None:
-        self.do(lambda: self._publishers[device].send_multipart([topic.encode(), json.dumps(header).encode(), *payload]))
+        self.do(
+            lambda: self._publishers[device].send_multipart([topic.encode(), json.dumps(header).encode(), *payload])
+        )
 
 
 def device_value(name: str) -> dict[str, Any]:
     return {
         "id": name, "uniqueID": f"virtual:{name}", "name": f"Virtual {name}", "mediaType": "video", "type": "virtual",
         "position": "back", "node": None, "driver": "virtual", "bus": "virtual", "connected": True, "isOpen": True,
-        "isStreaming": True, "stream": "s1", "activeFormat": {"id": "f0", "pixelFormat": "YUYV", "width": 4, "height": 2},
-        "frameDuration": "1001/30000", "frameRate": 29.97, "generation": 3, "controls": {"brightness": 5}, "asOf": None,
-        "lock": None, "worker": {"pid": 7, "state": "running", "restarts": 0, "busySince": None}, "error": None,
+        "isStreaming": True, "stream": "s1",
+        "activeFormat": {"id": "f0", "pixelFormat": "YUYV", "width": 4, "height": 2}, "frameDuration": "1001/30000",
+        "frameRate": 29.97, "generation": 3, "controls": {"brightness": 5}, "asOf": None, "lock": None,
+        "worker": {"pid": 7, "state": "running", "restarts": 0, "busySince": None}, "error": None,
         "colour": "of a later version",
     }  # fmt: skip
 
 
-def frame_header(device: str, sequence: int, rendition: str = "native", stream: str = "s1", size: int = 16) -> dict[str, Any]:
+def frame_header(
+    device: str, sequence: int, rendition: str = "native", stream: str = "s1", size: int = 16
+) -> dict[str, Any]:
     return {
         "v": 1, "device": device, "rendition": rendition, "stream": stream, "sequence": sequence,
         "captureSequence": sequence + 1, "generation": 3,

@@ -76,7 +76,9 @@ class FakeGateway(threading.Thread):
             if self._zap in ready:
                 frames = self._zap.recv_multipart()
                 known = z85.encode(frames[6]).decode() == OWN[0]
-                self._zap.send_multipart([b"1.0", frames[1], b"200" if known else b"300", b"", frames[6] if known else b"", b""])
+                self._zap.send_multipart(
+                    [b"1.0", frames[1], b"200" if known else b"300", b"", frames[6] if known else b"", b""]
+                )
             if self._command in ready:
                 routing, *envelope, body = self._command.recv_multipart()
                 request = json.loads(body)
@@ -125,10 +127,11 @@ class FakeGateway(threading.Thread):
         number = len(self.asked)
         topic = ask[1:]
         header = {
-            "v": 1, "device": "cam0", "rendition": topic.decode().split("/")[2], "stream": "s", "format": "JPEG", "width": 2,
-            "height": 2, "orientation": 0, "mirrored": False, "planes": [{"offset": 0, "stride": 0, "bytes": 3}],
-            "sequence": number, "captureSequence": number, "generation": 1,
-            "timestamp": {"monotonic": number, "realtime": number, "source": "startOfExposure"}, "dropped": 0,
+            "v": 1, "device": "cam0", "rendition": topic.decode().split("/")[2], "stream": "s", "format": "JPEG",
+            "width": 2, "height": 2, "orientation": 0, "mirrored": False,
+            "planes": [{"offset": 0, "stride": 0, "bytes": 3}], "sequence": number, "captureSequence": number,
+            "generation": 1, "timestamp": {"monotonic": number, "realtime": number, "source": "startOfExposure"},
+            "dropped": 0,
         }  # fmt: skip
         self._media.send_multipart([routing, topic, json.dumps(header).encode(), b"abc"])
 

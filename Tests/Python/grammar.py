@@ -8,7 +8,8 @@ from typing import Any
 
 _NUMBER = "(0|[1-9][0-9]{0,5})"
 _RENDITION = re.compile(
-    f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420)(?::{_NUMBER}x{_NUMBER})?(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?((?:;[^;]*)*)"
+    f"(native|jpeg|bgr|rgb|gray|yuyv|nv12|i420)(?::{_NUMBER}x{_NUMBER})?"
+    f"(?:@({_NUMBER}(?:\\.[0-9]{{1,6}})?))?((?:;[^;]*)*)"
 )
 _SOUND = re.compile("native|(s16|f32)(?::([1-9][0-9]{0,5})x([1-9][0-9]{0,5}))?")
 _ID = "[a-z0-9-]{1,32}"
@@ -17,7 +18,8 @@ _PHOTO = "[A-Za-z0-9-]{1,64}"
 _TOPIC = re.compile(
     f"(?P<media>frame|buffer|set|audio)/(?P<device>{_ID})/(?P<rendition>[^/]+)/"
     f"|level/(?P<level>{_ID})/"
-    f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})|(?P<lock>lock|session|movie|take)/(?P<lockid>{_NONCE})|(?P<user>authorization)/(?P<uid>{_ID}))/"
+    f"|(?P<kind>state|event)/(?:(?P<what>device)/(?P<id>{_ID})"
+    f"|(?P<lock>lock|session|movie|take)/(?P<lockid>{_NONCE})|(?P<user>authorization)/(?P<uid>{_ID}))/"
     f"|(?P<rig>state)/rig/(?P<rigname>{_ID})/"
     f"|(?P<photo>event)/photo/(?P<photoid>{_PHOTO})/"
     f"|(?P<bus>state|event)/bus/|(?P<bare>heartbeat|welcome)/|ack/(?P<nonce>{_NONCE})/"

@@ -1,5 +1,5 @@
-"""What tests against a real bus share: the bus has two virtual cameras (with_bus.py starts one), and every reply is held against
-Protocol/schema on the way. Only virtual devices are changed.
+"""What tests against a real bus share: the bus has two virtual cameras (with_bus.py starts one), and every reply is
+held against Protocol/schema on the way. Only virtual devices are changed.
 """
 
 from __future__ import annotations
@@ -56,10 +56,15 @@ class Checker:
         schema = vectors.methods() if has_schema else {"$defs": {}, "methods": {}}
         self.methods = schema["methods"]
         self.validators = {
-            name: Draft202012Validator({"$defs": schema["$defs"], **method["result"]}) for name, method in self.methods.items()
+            name: Draft202012Validator({"$defs": schema["$defs"], **method["result"]})
+            for name, method in self.methods.items()
         }
-        self.shapes = {name: Draft202012Validator({"$defs": schema["$defs"], **shape}) for name, shape in schema["$defs"].items()}
-        self.reasons = {name: Draft202012Validator(shape) for name, shape in vectors.errors().items()} if has_schema else {}
+        self.shapes = {
+            name: Draft202012Validator({"$defs": schema["$defs"], **shape}) for name, shape in schema["$defs"].items()
+        }
+        self.reasons = (
+            {name: Draft202012Validator(shape) for name, shape in vectors.errors().items()} if has_schema else {}
+        )
         self.problems: list[str] = []
         self._request = Core._request
 
@@ -79,12 +84,17 @@ class Checker:
                     self.problems += [f"{method}, {error.reason}: {each.json_path}: {each.message}" for each in found]
             raise
         if method in self.validators:
-            self.problems += [f"{method}: {each.json_path}: {each.message}" for each in self.validators[method].iter_errors(reply.result)]
+            self.problems += [
+                f"{method}: {each.json_path}: {each.message}"
+                for each in self.validators[method].iter_errors(reply.result)
+            ]
         return reply
 
     def check(self, shape: str, value: Any) -> None:
         if shape in self.shapes:
-            self.problems += [f"{shape}: {each.json_path}: {each.message}" for each in self.shapes[shape].iter_errors(value)]
+            self.problems += [
+                f"{shape}: {each.json_path}: {each.message}" for each in self.shapes[shape].iter_errors(value)
+            ]
 
 
 @unittest.skipUnless(RUNTIME_DIR, "no bus is named by $CAMERABUS_RUNTIME_DIR")

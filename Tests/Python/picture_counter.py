@@ -4,11 +4,12 @@
 
 usage: picture_counter.py PICTURE...
 
-Prints counter, clock (CLOCK_MONOTONIC in microseconds) and camera index of each picture; exit code 1 if one has no readable band.
+Prints counter, clock (CLOCK_MONOTONIC in microseconds) and camera index of each picture; exit code 1 if one has no
+readable band.
 
-The band is 32 cells wide, over the whole width, and 4 high, each 1/24 of the height. The cells are the bits, highest first and
-white for 1, of 16 bytes: 0xB2; counter, 4 bytes; microseconds, 8; camera, 1; CRC-16 (CCITT, from 0xFFFF) of these 13, 2 bytes;
-all big-endian.
+The band is 32 cells wide, over the whole width, and 4 high, each 1/24 of the height. The cells are the bits, highest
+first and white for 1, of 16 bytes: 0xB2; counter, 4 bytes; microseconds, 8; camera, 1; CRC-16 (CCITT, from 0xFFFF) of
+these 13, 2 bytes; all big-endian.
 """
 
 from __future__ import annotations
@@ -36,13 +37,20 @@ class PictureCounter(NamedTuple):
     """The camera's number from 0."""
 
 
-def read_luma(luma: bytes | memoryview, width: int, height: int, stride: int | None = None, step: int = 1) -> PictureCounter | None:
+def read_luma(
+    luma: bytes | memoryview, width: int, height: int, stride: int | None = None, step: int = 1
+) -> PictureCounter | None:
     """Reads the band from pixels in memory; None if there is none or its checksum is wrong.
 
     stride: bytes from one line to the next; step: bytes from one pixel to the next (2 for YUYV, 3 for BGR or RGB).
     """
     line = width * step if stride is None else stride
-    if width <= 0 or height <= 0 or line < (width - 1) * step + 1 or line * (height - 1) + (width - 1) * step >= len(luma):
+    if (
+        width <= 0
+        or height <= 0
+        or line < (width - 1) * step + 1
+        or line * (height - 1) + (width - 1) * step >= len(luma)
+    ):
         return None
 
     def middle(cell: int, cells: int, length: int) -> range:

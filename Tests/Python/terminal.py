@@ -35,7 +35,8 @@ def is_there() -> bool:
 
 
 class Shell:
-    """Bash in `folder`, where what one command sets is there for the next. Its `with` block ends it, and what it still runs.
+    """Bash in `folder`, where what one command sets is there for the next. Its `with` block ends it, and what it still
+    runs.
 
     `timeout` is how long each command may take, be it until it is seen to do something.
     """
@@ -46,7 +47,8 @@ class Shell:
         self.jobs: list[Path] = []
         self._command, self._printed = "bash", b""
         self._terminal, end = pty.openpty()
-        # What is typed isn't shown, and lines end as in a file: what comes is what commands print, also when Ctrl-C has come.
+        # What is typed isn't shown, and lines end as in a file: what comes is what commands print, also when Ctrl-C has
+        # come.
         mode = termios.tcgetattr(end)
         mode[1] &= ~termios.OPOST
         mode[3] &= ~termios.ECHO
@@ -54,11 +56,17 @@ class Shell:
         termios.tcsetattr(end, termios.TCSANOW, mode)
         # A reader's own history is not ours to write, nor is a locale that isn't there to be complained of.
         ours = {
-            "PS1": "", "PS2": "", "PROMPT_COMMAND": r"printf '\035%d\035' $?", "TERM": "dumb", "HISTFILE": "", "LC_ALL": "C.UTF-8",
+            "PS1": "", "PS2": "", "PROMPT_COMMAND": r"printf '\035%d\035' $?", "TERM": "dumb", "HISTFILE": "",
+            "LC_ALL": "C.UTF-8",
         }  # fmt: skip
         # Who runs the tests beside others, or without a terminal, has these ignored, which children inherit.
-        command = ["env", "--default-signal=INT,HUP", "setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "+H", "-iuo", "pipefail"]
-        self._bash = subprocess.Popen(command, cwd=folder, env={**environment, **ours}, stdin=end, stdout=end, stderr=end)
+        command = [
+            "env", "--default-signal=INT,HUP", "setsid", "--ctty", "bash", "--norc", "--noprofile", "--noediting", "+H",
+            "-iuo", "pipefail",
+        ]
+        self._bash = subprocess.Popen(
+            command, cwd=folder, env={**environment, **ours}, stdin=end, stdout=end, stderr=end
+        )
         os.close(end)
         try:
             self._end()
@@ -73,7 +81,8 @@ class Shell:
         self.close()
 
     def close(self) -> None:
-        # As when a terminal goes away. The shell is to end what it has started then, but doesn't always think of its background.
+        # As when a terminal goes away. The shell is to end what it has started then, but doesn't always think of its
+        # background.
         if self._bash.poll() is None:
             self._hang_up(self._bash.pid)
             self._bash.wait()
@@ -153,10 +162,14 @@ class Shell:
         self._end(0, 130)
 
     def _is_given_away(self) -> bool:
-        """Whether a program has the terminal, to which Ctrl-C goes then. What the shell has only just forked doesn't hear it."""
+        """Whether a program has the terminal, to which Ctrl-C goes then. What the shell has only just forked doesn't
+        hear it.
+        """
         group = os.tcgetpgrp(self._terminal)
         return group != self._bash.pid and any(
-            self._words(process) not in (b"", self._words(self._bash.pid)) for process in self._session() if self._group(process) == group
+            self._words(process) not in (b"", self._words(self._bash.pid))
+            for process in self._session()
+            if self._group(process) == group
         )
 
     def _group(self, process: int) -> int | None:

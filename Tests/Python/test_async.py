@@ -32,10 +32,14 @@ class Async(BusTestCase, IsolatedAsyncioTestCase):
             self.assertEqual(names, {name for name in dir(other) if not name.startswith("_")})
             for name in names:
                 if inspect.isfunction(getattr(one, name)):
-                    self.assertEqual(self._parameters(one, name), self._parameters(other, name), f"{one.__name__}.{name}")
+                    self.assertEqual(
+                        self._parameters(one, name), self._parameters(other, name), f"{one.__name__}.{name}"
+                    )
 
     def _parameters(self, kind: type, name: str) -> list[tuple[str, Any, Any]]:
-        return [(each.name, each.kind, each.default) for each in inspect.signature(getattr(kind, name)).parameters.values()]
+        return [
+            (each.name, each.kind, each.default) for each in inspect.signature(getattr(kind, name)).parameters.values()
+        ]
 
     async def test_calls(self) -> None:
         self.assertEqual([device.id for device in await self.client.devices()], ["cam0", "cam1"])
@@ -192,7 +196,10 @@ class Async(BusTestCase, IsolatedAsyncioTestCase):
         async with self.client.frames("cam0", timeout=10) as frames:
             self.bus.send_frame("cam0", 1)
             await anext(frames)
-            header = {"v": 1, "device": "cam0", "rendition": "native", "error": {"reason": "deviceDisconnected", "message": "Gone."}}
+            header = {
+                "v": 1, "device": "cam0", "rendition": "native",
+                "error": {"reason": "deviceDisconnected", "message": "Gone."},
+            }
             self.bus.send_media("cam0", "frame/cam0/native/", header)
             again = asyncio.create_task(anext(frames))
             while frames.last_error is None:

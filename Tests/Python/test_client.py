@@ -17,7 +17,9 @@ from pathlib import Path
 from unittest import mock
 
 import camerabus
-from camerabus import BusGone, BusNotRunning, BusTimeout, CaptureError, Client, DeviceBusy, DeviceNotFound, NotKept, errors
+from camerabus import (
+    BusGone, BusNotRunning, BusTimeout, CaptureError, Client, DeviceBusy, DeviceNotFound, NotKept, errors,
+)
 from camerabus.sessions import wishes
 from fake_bus import NO_REPLY, BusTestCase, device_value
 
@@ -36,7 +38,9 @@ class Calls(BusTestCase):
         self.assertEqual((session.hardware_cost, session.id), (0.25, "s1"))
         assert session.state is not None
         self.assertIsNone(session.state.hardwareCost)
-        self.bus.methods["session.get"] = lambda params: {**answer, "hardwareCost": 0.5, "state": {**state, "hardwareCost": 0.5}}
+        self.bus.methods["session.get"] = lambda params: {
+            **answer, "hardwareCost": 0.5, "state": {**state, "hardwareCost": 0.5},
+        }
         told = session.refresh()
         self.assertEqual((told.hardwareCost, told.state.hardwareCost, session.hardware_cost), (0.5, 0.5, 0.5))
 
@@ -106,7 +110,9 @@ class Calls(BusTestCase):
             self.assertEqual(wishes(None, outputs, None, 0, None, False), {"outputs": ["preview"]})
         self.assertEqual(wishes(None, {"type": "photo"}, None, 0, None, False), {"outputs": [{"type": "photo"}]})
         self.assertEqual(wishes([], [], None, 0, None, False), {"inputs": [], "outputs": []})
-        self.bus.methods["session.create"] = lambda params: {"session": "s1", "state": {}, "resolved": [], "explanation": []}
+        self.bus.methods["session.create"] = lambda params: {
+            "session": "s1", "state": {}, "resolved": [], "explanation": [],
+        }
         for inputs in ((), ("cam0",)):
             self.client.session(*inputs)
         self.client.session(inputs=[])
@@ -128,32 +134,48 @@ class Calls(BusTestCase):
                 self.client.device("cam0")
 
     def test_formats_and_controls(self) -> None:
-        rates = [{"minFrameDuration": "1/60", "maxFrameDuration": "1/5", "stepFrameDuration": None, "minFrameRate": 5, "maxFrameRate": 60}]
+        rates = [
+            {
+                "minFrameDuration": "1/60", "maxFrameDuration": "1/5", "stepFrameDuration": None, "minFrameRate": 5,
+                "maxFrameRate": 60,
+            }
+        ]
         row = {"id": "f0", "pixelFormat": "YUYV", "width": 640, "height": 480, "sizes": None, "frameRates": rates}
         self.bus.methods["device.formats"] = lambda params: {"formats": [row]}
         [format] = self.client.formats("cam0")
-        self.assertEqual((format.frameRates[0].maxFrameRate, format.frameRates[0].minFrameDuration), (60, Fraction(1, 60)))
+        self.assertEqual(
+            (format.frameRates[0].maxFrameRate, format.frameRates[0].minFrameDuration), (60, Fraction(1, 60))
+        )
         items = [{"index": 0, "name": "off"}, {"index": 3, "value": 50}]
         knob = {"name": "brightness", "minimum": -5, "maximum": 5, "menu": items, "flags": ["slider"], "value": 1}
         self.bus.methods["device.controls"] = lambda params: {"controls": [knob]}
         control = self.client.controls("cam0")["brightness"]
         self.assertEqual((control.minimum, control.flags, control.dimensions), (-5, ("slider",), ()))
-        self.assertEqual([(item.index, item.name, item.value) for item in control.menu], [(0, "off", None), (3, None, 50)])
+        self.assertEqual(
+            [(item.index, item.name, item.value) for item in control.menu], [(0, "off", None), (3, None, 50)]
+        )
 
     def test_who_uses_a_device(self) -> None:
         holder = {"uid": 1000, "gid": 1000, "pid": 7, "name": "probe"}
         self.bus.methods["device.who"] = lambda params: {
-            "device": "cam0", "node": "/dev/video0", "lock": {"id": "l", "holder": holder, "fence": 3, "since": 5, "note": "a note"},
+            "device": "cam0",
+            "node": "/dev/video0",
+            "lock": {"id": "l", "holder": holder, "fence": 3, "since": 5, "note": "a note"},
             "waiters": [{"holder": holder, "devices": ["cam0"], "note": None}],
             "subscribers": [{"uid": 1000, "pid": 7, "name": "probe", "renditions": ["native"]}],
-            "foreign": [{"uid": 0, "pid": 9, "name": "ffmpeg"}], "complete": True,
+            "foreign": [{"uid": 0, "pid": 9, "name": "ffmpeg"}],
+            "complete": True,
         }
         usage = self.client.who("cam0")
         self.assertEqual((usage.lock.holder.pid, usage.lock.note, usage.waiters[0].holder.name), (7, "a note", "probe"))
-        self.assertEqual((usage.subscribers[0].renditions, usage.foreign[0].name, usage.complete), (("native",), "ffmpeg", True))
+        self.assertEqual(
+            (usage.subscribers[0].renditions, usage.foreign[0].name, usage.complete), (("native",), "ffmpeg", True)
+        )
         self.bus.methods["device.who"] = lambda params: {"device": "cam0"}
         usage = self.client.who("cam0")
-        self.assertEqual((usage.lock, usage.waiters, usage.subscribers, usage.foreign, usage.complete), (None, (), (), (), False))
+        self.assertEqual(
+            (usage.lock, usage.waiters, usage.subscribers, usage.foreign, usage.complete), (None, (), (), (), False)
+        )
 
     def test_refusals_are_named_by_their_reason(self) -> None:
         self.bus.refuse("device.lock", "deviceBusy", "cam0 is locked by other.", holder={"pid": 42}, queue=2)
@@ -194,14 +216,18 @@ class Calls(BusTestCase):
         self.assertEqual(self.bus.requests[-1]["key"], "k1")
 
     def test_attachments_come_with_the_reply(self) -> None:
-        announced = [{"name": "a.jpg", "contentType": "image/jpeg", "bytes": 3}, {"name": "b", "contentType": "", "bytes": 0}]
+        announced = [
+            {"name": "a.jpg", "contentType": "image/jpeg", "bytes": 3}, {"name": "b", "contentType": "", "bytes": 0},
+        ]
         self.bus.methods["photo.capture"] = lambda params: ({"attachments": announced}, b"abc", b"")
         reply = self.client.request("photo.capture")
         self.assertEqual([bytes(item.data) for item in reply.attachments], [b"abc", b""])
         self.assertEqual(reply.attachments[0].contentType, "image/jpeg")
 
     def test_attachments_that_were_not_announced_are_an_error(self) -> None:
-        for result in (({"attachments": []}, b"x"), ({"attachments": [{"bytes": 2}]}, b"x"), ({"attachments": [{"bytes": 1}]},)):
+        for result in (
+            ({"attachments": []}, b"x"), ({"attachments": [{"bytes": 2}]}, b"x"), ({"attachments": [{"bytes": 1}]},),
+        ):
             self.bus.methods["photo.capture"] = lambda params, result=result: result
             with self.assertRaises(errors.ProtocolError):
                 self.client.call("photo.capture")
@@ -356,9 +382,14 @@ class Calls(BusTestCase):
         self.assertEqual(repr(self.client), "<Client closed>")
 
     def test_set_and_configure_send_what_they_are_told(self) -> None:
-        answer = {"verdict": "adjusted", "generation": {"cam0": 4}, "applied": {}, "adjusted": [{"path": "p", "asked": 1, "given": 2, "why": "w"}]}
+        answer = {
+            "verdict": "adjusted", "generation": {"cam0": 4}, "applied": {},
+            "adjusted": [{"path": "p", "asked": 1, "given": 2, "why": "w"}],
+        }
         self.bus.methods["device.configure"] = self.bus.methods["device.set"] = lambda params: answer
-        result = self.client.configure("cam0", activeFormat="f3", frameRate=Fraction(30000, 1001), mode="nearest", dry_run=True)
+        result = self.client.configure(
+            "cam0", activeFormat="f3", frameRate=Fraction(30000, 1001), mode="nearest", dry_run=True
+        )
         self.assertEqual(
             self.bus.requests[-1]["params"],
             {
@@ -371,7 +402,9 @@ class Calls(BusTestCase):
         self.client.configure([{"device": "cam0", "frameRate": 30}, {"device": "cam1", "controls": {"brightness": 1}}])
         self.assertEqual(len(self.bus.requests[-1]["params"]["changes"]), 2)
         self.client.set("cam0", {"brightness": 1}, contrast=2)
-        self.assertEqual(self.bus.requests[-1]["params"], {"device": "cam0", "controls": {"brightness": 1, "contrast": 2}})
+        self.assertEqual(
+            self.bus.requests[-1]["params"], {"device": "cam0", "controls": {"brightness": 1, "contrast": 2}}
+        )
         with self.assertRaises(TypeError):
             self.client.configure([{"device": "cam0"}], frameRate=30)
 

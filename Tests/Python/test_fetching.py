@@ -46,7 +46,10 @@ class Fetching(BusTestCase):
             raise Refusal("limitExceeded", limit="remoteReply", maximum=self.largest)
         data = self.content[offset : offset + length]
         attachments = [{"name": "a.mp4", "contentType": "video/mp4", "bytes": len(data)}]
-        told = {"name": "a.mp4", "size": len(self.content), "offset": offset, "revision": "rev-1", "attachments": attachments}
+        told = {
+            "name": "a.mp4", "size": len(self.content), "offset": offset, "revision": "rev-1",
+            "attachments": attachments,
+        }
         return told, data
 
     def offsets(self) -> list[int]:
@@ -131,7 +134,10 @@ class Fetching(BusTestCase):
     # Limits
 
     def test_limits_that_pass_are_waited_for(self) -> None:
-        refusals = [Refusal("limitExceeded", limit=limit, maximum=1) for limit in ("requestRate", "libraryReplies", "remoteReplies")]
+        refusals = [
+            Refusal("limitExceeded", limit=limit, maximum=1)
+            for limit in ("requestRate", "libraryReplies", "remoteReplies")
+        ]
         part = self.read({"offset": 0, "length": 64 << 10})
         self.instead = [part, *refusals]
         self.fetch()

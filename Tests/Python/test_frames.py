@@ -44,7 +44,9 @@ class Frames(BusTestCase):
         self.addCleanup(self.client.close)
 
     def settled(self) -> None:
-        """Returns when all that was published before has reached this process: libzmq keeps order, so ask for an echo of it."""
+        """Returns when all that was published before has reached this process: libzmq keeps order, so ask for an echo
+        of it.
+        """
         with self.client.frames("cam0", rendition="echo"), self.client.frames("cam1", rendition="echo"):
             pass
 
@@ -54,7 +56,9 @@ class Frames(BusTestCase):
             self.bus.send_frame("cam0", 1, payload=b"0123456789abcdef")
             frame = next(frames)
         self.assertEqual((frame.device, frame.sequence, frame.captureSequence, frame.generation), ("cam0", 1, 2, 3))
-        self.assertEqual((frame.format, frame.width, frame.height, frame.mirrored, frame.dropped), ("YUYV", 4, 2, False, 0))
+        self.assertEqual(
+            (frame.format, frame.width, frame.height, frame.mirrored, frame.dropped), ("YUYV", 4, 2, False, 0)
+        )
         self.assertEqual((frame.timestamp.realtime, frame.timestamp.source), (1789000000123456789, "startOfExposure"))
         self.assertEqual(bytes(frame.payload), b"0123456789abcdef")
         self.assertIsInstance(frame.payload, memoryview)
@@ -228,13 +232,18 @@ class Frames(BusTestCase):
     def test_an_error_header_may_be_taken_as_a_frame(self) -> None:
         with self.client.frames("cam0", errors="frames") as frames:
             header = {"v": 1, "device": "cam0", "rendition": "native"}
-            self.bus.send_media("cam0", "frame/cam0/native/", {**header, "error": {"reason": "workerCrashed", "message": "x"}})
+            self.bus.send_media(
+                "cam0", "frame/cam0/native/", {**header, "error": {"reason": "workerCrashed", "message": "x"}}
+            )
             frame = next(frames)
         self.assertIsInstance(frame.error, WorkerCrashed)
         self.assertEqual((len(frame.payload), frame.planes, frame.device), (0, (), "cam0"))
 
     def error(self, reason: str, device: str = "cam0") -> None:
-        header = {"v": 1, "device": device, "rendition": "native", "error": {"reason": reason, "message": f"{device}: {reason}"}}
+        header = {
+            "v": 1, "device": device, "rendition": "native",
+            "error": {"reason": reason, "message": f"{device}: {reason}"},
+        }
         self.bus.send_media(device, f"frame/{device}/native/", header)
 
     def test_the_loop_survives_a_camera_that_goes_and_comes_back(self) -> None:
@@ -265,7 +274,10 @@ class Frames(BusTestCase):
                     return None
                 now += 9
                 error = {"v": 1, "device": "cam0", "rendition": "native", "error": {"reason": "deviceDisconnected"}}
-                return [Part(b""), Part(json.dumps(error if self.left else frame_header("cam0", 1)).encode()), Part(bytes(16))]
+                return [
+                    Part(b""), Part(json.dumps(error if self.left else frame_header("cam0", 1)).encode()),
+                    Part(bytes(16)),
+                ]
 
         feed = FrameFeed(self.client._open, ["cam0"], "native", None, 10, "wait")
         feed._subscriptions = [Unplugged()]  # type: ignore[list-item]

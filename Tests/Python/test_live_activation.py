@@ -1,4 +1,5 @@
-"""Sockets that a service manager has made: who connects before the bus runs waits for it, and they stay when it ends."""
+"""Sockets that a service manager has made: who connects before the bus runs waits for it, and they stay when it ends.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ from live import RUNTIME_DIR, TIMEOUT
 
 # As systemd starts a service: its sockets from descriptor 3 on, and in the environment whose they are.
 START = 'exec 3<&"$1"- 4<&"$2"-; shift 2; export LISTEN_PID=$$ LISTEN_FDS=2 LISTEN_FDNAMES=command:events; exec "$@"'
-ASK = "import sys; from camerabus import Client\nwith Client(timeout=float(sys.argv[1])) as client: print(len(client.devices()))"
+ASK = (
+    "import sys; from camerabus import Client\n"
+    "with Client(timeout=float(sys.argv[1])) as client: print(len(client.devices()))"
+)
 
 
 @unittest.skipUnless(RUNTIME_DIR, "no bus is named by $CAMERABUS_RUNTIME_DIR")
@@ -50,14 +54,17 @@ class Activation(unittest.TestCase):
 
     def ask(self) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-c", ASK, str(TIMEOUT)], env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", ASK, str(TIMEOUT)], env=self.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
         )
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         return process
 
     def start(self) -> subprocess.Popen[bytes]:
-        command = [self.daemon, "--runtime-dir", str(self.directory), "--virtual", "1", "--no-hardware", "--no-pressure"]
+        command = [
+            self.daemon, "--runtime-dir", str(self.directory), "--virtual", "1", "--no-hardware", "--no-pressure",
+        ]
         log = open(self.directory.parent / "log", "a")
         self.addCleanup(log.close)
         bus = subprocess.Popen(
@@ -81,7 +88,9 @@ class Activation(unittest.TestCase):
         # Its own sockets go with it, those of the manager don't: who comes between two buses waits for the next.
         first.send_signal(signal.SIGTERM)
         self.assertEqual(first.wait(TIMEOUT), 0)
-        sockets = sorted(str(path.relative_to(self.directory)) for path in self.directory.rglob("*") if path.is_socket())
+        sockets = sorted(
+            str(path.relative_to(self.directory)) for path in self.directory.rglob("*") if path.is_socket()
+        )
         self.assertEqual(sockets, ["command.sock", "events.sock"])
         between = self.ask()
         second = self.start()

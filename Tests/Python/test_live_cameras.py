@@ -17,7 +17,9 @@ class CameraControls(LiveTestCase):
     def put_back(self) -> None:
         with camerabus.Client(RUNTIME_DIR) as client:
             client.cancel_zoom_ramp(self.first)
-            client.set(self.first, exposureMode="continuousAutoExposure", videoZoomFactor=1, torchMode="off", flashMode="off")
+            client.set(
+                self.first, exposureMode="continuousAutoExposure", videoZoomFactor=1, torchMode="off", flashMode="off"
+            )
             client.reset_focus_and_exposure(self.first)
 
     def test_controls_say_what_they_take(self) -> None:
@@ -46,7 +48,10 @@ class CameraControls(LiveTestCase):
         self.client.set(self.first, whiteBalanceMode="continuousAutoWhiteBalance")
 
     def test_expose_then_lock(self) -> None:
-        with self.client.frames(self.first, rendition="gray:64x0") as frames, self.client.mirror("state/device/") as mirror:
+        with (
+            self.client.frames(self.first, rendition="gray:64x0") as frames,
+            self.client.mirror("state/device/") as mirror,
+        ):
             next(frames)
             self.assertTrue(self.client.expose(self.first, (0.9, 0.5), then_lock=True))
             mirror.wait(lambda state: state[self.topic]["controls"]["exposureMode"] == "locked", timeout=TIMEOUT)

@@ -12,7 +12,10 @@ from live import LiveTestCase, TIMEOUT
 class Devices(LiveTestCase):
     def test_the_bus_knows_us(self) -> None:
         hello = self.client.hello
-        self.assertEqual((hello.server, hello.protocol, hello.you["pid"], hello.you["uid"]), ("CameraBus", 1, os.getpid(), os.getuid()))
+        self.assertEqual(
+            (hello.server, hello.protocol, hello.you["pid"], hello.you["uid"]),
+            ("CameraBus", 1, os.getpid(), os.getuid()),
+        )
 
     def test_devices_have_formats_and_controls(self) -> None:
         for name in self.cameras:

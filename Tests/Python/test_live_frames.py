@@ -33,9 +33,15 @@ class Frames(LiveTestCase):
             self.assertEqual(sorted({time for _, _, time in rows}), [time for _, _, time in rows])
 
     def test_renditions(self) -> None:
-        shapes = {"bgr:320x180": (320 * 3, 1), "gray:320x180": (320, 1), "yuyv:320x180": (640, 1), "nv12:320x180": (320, 2), "i420:320x180": (320, 3)}
+        shapes = {
+            "bgr:320x180": (320 * 3, 1), "gray:320x180": (320, 1), "yuyv:320x180": (640, 1), "nv12:320x180": (320, 2),
+            "i420:320x180": (320, 3),
+        }
         for rendition, (stride, planes) in shapes.items():
-            with self.subTest(rendition), self.client.frames(self.first, rendition=rendition, limit=1, timeout=TIMEOUT) as frames:
+            with (
+                self.subTest(rendition),
+                self.client.frames(self.first, rendition=rendition, limit=1, timeout=TIMEOUT) as frames,
+            ):
                 [frame] = frames
                 self.assertEqual((frame.width, frame.height, len(frame.planes)), (320, 180, planes))
                 self.assertGreaterEqual(frame.planes[0].stride, stride)
@@ -80,11 +86,18 @@ class Frames(LiveTestCase):
                 continue
             with self.subTest(case["name"]), self.assertRaises(CaptureError) as caught:
                 next(self.client.frames(self.first, rendition=text, timeout=TIMEOUT))
-            self.assertEqual((caught.exception.reason, caught.exception.data.get("path")), ("invalidParams", "rendition"))
+            self.assertEqual(
+                (caught.exception.reason, caught.exception.data.get("path")), ("invalidParams", "rendition")
+            )
 
     def test_a_stopped_reader_costs_others_nothing(self) -> None:
-        program = "import sys\nfrom camerabus import Client\nfor frame in Client().frames(sys.argv[1], rendition='gray:160x90'): print(frame.sequence, flush=True)"
-        reader = subprocess.Popen([sys.executable, "-c", program, self.first], env=self.environment(), stdout=subprocess.PIPE, text=True)
+        program = (
+            "import sys\nfrom camerabus import Client\n"
+            "for frame in Client().frames(sys.argv[1], rendition='gray:160x90'): print(frame.sequence, flush=True)"
+        )
+        reader = subprocess.Popen(
+            [sys.executable, "-c", program, self.first], env=self.environment(), stdout=subprocess.PIPE, text=True
+        )
         assert reader.stdout is not None
         self.addCleanup(reader.stdout.close)
         self.addCleanup(reader.wait, TIMEOUT)
@@ -112,14 +125,18 @@ class Frames(LiveTestCase):
 class SharedFrames(LiveTestCase):
     @unittest.skipIf(read_luma is None, "the picture counter's reader is not there")
     def test_the_picture_is_the_one_that_the_header_says(self) -> None:
-        with self.client.frames(self.first, self.second, rendition="gray:640x0", limit=20, timeout=TIMEOUT, shared=True) as frames:
+        with self.client.frames(
+            self.first, self.second, rendition="gray:640x0", limit=20, timeout=TIMEOUT, shared=True
+        ) as frames:
             for frame in frames:
                 picture = read_luma(bytes(frame.plane(0)), frame.width, frame.height, frame.planes[0].stride)
                 copy = frame.copy()
                 if not frame.is_intact():
                     continue
                 self.assertTrue(frame.payload.readonly)
-                self.assertEqual((picture.counter, copy.captureSequence), (frame.captureSequence % 2**32, frame.captureSequence))
+                self.assertEqual(
+                    (picture.counter, copy.captureSequence), (frame.captureSequence % 2**32, frame.captureSequence)
+                )
                 self.assertEqual(frame.topic, f"buffer/{frame.device}/gray:640x0/")
                 self.assertTrue(repr(frame).startswith(f"<RingFrame {frame.device} gray:640x0 "), repr(frame))
             self.assertEqual(list(frames.late), [self.first, self.second])
@@ -156,9 +173,12 @@ class SharedFrames(LiveTestCase):
     def test_a_reader_that_was_stopped_says_how_many_it_missed(self) -> None:
         program = (
             "import sys\nfrom camerabus import Client\n"
-            "for frame in Client().frames(sys.argv[1], shared=True): print(frame.captureSequence, frame.lost, flush=True)"
+            "for frame in Client().frames(sys.argv[1], shared=True): print(frame.captureSequence, frame.lost, "
+            "flush=True)"
         )
-        reader = subprocess.Popen([sys.executable, "-c", program, self.first], env=self.environment(), stdout=subprocess.PIPE, text=True)
+        reader = subprocess.Popen(
+            [sys.executable, "-c", program, self.first], env=self.environment(), stdout=subprocess.PIPE, text=True
+        )
         assert reader.stdout is not None
         self.addCleanup(reader.stdout.close)
         self.addCleanup(reader.wait, TIMEOUT)
@@ -189,7 +209,9 @@ class SharedFrames(LiveTestCase):
     def test_asyncio(self) -> None:
         async def numbers() -> list[int]:
             async with camerabus.AsyncClient(self.client.runtime_dir) as client:
-                async with client.frames(self.first, rendition="gray:64x36", limit=5, timeout=TIMEOUT, shared=True) as frames:
+                async with client.frames(
+                    self.first, rendition="gray:64x36", limit=5, timeout=TIMEOUT, shared=True
+                ) as frames:
                     return [frame.sequence async for frame in frames]
 
         seen = asyncio.run(numbers())

@@ -55,7 +55,9 @@ class Library(LiveTestCase):
         movie = self.enter("py1", chapters=[1])
         self.enter("py2", take="a", microphone={"device": "desk", "uniqueID": "usb-7"}).unlink()
         entry = self.client.library_entry("py1")
-        self.assertEqual((entry.state, entry.path, entry.duration, entry.reason), ("finished", str(movie), 1500, "stopped"))
+        self.assertEqual(
+            (entry.state, entry.path, entry.duration, entry.reason), ("finished", str(movie), 1500, "stopped")
+        )
         self.assertEqual((entry.devices[0].device, entry.video["codec"]), ("front", "mjpeg"))
         self.assertEqual(entry.raw["chapters"], [1])
         self.assertIsNone(entry.problem)
@@ -113,7 +115,9 @@ class Library(LiveTestCase):
                 movie.write_bytes(content[::-1] + b"more")
             changed.append(size)
 
-        self.assertEqual(self.client.fetch_from_library("py5", target, overwrite=True, progress=change), len(content) + 4)
+        self.assertEqual(
+            self.client.fetch_from_library("py5", target, overwrite=True, progress=change), len(content) + 4
+        )
         self.assertEqual(target.read_bytes(), content[::-1] + b"more")
         movie.unlink()
         with self.assertRaises(EntryNotFound) as refused:

@@ -30,7 +30,9 @@ class LivePhotos(PhotoTestCase):
         with self.client.session(self.first, microphone, preset="inputPriority", outputs=OUTPUT) as session:
             self.assertEqual(session.wait_for_live_photos(TIMEOUT), camerabus.LIVE_PHOTO_REACH)
             command = self.command(session.id)
-            capture = self.client.capture_photo(session=session.id, live=True, deliver=["reply", "library"], on_stage=told.append)
+            capture = self.client.capture_photo(
+                session=session.id, live=True, deliver=["reply", "library"], on_stage=told.append
+            )
             if command is not None:
                 self.assertEqual(command.communicate(timeout=2 * TIMEOUT)[0].split(), ["a.jpg", "a.mov"])
         photo, movie = capture.photo, capture.livePhotoMovie
@@ -65,7 +67,9 @@ class LivePhotos(PhotoTestCase):
         if shutil.which("ffprobe") is None:
             return
         movie.save(self.folder / "movie.mov")
-        command = ["ffprobe", "-v", "error", "-show_streams", "-show_format", "-of", "json", str(self.folder / "movie.mov")]
+        command = [
+            "ffprobe", "-v", "error", "-show_streams", "-show_format", "-of", "json", str(self.folder / "movie.mov"),
+        ]
         found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         self.assertEqual({stream["codec_name"] for stream in found["streams"]}, {"h264", "aac"})
         self.assertEqual(found["format"]["tags"]["com.apple.quicktime.content.identifier"], movie.contentIdentifier)

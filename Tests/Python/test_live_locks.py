@@ -48,7 +48,9 @@ class Locks(LiveTestCase):
         until = time.monotonic() + TIMEOUT
         while not (locks := self.client.locks()).waiting:
             self.assertLess(time.monotonic(), until)
-        self.assertEqual([(lock.note, lock.devices) for lock in locks.locks], [("the loser", (self.first, self.second))])
+        self.assertEqual(
+            [(lock.note, lock.devices) for lock in locks.locks], [("the loser", (self.first, self.second))]
+        )
         self.assertEqual((locks.waiting[0].devices, locks.waiting[0].holder.pid), ((self.second,), waiting.pid))
         with self.client.take_over(self.first, note="the winner") as winner:
             self.assertGreater(winner.fence or 0, loser.fence or 0)
@@ -84,7 +86,9 @@ class Locks(LiveTestCase):
             lock.renew()
 
     def test_a_child_joins_the_lock(self) -> None:
-        program = "from camerabus import Client\nc = Client()\nwith c.lock('{0}'): c.set('{0}', brightness=0)".format(self.first)
+        program = "from camerabus import Client\nc = Client()\nwith c.lock('{0}'): c.set('{0}', brightness=0)".format(
+            self.first
+        )
         with self.client.lock(self.first) as lock:
             environment = {**self.environment(), "CAMERABUS_LOCK": lock.token}
             subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=TIMEOUT)
@@ -98,7 +102,10 @@ class Locks(LiveTestCase):
 class Configuring(LiveTestCase):
     def test_two_devices_in_one_step(self) -> None:
         with self.client.lock(self.first, self.second):
-            changes = [{"device": name, "activeFormat": {"width": 1280, "height": 720}, "frameRate": 30} for name in self.cameras[:2]]
+            changes = [
+                {"device": name, "activeFormat": {"width": 1280, "height": 720}, "frameRate": 30}
+                for name in self.cameras[:2]
+            ]
             result = self.client.configure(changes)
         self.assertEqual(result.verdict, "valid")
         for name in (self.first, self.second):
@@ -108,7 +115,10 @@ class Configuring(LiveTestCase):
             self.assertEqual(device.generation, result.generation[name])
 
     def test_a_batch_whose_last_change_is_impossible_changes_nothing(self) -> None:
-        before = [(device.activeFormat, device.frameRate, device.controls, device.generation) for device in self.without_lock(*self.cameras[:2])]
+        before = [
+            (device.activeFormat, device.frameRate, device.controls, device.generation)
+            for device in self.without_lock(*self.cameras[:2])
+        ]
         with self.client.lock(self.first, self.second), self.assertRaises(camerabus.ControlOutOfRange) as caught:
             brightness = self.client.controls(self.first)["brightness"]
             assert brightness.maximum is not None and brightness.minimum is not None
@@ -119,7 +129,10 @@ class Configuring(LiveTestCase):
                 ]
             )
         self.assertEqual(caught.exception.max, brightness.maximum)
-        after = [(device.activeFormat, device.frameRate, device.controls, device.generation) for device in self.without_lock(*self.cameras[:2])]
+        after = [
+            (device.activeFormat, device.frameRate, device.controls, device.generation)
+            for device in self.without_lock(*self.cameras[:2])
+        ]
         self.assertEqual(after, before)
 
     def test_nearest_and_dry_run(self) -> None:
@@ -138,7 +151,9 @@ class Configuring(LiveTestCase):
         control = self.client.controls(self.first)["brightness"]
         assert control.maximum is not None and control.defaultValue is not None
         for value in (control.maximum, control.defaultValue):
-            self.assertEqual(self.client.set(self.first, brightness=value).applied[self.first]["controls"]["brightness"], value)
+            self.assertEqual(
+                self.client.set(self.first, brightness=value).applied[self.first]["controls"]["brightness"], value
+            )
             self.assertEqual(self.client.controls(self.first)["brightness"].value, value)
         with self.assertRaises(camerabus.ControlUnsupported):
             self.client.set(self.first, no_such_control=1)

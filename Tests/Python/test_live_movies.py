@@ -25,13 +25,21 @@ class Movies(LiveTestCase):
         self.mic = microphones[0].id if microphones else None
         with self.client.lock(self.first, self.second, wait=TIMEOUT):
             before = {name: self.client.device(name).activeFormat for name in (self.first, self.second)}
-            self.client.configure([{"device": name, "activeFormat": {"pixelFormat": "MJPG", "width": 640, "height": 480}} for name in before])
+            self.client.configure(
+                [
+                    {"device": name, "activeFormat": {"pixelFormat": "MJPG", "width": 640, "height": 480}}
+                    for name in before
+                ]
+            )
         self.addCleanup(self.restore, before)
 
     def restore(self, before: dict[str, camerabus.ActiveFormat]) -> None:
         with self.client.lock(*before, wait=TIMEOUT):
             self.client.configure([
-                {"device": name, "activeFormat": {"pixelFormat": was.pixelFormat, "width": was.width, "height": was.height}}
+                {
+                    "device": name,
+                    "activeFormat": {"pixelFormat": was.pixelFormat, "width": was.width, "height": was.height},
+                }
                 for name, was in before.items()
             ])  # fmt: skip
 
@@ -86,7 +94,9 @@ class Movies(LiveTestCase):
     def test_settings_that_are_recommended_are_taken(self) -> None:
         settings = self.client.recommended_settings(self.first, microphone=self.mic, file_type="mov")
         settings["video"]["bitRate"] = 400_000
-        with self.client.record(self.first, microphone=self.mic, path=self.folder / "a.mov", codec="h264", settings=settings) as movie:
+        with self.client.record(
+            self.first, microphone=self.mic, path=self.folder / "a.mov", codec="h264", settings=settings
+        ) as movie:
             self.assertEqual(movie.start.video["codec"], "h264")
         self.assertTrue(movie.ending.success)
         self.assertEqual(self.streams(movie.path)[0]["codec_name"], "h264")
@@ -100,7 +110,9 @@ class Movies(LiveTestCase):
         self.addCleanup(self.client.delete_rig, "movies")
         movies = self.client.record_rig("movies", microphone=self.mic, path=self.folder / "r.mp4")
         endings = [movie.stop() for movie in movies]
-        self.assertEqual([Path(ending.path).name for ending in endings], [f"r-{self.first}.mp4", f"r-{self.second}.mp4"])
+        self.assertEqual(
+            [Path(ending.path).name for ending in endings], [f"r-{self.first}.mp4", f"r-{self.second}.mp4"]
+        )
         self.assertEqual(len({movie.start.take for movie in movies}), 1)
         self.assertTrue(all(ending.success for ending in endings))
 

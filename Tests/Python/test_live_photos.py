@@ -1,4 +1,6 @@
-"""Photos on a real bus, in Python and on the command line: what is in the files is read by Pillow, and by exiftool where it is installed."""
+"""Photos on a real bus, in Python and on the command line: what is in the files is read by Pillow, and by exiftool
+where it is installed.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +44,21 @@ class PhotoTestCase(LiveTestCase):
         self.folder = Path(folder.name)
         with self.client.lock(self.first, self.second, wait=TIMEOUT):
             before = {name: self.client.device(name).activeFormat for name in (self.first, self.second)}
-            self.client.configure([{"device": name, "activeFormat": {"pixelFormat": "MJPG", "width": 640, "height": 480}} for name in before])
+            self.client.configure(
+                [
+                    {"device": name, "activeFormat": {"pixelFormat": "MJPG", "width": 640, "height": 480}}
+                    for name in before
+                ]
+            )
         self.addCleanup(self.restore, before)
 
     def restore(self, before: dict[str, camerabus.ActiveFormat]) -> None:
         with self.client.lock(*before, wait=TIMEOUT):
             self.client.configure([
-                {"device": name, "activeFormat": {"pixelFormat": was.pixelFormat, "width": was.width, "height": was.height}}
+                {
+                    "device": name,
+                    "activeFormat": {"pixelFormat": was.pixelFormat, "width": was.width, "height": was.height},
+                }
                 for name, was in before.items()
             ])  # fmt: skip
 
@@ -112,7 +122,9 @@ class Photos(PhotoTestCase):
 
     def judge(self, photo: Photo) -> None:
         photo.save(self.folder / "a.jpg")
-        told = subprocess.run(["exiftool", "-json", "-validate", "-warning", "-n", self.folder / "a.jpg"], capture_output=True, text=True)
+        told = subprocess.run(
+            ["exiftool", "-json", "-validate", "-warning", "-n", self.folder / "a.jpg"], capture_output=True, text=True
+        )
         self.assertEqual(told.returncode, 0, told.stderr)
         (tags,) = json.loads(told.stdout)
         self.assertNotIn("Warning", tags)
@@ -166,7 +178,11 @@ class Photos(PhotoTestCase):
         with self.assertRaises(camerabus.PhotoFormatUnavailable) as caught:
             self.client.capture_photo(self.first, format="dng")
         self.assertEqual(caught.exception.available, {"photo": ["jpeg"], "raw": []})
-        formats = [format for format in self.client.formats(self.first) if format.pixelFormat in ("GREY", "RGGB", "BA81", "GBRG", "GRBG")]
+        formats = [
+            format
+            for format in self.client.formats(self.first)
+            if format.pixelFormat in ("GREY", "RGGB", "BA81", "GBRG", "GRBG")
+        ]
         if not formats:
             self.skipTest("the virtual camera has no raw format")
         with self.client.lock(self.first, wait=TIMEOUT):
@@ -192,7 +208,9 @@ class Photos(PhotoTestCase):
         self.assertIsNone(photo.data)
         entry = self.client.library_entry(photo.id)
         self.addCleanup(lambda: os.path.exists(photo.path) and self.client.delete_from_library(photo.id))
-        self.assertEqual((entry.kind, entry.state, entry.path, entry.size), ("photo", "finished", photo.path, photo.bytes))
+        self.assertEqual(
+            (entry.kind, entry.state, entry.path, entry.size), ("photo", "finished", photo.path, photo.bytes)
+        )
         self.assertIn(photo.id, [found.id for found in self.client.library(kind="photo").entries])
         self.assertEqual(Path(photo.path).stat().st_size, photo.bytes)
         self.assertEqual(self.client.delete_from_library(photo.id), [photo.path])
@@ -220,7 +238,9 @@ class Photos(PhotoTestCase):
 @unittest.skipIf(shutil.which("camerabus") is None, "camerabus is not in the PATH")
 class Command(PhotoTestCase):
     def photo(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        result = subprocess.run(["camerabus", "photo", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=2 * TIMEOUT)
+        result = subprocess.run(
+            ["camerabus", "photo", *arguments], cwd=self.folder, capture_output=True, text=True, timeout=2 * TIMEOUT
+        )
         self.assertEqual(result.returncode, status, result.stderr)
         return result
 
@@ -231,7 +251,10 @@ class Command(PhotoTestCase):
         result = self.photo(self.first, self.second, "-o", "shot.jpg", "--stages")
         names = [f"shot-{self.first}.jpg", f"shot-{self.second}.jpg"]
         self.assertEqual((result.stdout.splitlines(), self.names()), (names, sorted(names)))
-        self.assertRegex(result.stderr, r"(?s)^willBeginCapture .*\(2 photos\)\nwillCapturePhoto\n.*didFinishCapture\n.* ms apart\.\n$")
+        self.assertRegex(
+            result.stderr,
+            r"(?s)^willBeginCapture .*\(2 photos\)\nwillCapturePhoto\n.*didFinishCapture\n.* ms apart\.\n$",
+        )
         for name in names:
             self.assertEqual((self.folder / name).read_bytes()[:2], b"\xff\xd8")
         self.photo(self.first, self.second, "-o", "shot.jpg", status=1)
@@ -272,7 +295,9 @@ class Command(PhotoTestCase):
             f"from camerabus import Client; Client(name='killed').capture_photo({self.first!r}, "
             "bracket_durations=['1/500', '1/60'] * 8, on_stage=lambda stage: print(stage.event, flush=True))"
         )
-        process = subprocess.Popen([sys.executable, "-c", program], env=self.environment(), stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", program], env=self.environment(), stdout=subprocess.PIPE, text=True
+        )
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
         assert process.stdout is not None

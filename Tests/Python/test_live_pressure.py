@@ -14,7 +14,10 @@ class Pressure(LiveTestCase):
             topics = [f"state/session/{session.id}/", f"state/device/{self.first}/"]
             with session.frames(timeout=TIMEOUT) as frames, self.client.mirror("state/") as mirror:
                 next(frames)
-                self.client.call("fault.inject", {"device": self.first, "fault": "pressure", "level": "shutdown", "milliseconds": 3000})
+                self.client.call(
+                    "fault.inject",
+                    {"device": self.first, "fault": "pressure", "level": "shutdown", "milliseconds": 3000},
+                )
                 mirror.wait(lambda state: state[topics[0]]["state"] == "interrupted", TIMEOUT)
                 interruption = mirror[topics[0]]["interruption"]
                 if interruption is not None:  # it may have passed by now
@@ -27,7 +30,9 @@ class Pressure(LiveTestCase):
     def test_a_device_tells_what_it_is_under(self) -> None:
         self.client.call("fault.inject", {"device": self.first, "fault": "pressure", "level": "serious"})
         with self.client.mirror(f"state/device/{self.first}/") as mirror:
-            mirror.wait(lambda state: state[f"state/device/{self.first}/"]["systemPressureState"]["level"] == "serious", TIMEOUT)
+            mirror.wait(
+                lambda state: state[f"state/device/{self.first}/"]["systemPressureState"]["level"] == "serious", TIMEOUT
+            )
         state = self.client.device(self.first).systemPressureState
         assert state is not None
         self.assertEqual(state, SystemPressureState(level="serious", factors=("cameraTemperature",), raw=state.raw))

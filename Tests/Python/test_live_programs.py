@@ -23,7 +23,12 @@ from live import Image, LiveTestCase, TIMEOUT
 class Programs(LiveTestCase):
     def test_asyncio(self) -> None:
         async def read(client: AsyncClient, device: str) -> int:
-            return len([frame.sequence async for frame in client.frames(device, rendition="gray:160x90", limit=5, timeout=TIMEOUT)])
+            return len(
+                [
+                    frame.sequence
+                    async for frame in client.frames(device, rendition="gray:160x90", limit=5, timeout=TIMEOUT)
+                ]
+            )
 
         async def program() -> None:
             async with AsyncClient(timeout=TIMEOUT) as client, client.lock(self.first), client.mirror() as mirror:
@@ -53,8 +58,8 @@ class Programs(LiveTestCase):
 
     def example(self, path: Path, *arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-u", str(path), *arguments], env=self.environment(), cwd=self.scratch(), stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True,
+            [sys.executable, "-u", str(path), *arguments], env=self.environment(), cwd=self.scratch(),
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
@@ -117,10 +122,16 @@ class Programs(LiveTestCase):
         both = f"{self.first}+{self.second}"
         command = ["camerabus", "lock", self.first, "--", sys.executable, "-c", program, self.first, self.second, both]
         result = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT)
-        self.assertEqual((result.returncode, result.stdout.split("\n")[:-1]), (0, ["joined True", "own True", "lockRequired"]), result.stderr)
+        self.assertEqual(
+            (result.returncode, result.stdout.split("\n")[:-1]), (0, ["joined True", "own True", "lockRequired"]),
+            result.stderr,
+        )
         # So does the command line itself, which would else wait for its own parent.
         inner = ["camerabus", "lock", self.first, "--wait", "60", "--", "camerabus", "set", self.first, "brightness=0"]
-        result = subprocess.run(["camerabus", "lock", self.first, "--", *inner], env=self.environment(), capture_output=True, text=True, timeout=TIMEOUT)
+        result = subprocess.run(
+            ["camerabus", "lock", self.first, "--", *inner], env=self.environment(), capture_output=True, text=True,
+            timeout=TIMEOUT,
+        )
         self.assertEqual(result.returncode, 0, result.stderr)
         result = subprocess.run(
             ["camerabus", "lock", self.first, "--", "camerabus", "lock", self.first, self.second, "--", "true"],
@@ -132,7 +143,9 @@ class Programs(LiveTestCase):
     def test_the_shell_examples_run(self) -> None:
         if shutil.which("camerabus") is None or shutil.which("jq") is None:
             self.skipTest("camerabus or jq is not in the PATH")
-        arguments = {"take": ["cam0", "2", "0.1"], "time-lapse": ["cam0", "0.2", "3"], "two-cameras": ["cam0", "cam1", "3"]}
+        arguments = {
+            "take": ["cam0", "2", "0.1"], "time-lapse": ["cam0", "0.2", "3"], "two-cameras": ["cam0", "cam1", "3"],
+        }
         for path in sorted((vectors.PROTOCOL / "shell").iterdir()):
             with self.subTest(path.name), tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
                 command = [str(path), *arguments.get(path.name, [])]

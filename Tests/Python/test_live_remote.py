@@ -45,7 +45,9 @@ class Remote(live.LiveTestCase):
         self.port = free_port()
         self.keys = self.folder / "keys"
         self.keys.write_text("")
-        (self.folder / "gateway.toml").write_text(f'[tcp]\nlisten = "tcp://127.0.0.1:{self.port}"\nkeys = "{self.keys}"\n[web]\nlisten = "none"\n')
+        (self.folder / "gateway.toml").write_text(
+            f'[tcp]\nlisten = "tcp://127.0.0.1:{self.port}"\nkeys = "{self.keys}"\n[web]\nlisten = "none"\n'
+        )
         with open(self.folder / "log", "w") as log:
             gateway = with_bus.start_service(
                 ["camerabus-gateway", "--config", self.folder / "gateway.toml"],
@@ -69,14 +71,17 @@ class Remote(live.LiveTestCase):
 
     def remote(self, name: str = "laptop", role: str = "view") -> Client:
         client = Client(
-            self.address, server_key=self.folder / "server.pub", key=self.key(name, role), name="remote", timeout=TIMEOUT
+            self.address, server_key=self.folder / "server.pub", key=self.key(name, role), name="remote",
+            timeout=TIMEOUT,
         )
         self.addCleanup(client.close)
         return client
 
     def test_all_is_as_on_the_same_machine(self) -> None:
         client = self.remote("desk", "control")
-        self.assertEqual([device.id for device in client.devices("video")], [device.id for device in self.client.devices("video")])
+        self.assertEqual(
+            [device.id for device in client.devices("video")], [device.id for device in self.client.devices("video")]
+        )
         self.assertEqual(client.runtime_dir, self.address)
         self.assertNotIn("rings", client.hello.features)
         with client.mirror() as mirror:
@@ -151,7 +156,8 @@ class Remote(live.LiveTestCase):
                     with client.lock(self.first):
                         idle = client._open._free[0]._link
                         self.allow("")
-                        # Others have it at once, and this one is told when the time is over for which it was sure of it.
+                        # Others have it at once, and this one is told when the time is over for which it was sure of
+                        # it.
                         self.client.lock(self.first, wait=TIMEOUT).release()
                         self.assertTrue(idle.monitor.poll(TIMEOUT * 1000))
                         begun = time.monotonic()
@@ -178,7 +184,9 @@ class Remote(live.LiveTestCase):
                     devices["rig/none"]
                 async with buses.lock(names[1]):
                     await buses["here"].set(self.second, brightness=3)
-                async with buses.frame_sets(*names, rendition="jpeg:320x180", tolerance=0.05, limit=2, timeout=TIMEOUT) as sets:
+                async with buses.frame_sets(
+                    *names, rendition="jpeg:320x180", tolerance=0.05, limit=2, timeout=TIMEOUT
+                ) as sets:
                     self.assertEqual([next(iter(found.frames)) async for found in sets], [names[0]] * 2)
 
         asyncio.run(work())
@@ -242,7 +250,9 @@ class Remote(live.LiveTestCase):
 
         async def work() -> None:
             key = self.key("desk-task", "control")
-            async with AsyncClient(self.address, server_key=self.folder / "server.pub", key=key, timeout=TIMEOUT) as client:
+            async with AsyncClient(
+                self.address, server_key=self.folder / "server.pub", key=key, timeout=TIMEOUT
+            ) as client:
                 async with client.record(self.first, path=self.folder / "task.mp4", duration=0.2) as movie:
                     await movie.wait(timeout=TIMEOUT)
                     self.assertEqual(Path(movie.target or "").read_bytes(), Path(movie.path).read_bytes())
@@ -264,7 +274,9 @@ class Remote(live.LiveTestCase):
         key = self.key("task", "view")
 
         async def work() -> list[str]:
-            async with AsyncClient(self.address, server_key=self.folder / "server.pub", key=key, timeout=TIMEOUT) as client:
+            async with AsyncClient(
+                self.address, server_key=self.folder / "server.pub", key=key, timeout=TIMEOUT
+            ) as client:
                 async with client.frames(self.first, limit=3, timeout=TIMEOUT) as frames:
                     return [frame.format async for frame in frames]
 
@@ -272,25 +284,33 @@ class Remote(live.LiveTestCase):
 
     def test_the_camera_command_line_and_the_gateway_agree_on_files(self) -> None:
         made = subprocess.run(
-            ["camerabus", "keys", "new", "cli", "-o", self.folder / "cli.key"], check=True, capture_output=True, text=True
+            ["camerabus", "keys", "new", "cli", "-o", self.folder / "cli.key"], check=True, capture_output=True,
+            text=True,
         )
         subprocess.run(
-            ["camerabus", "keys", "add", "--file", self.keys, "cli", made.stdout.strip()], check=True, capture_output=True
+            ["camerabus", "keys", "add", "--file", self.keys, "cli", made.stdout.strip()], check=True,
+            capture_output=True,
         )
-        with Client(self.address, server_key=self.folder / "server.pub", key=self.folder / "cli.key", timeout=TIMEOUT) as client:
+        with Client(
+            self.address, server_key=self.folder / "server.pub", key=self.folder / "cli.key", timeout=TIMEOUT
+        ) as client:
             self.assertEqual(client.hello.you["pid"], 0)
             with self.assertRaises(FormatUnsupported):
                 next(client.frames(self.first, rendition="jpeg:9000x9000", timeout=TIMEOUT))
         environment = {
-            **self.environment(), "CAMERABUS_RUNTIME_DIR": self.address, "CAMERABUS_SERVER_KEY": str(self.folder / "server.pub"),
-            "CAMERABUS_KEY": str(self.folder / "cli.key"),
+            **self.environment(), "CAMERABUS_RUNTIME_DIR": self.address,
+            "CAMERABUS_SERVER_KEY": str(self.folder / "server.pub"), "CAMERABUS_KEY": str(self.folder / "cli.key"),
         }  # fmt: skip
 
         def run(*command: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=2 * TIMEOUT)
+            return subprocess.run(
+                command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=2 * TIMEOUT
+            )
 
         listed = run("camerabus", "devices", "--media", "video", "--ids")
-        self.assertEqual((listed.returncode, listed.stdout.split()), (0, [device.id for device in self.client.devices("video")]))
+        self.assertEqual(
+            (listed.returncode, listed.stdout.split()), (0, [device.id for device in self.client.devices("video")])
+        )
         frames = run("camerabus", "frames", self.first, "jpeg:320x180", "-n", "2", "-o", "f-%d.jpg")
         self.assertEqual(frames.returncode, 0, frames.stderr)
         self.assertEqual(len(list(self.folder.glob("f-*.jpg"))), 2)
@@ -299,7 +319,10 @@ class Remote(live.LiveTestCase):
         self.assertIn("unauthorized", locked.stderr)
         python = run(sys.executable, "-c", "from camerabus import Client; print(Client().runtime_dir)")
         self.assertIn(self.address, python.stdout)
-        left = run(sys.executable, "-c", "from camerabus import Client\nwith Client() as client: watching = client.watch('state/')")
+        left = run(
+            sys.executable, "-c",
+            "from camerabus import Client\nwith Client() as client: watching = client.watch('state/')",
+        )
         self.assertEqual((left.returncode, left.stderr), (0, ""))
 
 

@@ -21,7 +21,9 @@ class Profiles(LiveTestCase):
         self.assertIsNotNone(saved.devices[0].activeFormat)
         self.client.set(self.first, brightness=5)
         self.assertIn(saved, self.client.profiles())
-        self.assertEqual(self.client.apply_profile("py", dry_run=True).applied[self.first]["controls"]["brightness"], 21)
+        self.assertEqual(
+            self.client.apply_profile("py", dry_run=True).applied[self.first]["controls"]["brightness"], 21
+        )
         self.assertEqual(self.client.device(self.first).controls["brightness"], 5)
         with self.client.lock(self.first, self.second):
             done = self.client.apply_profile("py", self.first, self.second, mode="nearest")
@@ -72,7 +74,9 @@ class Rigs(LiveTestCase):
             for found in sets:
                 for device, frame in found.frames.items():
                     self.assertEqual(frame.device, device)
-                    self.assertEqual(frame.array().shape if has_numpy() else None, (frame.height, 64) if has_numpy() else None)
+                    self.assertEqual(
+                        frame.array().shape if has_numpy() else None, (frame.height, 64) if has_numpy() else None
+                    )
                     self.assertEqual(found.offsets[device], frame.timestamp.monotonic - found.monotonic)
                     self.assertLessEqual(abs(found.offsets[device]), found.tolerance)
                     name = (device, frame.stream, frame.captureSequence)
@@ -96,7 +100,10 @@ class Rigs(LiveTestCase):
         async def program() -> None:
             async with AsyncClient(timeout=TIMEOUT) as client:
                 self.assertIn("py", [rig.name for rig in await client.rigs()])
-                numbers = [found.number async for found in client.frame_sets("py", rendition="gray:64x0", limit=5, timeout=TIMEOUT)]
+                numbers = [
+                    found.number
+                    async for found in client.frame_sets("py", rendition="gray:64x0", limit=5, timeout=TIMEOUT)
+                ]
                 self.assertGreaterEqual(len(numbers), 5)
                 await client.save_profile("async", "py")
                 self.assertEqual((await client.apply_profile("async", dry_run=True)).verdict, "valid")

@@ -13,7 +13,9 @@ from live import LiveTestCase, TIMEOUT
 class Sessions(LiveTestCase):
     def test_two_clients_get_theirs_from_one_stream_and_a_third_interrupts_them(self) -> None:
         with Client(timeout=TIMEOUT) as other:
-            with self.client.session({"device": self.first, "frameRate": 30}, preset="1920x1080", name="large") as large:
+            with self.client.session(
+                {"device": self.first, "frameRate": 30}, preset="1920x1080", name="large"
+            ) as large:
                 with other.session({"device": self.first, "frameRate": 15}, preset="640x480") as small:
                     sizes = []
                     for session in (large, small):

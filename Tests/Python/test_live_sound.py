@@ -28,13 +28,17 @@ class Sound(LiveTestCase):
 
     def test_sound_is_whole_and_in_its_order(self) -> None:
         device = self.client.device(self.mic)
-        self.assertEqual((device.mediaType, device.activeFormat.sampleFormat, device.activeFormat.rate), ("audio", "s16", 48000))
+        self.assertEqual(
+            (device.mediaType, device.activeFormat.sampleFormat, device.activeFormat.rate), ("audio", "s16", 48000)
+        )
         self.assertEqual([source.id for source in device.dataSources], ["front", "back"])
         with self.client.sound(self.mic, limit=40, timeout=TIMEOUT) as sounds:
             pieces = list(sounds)
         self.assertEqual((len(pieces), sounds.lost), (40, {self.mic: 0}))
         for before, after in zip(pieces, pieces[1:]):
-            self.assertEqual((after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1))
+            self.assertEqual(
+                (after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1)
+            )
             self.assertEqual(after.lost, 0)
             taken = after.timestamp.monotonic - before.timestamp.monotonic
             self.assertLess(abs(taken - before.frames * 1_000_000_000 // before.rate), 2_000_000)
@@ -53,7 +57,9 @@ class Sound(LiveTestCase):
                 assert piece is not None and (kept := piece.copy()) is not None
                 read.append(kept)
             for before, after in zip(read, read[1:]):
-                self.assertEqual((after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1))
+                self.assertEqual(
+                    (after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1)
+                )
                 self.assertEqual((after.lost, after.stream), (0, before.stream))
             known = {piece.firstFrame: piece for piece in read}
             message = next(sound for sound in sounds if sound.firstFrame in known)
@@ -75,11 +81,15 @@ class Sound(LiveTestCase):
             pieces = list(sounds)
         self.assertEqual((len(pieces), sounds.lost), (40, {self.mic: 0}))
         for before, after in zip(pieces, pieces[1:]):
-            self.assertEqual((after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1))
+            self.assertEqual(
+                (after.firstFrame, after.sequence), (before.firstFrame + before.frames, before.sequence + 1)
+            )
             taken = after.timestamp.monotonic - before.timestamp.monotonic
             self.assertLess(abs(taken - before.frames * 1_000_000_000 // before.rate), 2_000_000)
         first = pieces[0]
-        self.assertEqual((first.rendition, first.sampleFormat, first.rate, first.channels), ("f32:16000x1", "f32", 16000, 1))
+        self.assertEqual(
+            (first.rendition, first.sampleFormat, first.rate, first.channels), ("f32:16000x1", "f32", 16000, 1)
+        )
         samples = [value * 32768 for piece in pieces for (value,) in struct.iter_unpack("<f", piece.payload)]
         for frequency in (440, 880):  # two channels, mixed
             self.assertGreater(self.share(samples, frequency, first.rate), 0.04)
@@ -120,7 +130,9 @@ class Sound(LiveTestCase):
         with self.client.session(self.first, microphone, outputs=outputs, preset="640x480") as session:
             self.assertEqual(session.delivery().device, self.first)
             got = session.delivery("audioData")
-            self.assertEqual((got.device, got.mediaType, got.rendition, got.width), (self.mic, "audio", "f32:16000x1", None))
+            self.assertEqual(
+                (got.device, got.mediaType, got.rendition, got.width), (self.mic, "audio", "f32:16000x1", None)
+            )
             with self.client.sound(got.device, rendition=got.rendition or "", limit=3, timeout=TIMEOUT) as sounds:
                 self.assertEqual([(piece.rate, piece.channels) for piece in sounds], [(16000, 1)] * 3)
             with session.frames(limit=1, timeout=TIMEOUT) as frames:

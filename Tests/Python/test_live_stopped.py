@@ -56,7 +56,9 @@ class StoppedReaders(LiveTestCase):
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
 
-    def stop_and_go_on(self, readers: list[tuple[str, subprocess.Popen[str], Path]], stop: float = STOP, rounds: int = 2) -> None:
+    def stop_and_go_on(
+        self, readers: list[tuple[str, subprocess.Popen[str], Path]], stop: float = STOP, rounds: int = 2
+    ) -> None:
         for name, process, errors in readers:
             assert process.stdout is not None
             self.assertTrue(process.stdout.readline(), f"{name}: {errors.read_text()}")
@@ -92,10 +94,14 @@ class StoppedReaders(LiveTestCase):
     @unittest.skipUnless(shutil.which("camerabus"), "the command line is not there")
     def test_of_the_command_line_too(self) -> None:
         command = ["camerabus", "frames", self.first, "--json", "--timeout", str(LIMIT)]
-        self.stop_and_go_on([self.reader(f"frames {more}", [*command, *more]) for more in ([], ["--shared"]) for _ in range(4)])
+        self.stop_and_go_on(
+            [self.reader(f"frames {more}", [*command, *more]) for more in ([], ["--shared"]) for _ in range(4)]
+        )
 
     def test_of_events_too(self) -> None:
-        self.stop_and_go_on([self.reader(f"watch {number}", self.python(_WATCH)) for number in range(8)], SILENCE + 1, rounds=3)
+        self.stop_and_go_on(
+            [self.reader(f"watch {number}", self.python(_WATCH)) for number in range(8)], SILENCE + 1, rounds=3
+        )
 
 
 if __name__ == "__main__":

@@ -139,7 +139,8 @@ class Takes(LiveTestCase):
         leader, follower = pty.openpty()
         self.addCleanup(os.close, leader)
         with subprocess.Popen(
-            ["camerabus", "take", self.first, "-o", str(path)], stdin=follower, stdout=subprocess.PIPE, stderr=follower, text=True
+            ["camerabus", "take", self.first, "-o", str(path)], stdin=follower, stdout=subprocess.PIPE, stderr=follower,
+            text=True,
         ) as program:
             os.close(follower)
             self.addCleanup(program.kill)

@@ -27,7 +27,9 @@ class Vectors(LiveTestCase):
         self.socket.connect(f"ipc://{find_bus()}/command.sock")
 
     def exchange(self, frames: list[bytes]) -> list[list[bytes]]:
-        """What comes back before the answer to a ping sent behind it. Pings are answered in order with what can't be carried out."""
+        """What comes back before the answer to a ping sent behind it. Pings are answered in order with what can't be
+        carried out.
+        """
         self.socket.send_multipart(frames)
         self.socket.send_multipart([b"", b'{"jsonrpc":"2.0","id":"end","method":"bus.ping"}'])
         replies: list[list[bytes]] = []
@@ -65,7 +67,9 @@ class Vectors(LiveTestCase):
                 [reply] = replies
                 self.assertEqual(reply[: expect["envelope"]], frames[: expect["envelope"]])
                 body = json.loads(reply[expect["envelope"]])
-                is_refused = body.get("error", {}).get("data", {}).get("reason") == "invalidRequest" and body["id"] is None
+                is_refused = (
+                    body.get("error", {}).get("data", {}).get("reason") == "invalidRequest" and body["id"] is None
+                )
                 self.assertEqual(is_refused, not case["valid"], body)
 
     def test_params(self) -> None:

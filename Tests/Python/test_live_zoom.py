@@ -17,13 +17,17 @@ class DigitalZoom(LiveTestCase):
             self.client.frames(source.device) as native,
         ):
             controls = self.client.camera_controls(source.device)
-            self.assertEqual((controls["videoZoomFactor"].sources, controls["videoZoomFactor"].maximum), (("digital_zoom",), 3))
+            self.assertEqual(
+                (controls["videoZoomFactor"].sources, controls["videoZoomFactor"].maximum), (("digital_zoom",), 3)
+            )
             self.streaming(source.device)
             for factor, left, right in ((1, 0, 210), (2, 60, 150), (1, 0, 210)):
                 self.client.set(source.device, videoZoomFactor=factor)
                 self.assertTrue(source.send(PICTURE))
                 frame = next(made)
-                self.assertEqual((frame.zoom, frame.payload[24 * 64], frame.payload[24 * 64 + 63]), (factor, left, right))
+                self.assertEqual(
+                    (frame.zoom, frame.payload[24 * 64], frame.payload[24 * 64 + 63]), (factor, left, right)
+                )
                 own = next(native)
                 self.assertEqual((own.zoom, bytes(own.payload)), (1, PICTURE))
             with self.assertRaises(camerabus.ControlOutOfRange):

@@ -96,7 +96,9 @@ class Locks(BusTestCase):
         with self.assertRaises(DeviceBusy) as caught:
             self.client.lock("cam0", wait=5)
         self.assertIs(type(caught.exception), LockTimeout)
-        self.assertEqual((caught.exception.holder["pid"], caught.exception.queue, caught.exception.reason), (42, 1, "lockTimeout"))
+        self.assertEqual(
+            (caught.exception.holder["pid"], caught.exception.queue, caught.exception.reason), (42, 1, "lockTimeout")
+        )
 
     def test_times_that_can_t_be_are_told_with_their_unit_and_range(self) -> None:
         for wait in (-1, 86_401, math.inf, math.nan):
@@ -130,7 +132,9 @@ class Locks(BusTestCase):
 
 
 class Joining(BusTestCase):
-    """Within `camerabus lock … -- program`: its lock is used where it covers what is wanted, and never thought to be what it isn't."""
+    """Within `camerabus lock … -- program`: its lock is used where it covers what is wanted, and never thought to be
+    what it isn't.
+    """
 
     def setUp(self) -> None:
         super().setUp()
@@ -261,7 +265,11 @@ class GivenUp(BusTestCase):
         poll = zmq.Poller.poll
 
         def interrupted(poller: zmq.Poller, timeout: float | None = None) -> Any:
-            if threading.current_thread() is threading.main_thread() and not asked.is_set() and self.bus.asked("device.lock"):
+            if (
+                threading.current_thread() is threading.main_thread()
+                and not asked.is_set()
+                and self.bus.asked("device.lock")
+            ):
                 asked.set()
                 raise KeyboardInterrupt
             return poll(poller, 1 if threading.current_thread() is threading.main_thread() else timeout)
@@ -311,7 +319,9 @@ class OverARestart(BusTestCase):
         self.assertEqual((first["key"], first["params"]), (second["key"], second["params"]))
 
     def test_a_session_is_asked_for_again_under_the_same_key(self) -> None:
-        self.bus.methods["session.create"] = lambda params: {"session": "s1", "state": {"state": "stopped"}, "resolved": [], "explanation": []}
+        self.bus.methods["session.create"] = lambda params: {
+            "session": "s1", "state": {"state": "stopped"}, "resolved": [], "explanation": [],
+        }
         self._die_in("session.create")
         self.assertEqual(self.client.session("cam0", name="door").id, "s1")
 
@@ -321,7 +331,11 @@ class OverARestart(BusTestCase):
                 return (await client.session("cam0", name="door")).id
 
         self.assertEqual(asyncio.run(make()), "s1")
-        asked = [(request["key"], request["params"]) for request in self.bus.requests if request["method"] == "session.create"]
+        asked = [
+            (request["key"], request["params"])
+            for request in self.bus.requests
+            if request["method"] == "session.create"
+        ]
         self.assertEqual((asked[0], asked[2]), (asked[1], asked[3]))
         self.assertNotEqual(asked[0][0], asked[2][0])
 
@@ -364,7 +378,10 @@ class TakingOver(BusTestCase):
 
     def test_all_locks_and_waiters_are_told(self) -> None:
         holder = {"uid": 1, "gid": 2, "pid": 3, "name": "me"}
-        lock = {"id": "l", "devices": ["cam0"], "holder": holder, "fence": 4, "note": None, "since": 5, "lease": 100, "expires": 9}
+        lock = {
+            "id": "l", "devices": ["cam0"], "holder": holder, "fence": 4, "note": None, "since": 5, "lease": 100,
+            "expires": 9,
+        }
         wait = {"devices": ["cam0", "cam1"], "holder": holder, "note": "why", "until": 6}
         self.bus.methods["device.locks"] = lambda params: {"locks": [lock], "waiting": [wait]}
         with Client(self.bus.directory) as client:

@@ -33,18 +33,22 @@ class Movies(BusTestCase):
 
     def movie(self, **members: Any) -> dict[str, Any]:
         return {
-            "id": "m1", "path": "/v/a.mp4", "name": "a.mp4", "state": "recording", "device": "cam0", "microphone": "mic0", "take": "t",
-            "part": 1, "frames": 3, "dropped": 0, "recordedDuration": 100, "end": self.end, "owner": {"pid": 1}, **members,
+            "id": "m1", "path": "/v/a.mp4", "name": "a.mp4", "state": "recording", "device": "cam0",
+            "microphone": "mic0", "take": "t", "part": 1, "frames": 3, "dropped": 0, "recordedDuration": 100,
+            "end": self.end, "owner": {"pid": 1}, **members,
         }  # fmt: skip
 
     def ending(self, reason: str = "stopped", success: bool = True) -> dict[str, Any]:
         return {
-            "movie": "m1", "path": "/v/a.mp4", "reason": reason, "success": success, "error": None, "duration": 100, "size": 7, "frames": 3,
-            "dropped": 0, "kept": True, "next": None,
+            "movie": "m1", "path": "/v/a.mp4", "reason": reason, "success": success, "error": None, "duration": 100,
+            "size": 7, "frames": 3, "dropped": 0, "kept": True, "next": None,
         }  # fmt: skip
 
     def answer_start(self, params: dict[str, Any]) -> Any:
-        one = {"movie": "m1", "path": "/v/a.mp4", "take": "t", "part": 1, "devices": ["cam0", "mic0"], "microphone": "mic0"}
+        one = {
+            "movie": "m1", "path": "/v/a.mp4", "take": "t", "part": 1, "devices": ["cam0", "mic0"],
+            "microphone": "mic0",
+        }
         return {"movies": [one, {**one, "movie": "m2"}], "take": "t", "rig": "r"} if "rig" in params else one
 
     def answer_stop(self, params: dict[str, Any]) -> Any:
@@ -66,14 +70,17 @@ class Movies(BusTestCase):
 
     def test_a_server_in_the_place_of_a_file(self) -> None:
         place = {"path": None, "url": "rtsp://a/live", "fileType": None}
-        self.bus.methods["movie.start"] = lambda params: self.asked.append(("start", params)) or {**self.movie(), "movie": "m1", **place}
+        self.bus.methods["movie.start"] = lambda params: self.asked.append(("start", params)) or {
+            **self.movie(), "movie": "m1", **place,
+        }
         with self.client.record("cam0", url="rtsp://u:p@a/live") as movie:
             self.assertEqual((movie.url, movie.path), ("rtsp://a/live", ""))
         self.assertEqual(self.asked[0], ("start", {"device": "cam0", "url": "rtsp://u:p@a/live"}))
 
     def test_what_is_asked_for(self) -> None:
         with self.client.record(
-            "cam0", microphone="mic0", path=Path("a.mp4"), fragment=0.5, duration=10, min_free=0, resilient=True, codec="h264"
+            "cam0", microphone="mic0", path=Path("a.mp4"), fragment=0.5, duration=10, min_free=0, resilient=True,
+            codec="h264",
         ) as movie:
             self.assertEqual((movie.id, movie.path, movie.start.devices), ("m1", "/v/a.mp4", ("cam0", "mic0")))
             self.assertEqual(movie.pause().frames, 3)
@@ -86,8 +93,9 @@ class Movies(BusTestCase):
                 (
                     "start",
                     {
-                        "device": "cam0", "microphone": "mic0", "path": os.path.abspath("a.mp4"), "fragmentInterval": 500.0,
-                        "maxDuration": 10000, "minFreeDiskSpace": 0, "continueAfterCrash": True, "codec": "h264",
+                        "device": "cam0", "microphone": "mic0", "path": os.path.abspath("a.mp4"),
+                        "fragmentInterval": 500.0, "maxDuration": 10000, "minFreeDiskSpace": 0,
+                        "continueAfterCrash": True, "codec": "h264",
                     },
                 ),
                 ("pause", {"movie": "m1"}), ("resume", {"movie": "m1"}), ("stop", {"movie": "m1"}),
@@ -98,10 +106,14 @@ class Movies(BusTestCase):
         self.client.record("cam0", orientation="portrait", mirrored=False)
         self.client.record_rig("r", mirrored=True)
         asked = [params for _, params in self.asked]
-        self.assertEqual(asked, [{"device": "cam0", "orientation": "portrait", "mirrored": False}, {"rig": "r", "mirrored": True}])
+        self.assertEqual(
+            asked, [{"device": "cam0", "orientation": "portrait", "mirrored": False}, {"rig": "r", "mirrored": True}]
+        )
 
     def test_what_it_lacks(self) -> None:
-        self.bus.methods["movie.start"] = lambda _: {**self.answer_start({}), "sideCarProblem": "There is a file already."}
+        self.bus.methods["movie.start"] = lambda _: {
+            **self.answer_start({}), "sideCarProblem": "There is a file already.",
+        }
         self.bus.methods["movie.status"] = lambda _: {"movie": self.movie(waitingFor=["cam0"])}
         with self.client.record("cam0") as movie:
             self.assertEqual(movie.start.sideCarProblem, "There is a file already.")
@@ -111,7 +123,9 @@ class Movies(BusTestCase):
     def test_what_its_camera_is_set_to_and_what_is_blank(self) -> None:
         wishes = {"smoothAutoFocus": False, "stabilization": "auto", "whenDenied": "blank"}
         done = {"smoothAutoFocus": False, "stabilization": "standard", "blank": ["audio"]}
-        self.bus.methods["movie.start"] = lambda params: self.asked.append(("start", params)) or {**self.movie(), "movie": "m1", **done}
+        self.bus.methods["movie.start"] = lambda params: self.asked.append(("start", params)) or {
+            **self.movie(), "movie": "m1", **done,
+        }
         with self.client.record("cam0", smooth_focus=False, stabilization="auto", when_denied="blank") as movie:
             self.assertEqual((movie.start.stabilization, movie.start.blank), ("standard", ("audio",)))
         self.assertEqual(self.asked[0], ("start", {"device": "cam0", **wishes}))
@@ -131,7 +145,9 @@ class Movies(BusTestCase):
         movies = self.client.record_rig("r", microphone="mic0", duration=1)
         self.assertEqual([movie.id for movie in movies], ["m1", "m2"])
         self.assertEqual([state.device for state in self.client.movies()], ["cam0"])
-        self.assertEqual(self.client.recommended_settings("cam0", file_type="mkv"), {"video": {"codec": "h264"}, "audio": None})
+        self.assertEqual(
+            self.client.recommended_settings("cam0", file_type="mkv"), {"video": {"codec": "h264"}, "audio": None}
+        )
         self.assertEqual(self.asked[-1], ("recommendedSettings", {"fileType": "mkv", "device": "cam0"}))
         self.assertEqual(self.client.find_movie("m1").start.devices, ("cam0", "mic0"))
         with self.assertRaises(NotRecording) as caught:
@@ -171,7 +187,9 @@ class Movies(BusTestCase):
         entry = {"id": "m1", "path": "/v/a.mp4", "state": "recovered", "duration": 5, "size": 6, "problem": "It died."}
         self.bus.methods["library.get"] = lambda params: {"entry": entry}
         ending = movie.wait(5)
-        self.assertEqual((ending.reason, ending.success, ending.kept, ending.duration), ("recorderCrashed", False, True, 5))
+        self.assertEqual(
+            (ending.reason, ending.success, ending.kept, ending.duration), ("recorderCrashed", False, True, 5)
+        )
         self.assertEqual(ending.error["message"], "It died.")
 
     def test_one_that_ends_with_its_bus_says_how(self) -> None:

@@ -24,7 +24,9 @@ class Permission(BusTestCase):
             "list": lambda params: {"requests": [], "decisions": []},
         }
         for name in ("status", "request", "list", "grant", "deny", "reset"):
-            self.bus.methods[f"authorization.{name}"] = self.recorder(name, answers.get(name, lambda params: {"uid": 5, "media": []}))
+            self.bus.methods[f"authorization.{name}"] = self.recorder(
+                name, answers.get(name, lambda params: {"uid": 5, "media": []})
+            )
         self.client = Client(self.bus.directory, name="test", timeout=5)
         self.addCleanup(self.client.close)
 

@@ -27,16 +27,16 @@ from fake_bus import NO_REPLY, BusTestCase, Refusal
 
 STAGES = ["willBeginCapture", "willCapturePhoto", "didCapturePhoto", "didFinishProcessingPhoto", "didFinishCapture"]
 MOVIE = {
-    "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 6, "duration": 2.9, "photoDisplayTime": 1.4,
-    "dropped": 5,
+    "contentIdentifier": "7E0A3B52-9C41-4D68-A1F0-2B9C5D7E6F81", "width": 4, "height": 2, "bytes": 6, "duration": 2.9,
+    "photoDisplayTime": 1.4, "dropped": 5,
 }  # fmt: skip
 
 
 def photo(device: str = "cam0", index: int = 0, **members: Any) -> dict[str, Any]:
     return {
         "device": device, "index": index, "fileType": "jpeg", "width": 4, "height": 2, "bytes": 4,
-        "timestamp": {"monotonic": 7, "realtime": 1789000000123456789, "source": "startOfExposure"}, "sequence": 3, "stream": "s1",
-        "exposure": {"duration": 0.008, "iso": 200}, "flashFired": False, "settled": True, **members,
+        "timestamp": {"monotonic": 7, "realtime": 1789000000123456789, "source": "startOfExposure"}, "sequence": 3,
+        "stream": "s1", "exposure": {"duration": 0.008, "iso": 200}, "flashFired": False, "settled": True, **members,
     }  # fmt: skip
 
 
@@ -50,7 +50,8 @@ def answer(params: dict[str, Any]) -> Any:
         attachments = [b"%03d." % number for number in range(len(photos))]
         photos = [{**each, "attachment": number} for number, each in enumerate(photos)]
     result = {
-        "uniqueID": params["settings"].get("uniqueID", "u1"), "resolved": {"devices": []}, "expectedPhotoCount": len(photos), "photos": photos,
+        "uniqueID": params["settings"].get("uniqueID", "u1"), "resolved": {"devices": []},
+        "expectedPhotoCount": len(photos), "photos": photos,
         "attachments": [{"name": "a.jpg", "contentType": "image/jpeg", "bytes": len(data)} for data in attachments],
         **({"spread": 1500} if len(devices) > 1 else {}),
     }  # fmt: skip
@@ -84,8 +85,12 @@ class Photos(BusTestCase):
         self.assertEqual((capture.uniqueID, capture.expectedPhotoCount, capture.spread), ("u1", 1, None))
         found = capture.photo
         self.assertEqual((found.data, found.device, found.index, found.fileType), (b"000.", "cam0", 0, "jpeg"))
-        self.assertEqual((found.width, found.height, found.bytes, found.settled, found.flashFired), (4, 2, 4, True, False))
-        self.assertEqual((found.timestamp.monotonic, found.timestamp.realtime, found.exposure["iso"]), (7, 1789000000123456789, 200))
+        self.assertEqual(
+            (found.width, found.height, found.bytes, found.settled, found.flashFired), (4, 2, 4, True, False)
+        )
+        self.assertEqual(
+            (found.timestamp.monotonic, found.timestamp.realtime, found.exposure["iso"]), (7, 1789000000123456789, 200)
+        )
         self.assertEqual((found.path, found.id, found.error), (None, None, None))
         self.assertEqual(self.asked(), {"device": "cam0", "settings": {}, "deliver": ["reply"]})
 
@@ -95,28 +100,34 @@ class Photos(BusTestCase):
             ("cam0", 0, b"000."), ("cam0", 1, b"001."), ("cam1", 0, b"002."), ("cam1", 1, b"003."),
         ])  # fmt: skip
         self.assertEqual(capture.spread, 1500)
-        self.assertEqual(self.asked(), {"devices": ["cam0", "cam1"], "settings": {"burst": 2, "interval": 250}, "deliver": ["reply"]})
+        self.assertEqual(
+            self.asked(), {"devices": ["cam0", "cam1"], "settings": {"burst": 2, "interval": 250}, "deliver": ["reply"]}
+        )
         with self.assertRaises(ValueError):
             capture.photo
 
     def test_settings_have_the_protocol_s_names(self) -> None:
         self.client.capture_photo(
-            "cam0", format="jpeg", quality=80, flash="auto", red_eye_reduction=True, stabilization=True, high_resolution=True,
-            orientation="portrait", mirrored=False, turned=True, thumbnail=320, bracket_durations=[Fraction(1, 125), "1/30", 0.5],
-            unique_id="mine", deliver=["reply", "library"], name="belt", lock="token",
+            "cam0", format="jpeg", quality=80, flash="auto", red_eye_reduction=True, stabilization=True,
+            high_resolution=True, orientation="portrait", mirrored=False, turned=True, thumbnail=320,
+            bracket_durations=[Fraction(1, 125), "1/30", 0.5], unique_id="mine", deliver=["reply", "library"],
+            name="belt", lock="token",
         )  # fmt: skip
         self.assertEqual(self.asked(), {
             "device": "cam0", "deliver": ["reply", "library"], "name": "belt", "lock": "token", "settings": {
-                "uniqueID": "mine", "format": "jpeg", "quality": 80, "flash": "auto", "redEyeReduction": True, "stabilization": True,
-                "highResolution": True, "orientation": "portrait", "mirrored": False, "turned": True, "thumbnail": {"maxSize": 320},
-                "bracket": {"exposureDuration": ["1/125", "1/30", 0.5]},
+                "uniqueID": "mine", "format": "jpeg", "quality": 80, "flash": "auto", "redEyeReduction": True,
+                "stabilization": True, "highResolution": True, "orientation": "portrait", "mirrored": False,
+                "turned": True, "thumbnail": {"maxSize": 320}, "bracket": {"exposureDuration": ["1/125", "1/30", 0.5]},
             },
         })  # fmt: skip
         self.client.capture_photo(rig="stereo", bracket=[-2, 0, 2], thumbnail=True)
         self.assertEqual(self.asked()["settings"], {"bracket": {"exposureBias": [-2, 0, 2]}, "thumbnail": True})
         self.client.capture_photo("cam0", session="s")
         self.assertEqual((self.asked()["session"], self.asked()["device"]), ("s", "cam0"))
-        for wrong in ({}, {"rig": "r", "session": "s"}, {"session": "s", "devices": ("cam0", "cam1")}, {"rig": "r", "devices": ("cam0",)}):
+        for wrong in (
+            {}, {"rig": "r", "session": "s"}, {"session": "s", "devices": ("cam0", "cam1")},
+            {"rig": "r", "devices": ("cam0",)},
+        ):
             with self.assertRaises(ValueError):
                 self.client.capture_photo(*wrong.pop("devices", ()), **wrong)
         with self.assertRaises(ValueError):
@@ -135,7 +146,9 @@ class Photos(BusTestCase):
     def test_what_a_camera_takes_otherwise_is_told(self) -> None:
         def clamped(params: dict[str, Any]) -> Any:
             result, *data = answer(params)
-            change = {"device": "cam0", "path": "settings.bracket.exposureBias[0]", "asked": -9, "given": -2, "why": "So."}
+            change = {
+                "device": "cam0", "path": "settings.bracket.exposureBias[0]", "asked": -9, "given": -2, "why": "So.",
+            }
             photos = [{**photo, "late": 5} for photo in result["photos"]]
             return ({**result, "photos": photos, "late": len(photos), "adjusted": [change]}, *data)
 
@@ -191,14 +204,19 @@ class Photos(BusTestCase):
         movie = capture.livePhotoMovie
         assert movie is not None
         self.assertEqual((capture.photo.data, movie.data, movie.bytes), (b"000.", b"movie.", 6))
-        self.assertEqual((movie.contentIdentifier, movie.duration, movie.photoDisplayTime), (MOVIE["contentIdentifier"], 2.9, 1.4))
+        self.assertEqual(
+            (movie.contentIdentifier, movie.duration, movie.photoDisplayTime), (MOVIE["contentIdentifier"], 2.9, 1.4)
+        )
         self.assertEqual((movie.width, movie.height, movie.path, movie.dropped), (4, 2, None, 5))
         with tempfile.TemporaryDirectory() as folder:
             capture.photo.save(f"{folder}/a.jpg")
             movie.save(f"{folder}/a.mov")
             with self.assertRaises(FileExistsError):
                 movie.save(f"{folder}/a.jpg")
-            self.assertEqual({each.name: each.read_bytes() for each in Path(folder).iterdir()}, {"a.jpg": b"000.", "a.mov": b"movie."})
+            self.assertEqual(
+                {each.name: each.read_bytes() for each in Path(folder).iterdir()},
+                {"a.jpg": b"000.", "a.mov": b"movie."},
+            )
 
     def test_a_live_photo_of_the_library_has_both_its_paths(self) -> None:
         self.bus.methods["photo.capture"] = live_answer
@@ -217,12 +235,18 @@ class Photos(BusTestCase):
         with self.assertRaises(PhotoSettingsReused) as caught:
             self.client.capture_photo("cam0", unique_id="u", on_stage=lambda stage: None)
         self.assertEqual(caught.exception.data["uniqueID"], "u")
-        self.bus.refuse("photo.capture", "invalidParams", path="settings.livePhoto", why="can't be had of a session without livePhotoCaptureEnabled")
+        self.bus.refuse(
+            "photo.capture", "invalidParams", path="settings.livePhoto",
+            why="can't be had of a session without livePhotoCaptureEnabled",
+        )
         with self.assertRaises(InvalidParams):
             self.client.capture_photo("cam0")
 
     def test_answers_that_contradict_themselves_are_an_error(self) -> None:
-        for wrong in ({}, {"uniqueID": "u"}, {"uniqueID": "u", "photos": [photo(attachment=0)]}, {"uniqueID": "u", "photos": ["x"]}):
+        for wrong in (
+            {}, {"uniqueID": "u"}, {"uniqueID": "u", "photos": [photo(attachment=0)]},
+            {"uniqueID": "u", "photos": ["x"]},
+        ):
             self.bus.methods["photo.capture"] = lambda params, wrong=wrong: wrong
             with self.assertRaises(ProtocolError):
                 self.client.capture_photo("cam0")
@@ -278,7 +302,9 @@ class Photos(BusTestCase):
     def test_the_stages_of_a_live_photo_tell_of_its_movie(self) -> None:
         members = {
             "didFinishRecordingLivePhotoMovie": {"duration": 2.9},
-            "didFinishProcessingLivePhotoToMovieFile": {"duration": 2.9, "photoDisplayTime": 1.4, "livePhotoMovie": MOVIE},
+            "didFinishProcessingLivePhotoToMovieFile": {
+                "duration": 2.9, "photoDisplayTime": 1.4, "livePhotoMovie": MOVIE,
+            },
         }
         names = [*STAGES[:4], *members, STAGES[4]]
 
@@ -294,11 +320,15 @@ class Photos(BusTestCase):
         recorded, processed = told[4:6]
         self.assertEqual((recorded.duration, recorded.photoDisplayTime, recorded.livePhotoMovie), (2.9, None, None))
         assert processed.livePhotoMovie is not None
-        self.assertEqual((processed.photoDisplayTime, processed.livePhotoMovie.contentIdentifier), (1.4, MOVIE["contentIdentifier"]))
+        self.assertEqual(
+            (processed.photoDisplayTime, processed.livePhotoMovie.contentIdentifier), (1.4, MOVIE["contentIdentifier"])
+        )
         self.assertTrue(told[6].is_last)
 
     def test_whoever_is_told_may_give_up(self) -> None:
-        self.bus.methods["photo.capture"] = lambda params: (self.announce(params["settings"]["uniqueID"], STAGES[0]), NO_REPLY)[1]
+        self.bus.methods["photo.capture"] = lambda params: (
+            self.announce(params["settings"]["uniqueID"], STAGES[0]), NO_REPLY,
+        )[1]
 
         def stop(stage: PhotoStage) -> None:
             raise KeyError(stage.event)

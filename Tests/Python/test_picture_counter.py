@@ -12,7 +12,9 @@ from picture_counter import PictureCounter, read_luma
 WANTED = PictureCounter(counter=0x89ABCDEF, clock=0x0123456789ABCDEF, camera=200)
 
 
-def picture(width: int, height: int, step: int = 1, black: int = 16, white: int = 235, damage: int | None = None) -> bytes:
+def picture(
+    width: int, height: int, step: int = 1, black: int = 16, white: int = 235, damage: int | None = None
+) -> bytes:
     """A picture with a band that says WANTED; `damage` is a cell to turn over."""
     body = struct.pack(">IQB", *WANTED)
     data = bytes([0xB2]) + body + struct.pack(">H", binascii.crc_hqx(body, 0xFFFF))

@@ -116,7 +116,9 @@ class Remote(unittest.TestCase):
         self.assertEqual(cut, ["device.set"])
 
     def cut(self, client: Any) -> None:
-        """Cuts all connections, and returns when the client could know of it: until then a request may be lost with its connection."""
+        """Cuts all connections, and returns when the client could know of it: until then a request may be lost with its
+        connection.
+        """
         [idle] = client._open._free
         self.gateway.stop()
         self.assertTrue(idle._link.monitor.poll(20_000))
@@ -144,7 +146,9 @@ class Remote(unittest.TestCase):
         self.assertLess(time.monotonic() - begun, 10)
 
     def test_a_lock_that_the_bus_has_ended_is_asked_for_nothing_any_more(self) -> None:
-        self.gateway.refusals["device.renew"] = {"code": -32000, "message": "Taken over.", "data": {"reason": "lockLost", "fence": 9}}
+        self.gateway.refusals["device.renew"] = {
+            "code": -32000, "message": "Taken over.", "data": {"reason": "lockLost", "fence": 9},
+        }
         # The renewer asks at once, and ends with the answer.
         answers, answer = threading.Event(), self.gateway.answer
         self.addCleanup(answers.set)
@@ -170,7 +174,9 @@ class Remote(unittest.TestCase):
             lock.release()
 
     def test_a_lock_ends_with_the_role_that_may_hold_it(self) -> None:
-        self.gateway.refusals["device.renew"] = {"code": -32000, "message": "The role is 'view'.", "data": {"reason": "unauthorized"}}
+        self.gateway.refusals["device.renew"] = {
+            "code": -32000, "message": "The role is 'view'.", "data": {"reason": "unauthorized"},
+        }
         with mock.patch("camerabus.leases.LEASE", 300.0):
             lock = self.client.lock("cam0")
         for thread in threading.enumerate():
@@ -271,7 +277,8 @@ class Remote(unittest.TestCase):
             giver.start()
             with (
                 mock.patch("camerabus.silence.SILENCE", 0.02), mock.patch("camerabus.silence.DOWN", 0.0),
-                mock.patch.object(Silence, "cut", cut), mock.patch("camerabus.place.why_unreachable", side_effect=AssertionError),
+                mock.patch.object(Silence, "cut", cut),
+                mock.patch("camerabus.place.why_unreachable", side_effect=AssertionError),
             ):  # fmt: skip
                 for _ in range(4):
                     next(frames)
@@ -292,7 +299,9 @@ class Remote(unittest.TestCase):
         self.assertLess(time.monotonic() - begun, 10)
 
     def test_a_watch_over_a_slow_link_waits_for_what_is_on_its_way(self) -> None:
-        """A heartbeat that is late may be held up by the link; an answer that comes without one before it says that there is none."""
+        """A heartbeat that is late may be held up by the link; an answer that comes without one before it says that
+        there is none.
+        """
         with self.client.watch(timeout=20) as watch, mock.patch("camerabus.silence.SILENCE", 0.02):
             with mock.patch("camerabus.event_feed.PROBE", 0.0), self.assertRaisesRegex(BusTimeout, "has been silent"):
                 next(watch)
@@ -343,7 +352,10 @@ class Unreachable(unittest.TestCase):
                 async with AsyncClient("tcp://rig.invalid:7350", server_key=SERVER, key=OWN, timeout=0.1):
                     pass
 
-        with mock.patch("camerabus.reaching.socket.create_connection", look_up), mock.patch("camerabus.reaching.PATIENCE", 0.1):
+        with (
+            mock.patch("camerabus.reaching.socket.create_connection", look_up),
+            mock.patch("camerabus.reaching.PATIENCE", 0.1),
+        ):
             asyncio.run(work())
         self.assertTrue(asked.wait(20))
         self.assertFalse(done.is_set())
@@ -354,7 +366,10 @@ class Places(unittest.TestCase):
     def test_addresses(self) -> None:
         place = find_place("tcp://rig:7350", SERVER, OWN)  # type: ignore[arg-type]
         assert isinstance(place, RemotePlace)
-        self.assertEqual((str(place), place.events(None), place.media(None, "x")), tuple(f"tcp://rig:{port}" for port in (7350, 7351, 7352)))
+        self.assertEqual(
+            (str(place), place.events(None), place.media(None, "x")),
+            tuple(f"tcp://rig:{port}" for port in (7350, 7351, 7352)),
+        )
         for wrong in ("tcp://rig", "tcp://*:7350", "tcp://rig:0", "tcp://rig:65535", "tcp://:1", "tcp://rig:7350/x"):
             with self.subTest(wrong), self.assertRaises(ValueError):
                 find_place(wrong, SERVER, OWN)  # type: ignore[arg-type]
@@ -391,7 +406,9 @@ class Places(unittest.TestCase):
 
     def test_a_bus_here_has_no_keys(self) -> None:
         place = LocalPlace(Path("/run/camerabus"))
-        self.assertEqual((place.command, place.rendition, place.is_remote), ("ipc:///run/camerabus/command.sock", "native", False))
+        self.assertEqual(
+            (place.command, place.rendition, place.is_remote), ("ipc:///run/camerabus/command.sock", "native", False)
+        )
 
 
 if __name__ == "__main__":

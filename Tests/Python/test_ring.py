@@ -108,7 +108,9 @@ class Publisher:
         (count,) = struct.unpack("<I", self.memory[384:388])
         self.memory[384:388] = struct.pack("<I", count + 1)
         word = ctypes.c_char.from_buffer(self.memory, 384)
-        self._libc.syscall(ctypes.c_long(202), ctypes.byref(word), ctypes.c_long(1), ctypes.c_long(1 << 30), None, None, None)
+        self._libc.syscall(
+            ctypes.c_long(202), ctypes.byref(word), ctypes.c_long(1), ctypes.c_long(1 << 30), None, None, None
+        )
 
     def close(self) -> None:
         os.close(self.descriptor)
@@ -261,7 +263,9 @@ class Rings(unittest.TestCase):
                     other.next(10)
                 first = connection.next(10)
                 assert first is not None
-                self.assertEqual((first.firstFrame, first.frames, first.rate, first.sampleFormat), (480, 480, 48000, "s16"))
+                self.assertEqual(
+                    (first.firstFrame, first.frames, first.rate, first.sampleFormat), (480, 480, 48000, "s16")
+                )
                 self.assertEqual((len(first.payload), first.lost, first.overruns), (1920, 0, 0))
                 publisher.publish()
                 publisher.publish()

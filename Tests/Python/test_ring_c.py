@@ -17,16 +17,23 @@ _SOURCE = """
 int parse(struct camerabus_ring_plan *plan, const unsigned char *head, uint64_t count, uint64_t memory) {
     return camerabus_ring_parse(plan, head, count, memory);
 }
-int open_ring(struct camerabus_ring *ring, const void *memory, uint64_t bytes) { return camerabus_ring_open(ring, memory, bytes); }
+int open_ring(struct camerabus_ring *ring, const void *memory, uint64_t bytes) {
+    return camerabus_ring_open(ring, memory, bytes);
+}
 int poll_ring(struct camerabus_ring *ring, int order, struct camerabus_ring_frame *frame) {
     return camerabus_ring_poll(ring, (enum camerabus_ring_order)order, frame);
 }
-int is_intact(struct camerabus_ring *ring, const struct camerabus_ring_frame *frame) { return camerabus_ring_is_intact(ring, frame); }
+int is_intact(struct camerabus_ring *ring, const struct camerabus_ring_frame *frame) {
+    return camerabus_ring_is_intact(ring, frame);
+}
 uint32_t closed(struct camerabus_ring *ring) { return camerabus_ring_closed(ring); }
-int attach(int fd) { struct camerabus_ring ring; int r = camerabus_ring_attach(&ring, fd); camerabus_ring_detach(&ring); return r; }
+int attach(int fd) {
+    struct camerabus_ring ring; int r = camerabus_ring_attach(&ring, fd); camerabus_ring_detach(&ring); return r;
+}
 """
 _FLAWS = (
-    "tooShort magic version slots keep recordBytes tableOffset pixelsOffset slotBytes size text dimensions planes notSealed kind sound".split()
+    "tooShort magic version slots keep recordBytes tableOffset pixelsOffset slotBytes size text dimensions planes "
+    "notSealed kind sound".split()
 )
 _SOURCES = ("startOfExposure", "endOfFrame", "dequeue")
 _u32, _u64, _i64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64

@@ -114,10 +114,17 @@ class Shutdown(BusTestCase):
         async def use() -> None:
             self.bus.methods["device.list"] = lambda params: NO_REPLY
             async with AsyncClient(self.bus.directory, timeout=LONG) as client:
-                waits = [first(client.frames("cam0", timeout=LONG)), first(client.watch("state/")), mirror(client), client.devices()]
+                waits = [
+                    first(client.frames("cam0", timeout=LONG)), first(client.watch("state/")), mirror(client),
+                    client.devices(),
+                ]
                 tasks = [asyncio.create_task(wait) for wait in waits]
                 wanted = {("+", "frame/cam0/native/"), ("+", "event/bus/")}
-                while not (wanted <= set(self.bus.subscriptions) and self.bus.asked("device.list") and self.bus.asked("bus.snapshot")):
+                while not (
+                    wanted <= set(self.bus.subscriptions)
+                    and self.bus.asked("device.list")
+                    and self.bus.asked("bus.snapshot")
+                ):
                     await client.ping()
                 # The three that listen for it are in force when the bus has answered each its `ack/`.
                 while sum(topic.startswith("ack/") for sign, topic in self.bus.subscriptions if sign == "-") < 4:
@@ -136,7 +143,10 @@ class Silence(BusTestCase):
     def test_frames_of_a_bus_that_was_killed_with_all_it_has(self) -> None:
         with Client(self.bus.directory) as client, client.frames("cam0", timeout=LONG) as frames:
             self.bus.stop()
-            with mock.patch("camerabus.silence.SILENCE", 0.05), self.assertRaisesRegex(BusNotRunning, "not running any more"):
+            with (
+                mock.patch("camerabus.silence.SILENCE", 0.05),
+                self.assertRaisesRegex(BusNotRunning, "not running any more"),
+            ):
                 next(frames)
         self.bus.start()
 
@@ -149,8 +159,9 @@ class Silence(BusTestCase):
             self.assertEqual(heard.left, 0)
 
     def takes_in(self, client: Client, use: Callable[[], Any]) -> None:
-        """What is told of a connection that nobody uses: else, with a bus that is down for long, libzmq would wait for room to tell it, and
-        bring nothing meanwhile."""
+        """What is told of a connection that nobody uses: else, with a bus that is down for long, libzmq would wait for
+        room to tell it, and bring nothing meanwhile.
+        """
         [idle] = client._open._free
         self.bus.restart_command()
         self.assertTrue(idle._link.monitor.poll(10_000))

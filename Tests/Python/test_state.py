@@ -171,7 +171,9 @@ class Mirroring(BusTestCase):
 
             def old(params: object) -> object:
                 self.bus.sequence += 2
-                message = {"epoch": "e1", "sequence": self.bus.sequence, "previous": self.bus.sequence - 1, "value": "x"}
+                message = {
+                    "epoch": "e1", "sequence": self.bus.sequence, "previous": self.bus.sequence - 1, "value": "x",
+                }
                 self.bus._announce("state/device/cam0/", message)
                 return {"epoch": "e1", "sequence": 0, "state": {}}
 

@@ -21,8 +21,8 @@ class Takes(BusTestCase):
         self.is_over = False
         for method, answer in {
             "take.create": lambda params: {"take": self.take()}, "take.list": lambda params: {"takes": [self.take()]},
-            "take.get": self.get, "take.record": self.record, "take.pause": self.pause, "take.delete": self.delete, "take.finish": self.finish,
-            "take.discard": self.discard, "movie.stop": self.stop,
+            "take.get": self.get, "take.record": self.record, "take.pause": self.pause, "take.delete": self.delete,
+            "take.finish": self.finish, "take.discard": self.discard, "movie.stop": self.stop,
         }.items():  # fmt: skip
             self.bus.methods[method] = answer
         self.client = Client(self.bus.directory, name="test", timeout=5)
@@ -30,17 +30,21 @@ class Takes(BusTestCase):
 
     def asked(self) -> list[tuple[str, dict[str, Any]]]:
         requests = [(request["method"], request["params"]) for request in self.bus.requests]
-        return [(method, params) for method, params in requests if method.startswith(("take.", "movie.")) and method != "take.get"]
+        return [
+            (method, params)
+            for method, params in requests
+            if method.startswith(("take.", "movie.")) and method != "take.get"
+        ]
 
     # What the bus does
 
     def take(self) -> dict[str, Any]:
         total = sum(segment["duration"] for segment in self.segments)
         return {
-            "id": "t1", "name": "belt", "state": "recording" if self.segment else "paused", "session": None, "device": "cam0",
-            "microphone": "mic0", "owner": {"pid": 1}, "detached": False, "segment": self.segment, "segments": list(self.segments),
-            "duration": 0, "total": total, "remaining": 15000 - total, "minDuration": None, "maxDuration": 15000, "exportPreset": None,
-            "video": None, "audio": None,
+            "id": "t1", "name": "belt", "state": "recording" if self.segment else "paused", "session": None,
+            "device": "cam0", "microphone": "mic0", "owner": {"pid": 1}, "detached": False, "segment": self.segment,
+            "segments": list(self.segments), "duration": 0, "total": total, "remaining": 15000 - total,
+            "minDuration": None, "maxDuration": 15000, "exportPreset": None, "video": None, "audio": None,
         }  # fmt: skip
 
     def get(self, params: dict[str, Any]) -> Any:
@@ -53,20 +57,29 @@ class Takes(BusTestCase):
             raise Refusal("recordingInProgress", take="t1")
         part = len(self.segments) + 1
         self.segment = f"m{part}"
-        return {"movie": self.segment, "path": f"/v/belt-{part}.mp4", "take": "t1", "part": part, "devices": ["cam0", "mic0"], "microphone": "mic0"}
+        return {
+            "movie": self.segment, "path": f"/v/belt-{part}.mp4", "take": "t1", "part": part,
+            "devices": ["cam0", "mic0"], "microphone": "mic0",
+        }
 
     def ended(self) -> dict[str, Any]:
         if self.segment:
             self.segments.append({"id": self.segment, "path": f"/v/{self.segment}.mp4", "duration": 2000})
             self.segment = None
-        return {"path": self.segments[-1]["path"], "reason": "stopped", "success": True, "error": None, "kept": True, "duration": 2000}
+        return {
+            "path": self.segments[-1]["path"], "reason": "stopped", "success": True, "error": None, "kept": True,
+            "duration": 2000,
+        }
 
     def pause(self, params: dict[str, Any]) -> Any:
         self.get(params)
         if not self.segment and not self.segments:
             raise Refusal("notRecording", take="t1")
         ending = self.ended()
-        return {**ending, "segment": self.segments[-1]["id"], "total": self.take()["total"], "remaining": self.take()["remaining"]}
+        return {
+            **ending, "segment": self.segments[-1]["id"], "total": self.take()["total"],
+            "remaining": self.take()["remaining"],
+        }
 
     def stop(self, params: dict[str, Any]) -> Any:
         return {**self.ended(), "movie": params["movie"], "size": 7, "frames": 3, "dropped": 0, "next": None}
@@ -77,7 +90,10 @@ class Takes(BusTestCase):
 
     def finish(self, params: dict[str, Any]) -> Any:
         self.is_over = True
-        return {"take": "t1", "path": params.get("path", "/v/belt.mp4"), "cover": "/v/belt.jpg", "duration": 2000, "size": 9, "encoded": False}
+        return {
+            "take": "t1", "path": params.get("path", "/v/belt.mp4"), "cover": "/v/belt.jpg", "duration": 2000,
+            "size": 9, "encoded": False,
+        }
 
     def discard(self, params: dict[str, Any]) -> Any:
         self.is_over = True
@@ -86,7 +102,9 @@ class Takes(BusTestCase):
     # The tests
 
     def test_segments_are_recorded_deleted_and_joined(self) -> None:
-        with self.client.take("cam0", microphone="mic0", name="belt", min_duration=3, max_duration=15, preset="1280x720", mirrored=False) as take:
+        with self.client.take(
+            "cam0", microphone="mic0", name="belt", min_duration=3, max_duration=15, preset="1280x720", mirrored=False
+        ) as take:
             with take.record() as segment:
                 self.assertEqual((segment.id, segment.path, segment.start.part), ("m1", "/v/belt-1.mp4", 1))
                 with self.assertRaises(RecordingInProgress) as caught:
@@ -96,19 +114,27 @@ class Takes(BusTestCase):
             self.assertEqual((segment.ending.reason, [each.id for each in take.segments]), ("stopped", ["m1"]))
             take.record()
             ending = take.pause()
-            self.assertEqual((ending.segment, ending.duration, ending.total, ending.remaining, ending.kept), ("m2", 2000, 4000, 11000, True))
+            self.assertEqual(
+                (ending.segment, ending.duration, ending.total, ending.remaining, ending.kept),
+                ("m2", 2000, 4000, 11000, True),
+            )
             self.assertEqual(take.delete(take.segments[0]), ["/v/a.mp4"])
             self.assertEqual([(each.id, each.duration) for each in take.segments], [("m2", 2000)])
             finished = take.finish(path="belt.mp4")
-        self.assertEqual((finished.path, finished.cover, finished.encoded), (os.path.abspath("belt.mp4"), "/v/belt.jpg", False))
+        self.assertEqual(
+            (finished.path, finished.cover, finished.encoded), (os.path.abspath("belt.mp4"), "/v/belt.jpg", False)
+        )
         self.assertTrue(take.is_over)
-        create = {"device": "cam0", "microphone": "mic0", "name": "belt", "minDuration": 3000, "maxDuration": 15000, "exportPreset": "1280x720", "mirrored": False}
+        create = {
+            "device": "cam0", "microphone": "mic0", "name": "belt", "minDuration": 3000, "maxDuration": 15000,
+            "exportPreset": "1280x720", "mirrored": False,
+        }
         one = {"take": "t1"}
         self.assertEqual(
             self.asked(),
             [
-                ("take.create", create), ("take.record", one), ("take.record", one), ("movie.stop", {"movie": "m1"}), ("take.record", one),
-                ("take.pause", one), ("take.delete", {"take": "t1", "segment": "m1"}),
+                ("take.create", create), ("take.record", one), ("take.record", one), ("movie.stop", {"movie": "m1"}),
+                ("take.record", one), ("take.pause", one), ("take.delete", {"take": "t1", "segment": "m1"}),
                 ("take.finish", {"take": "t1", "path": os.path.abspath("belt.mp4")}),
             ],
         )  # fmt: skip
@@ -153,7 +179,10 @@ class Takes(BusTestCase):
     def test_one_that_is_made_too_late_is_thrown_away_and_a_segment_ended(self) -> None:
         self.bus.methods["bus.cancel"] = lambda params: {"cancelled": False}
         take = self.client.take("cam0")
-        for method, make in (("take.create", lambda: self.client.take("cam0", timeout=0.05)), ("take.record", lambda: take.record(timeout=0.05))):
+        for method, make in (
+            ("take.create", lambda: self.client.take("cam0", timeout=0.05)),
+            ("take.record", lambda: take.record(timeout=0.05)),
+        ):
             usual = self.bus.methods[method]
 
             def late(params: dict[str, Any]) -> Any:

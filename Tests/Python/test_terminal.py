@@ -54,7 +54,10 @@ class Terminal(unittest.TestCase):
         self.assertEqual(self.shell.output, "1\n2\n")
 
     def test_a_part_that_fails_is_told(self) -> None:
-        for command in ("false", "echo told; false", "false | true", "for each in 1 2; do false; echo on; done", "echo $unknown", "unknown"):
+        for command in (
+            "false", "echo told; false", "false | true", "for each in 1 2; do false; echo on; done", "echo $unknown",
+            "unknown",
+        ):
             with self.subTest(command), self.assertRaises(CommandFailed) as caught:
                 self.open().run(command)
             self.assertIn(command, str(caught.exception))

@@ -1,4 +1,6 @@
-"""Protocol/vectors, run by the Python client; what a client has no part in is held against a second reading of the grammar."""
+"""Protocol/vectors, run by the Python client; what a client has no part in is held against a second reading of the
+grammar.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ class Vectors(unittest.TestCase):
 
     def run_renditions(self, case: dict[str, Any]) -> None:
         wish = grammar.rendition(vectors.frame(case["frames"][0]))
-        expected = {name: value for name, value in case["expect"].items() if name != "canonical"} if case["valid"] else None
+        expected = (
+            {name: value for name, value in case["expect"].items() if name != "canonical"} if case["valid"] else None
+        )
         self.assertEqual(wish, expected)
 
     def run_points(self, case: dict[str, Any]) -> None:
@@ -70,7 +74,9 @@ class Vectors(unittest.TestCase):
         self.assertEqual(grammar.topic(vectors.frame(case["frames"][0])), case["expect"] if case["valid"] else None)
 
     def run_envelopes(self, case: dict[str, Any]) -> None:
-        """What stands before a request is the bus's to judge (test_live_vectors.py); here only that the case is consistent."""
+        """What stands before a request is the bus's to judge (test_live_vectors.py); here only that the case is
+        consistent.
+        """
         frames = [vectors.frame(frame) for frame in case["frames"]]
         self.assertEqual(case["expect"]["envelope"] + case["expect"]["body"], len(frames))
 
@@ -115,7 +121,10 @@ class Vectors(unittest.TestCase):
             return
         found = parse()
         self.assertEqual(
-            {"number": found.number, "late": found.late, "spread": found.spread, "frames": found.offsets, "missing": found.missing},
+            {
+                "number": found.number, "late": found.late, "spread": found.spread, "frames": found.offsets,
+                "missing": found.missing,
+            },
             expect["set"],
         )
         self.assertEqual(list(found.frames), list(found.offsets))
@@ -136,11 +145,16 @@ class Vectors(unittest.TestCase):
             self.assertEqual(self.error(frame.error), expect["error"])
             return
         wanted = expect["header"]
-        for name in ("device", "rendition", "stream", "sequence", "captureSequence", "generation", "format", "width", "height"):
+        for name in (
+            "device", "rendition", "stream", "sequence", "captureSequence", "generation", "format", "width", "height",
+        ):
             self.assertEqual(getattr(frame, name), wanted[name])
         self.assertEqual(frame.timestamp._asdict(), wanted["timestamp"])
         self.assertEqual([plane._asdict() for plane in frame.planes], wanted["planes"])
-        self.assertEqual((frame.orientation, frame.mirrored, frame.dropped), (wanted["orientation"], wanted["mirrored"], wanted["dropped"]))
+        self.assertEqual(
+            (frame.orientation, frame.mirrored, frame.dropped),
+            (wanted["orientation"], wanted["mirrored"], wanted["dropped"]),
+        )
         self.assertEqual(frame.zoom, wanted.get("zoom", 1))
         for name in ("keyframe", "exposure", "buffer"):
             self.assertEqual(frame.header.get(name), wanted.get(name))
@@ -182,7 +196,9 @@ class Vectors(unittest.TestCase):
 
     def run_sound_renditions(self, case: dict[str, Any]) -> None:
         wish = grammar.sound_rendition(vectors.frame(case["frames"][0]))
-        expected = {name: value for name, value in case["expect"].items() if name != "canonical"} if case["valid"] else None
+        expected = (
+            {name: value for name, value in case["expect"].items() if name != "canonical"} if case["valid"] else None
+        )
         self.assertEqual(wish, expected)
 
     def run_runtime_directories(self, case: dict[str, Any]) -> None:
@@ -261,7 +277,9 @@ class Vectors(unittest.TestCase):
         mirror.adopt({"epoch": "e", "sequence": 0, "state": {}})
         for number in range(1, 1000, 2):
             topic = f"state/lock/{number}/"
-            self.assertEqual(mirror.receive(topic, {"epoch": "e", "sequence": number, "previous": 0, "value": 1}), "applied")
+            self.assertEqual(
+                mirror.receive(topic, {"epoch": "e", "sequence": number, "previous": 0, "value": 1}), "applied"
+            )
             gone = {"epoch": "e", "sequence": number + 1, "previous": number, "value": None}
             self.assertEqual(mirror.receive(topic, gone), "applied")
         self.assertLess(len(mirror._last), 100)

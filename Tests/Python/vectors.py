@@ -12,7 +12,9 @@ PROTOCOL = Path(__file__).resolve().parents[2] / "Protocol"
 def files() -> dict[str, dict[str, Any]]:
     """The files of vectors that are ours to run, by name without `.json`."""
     found = {path.stem: json.loads(path.read_bytes()) for path in sorted((PROTOCOL / "vectors").glob("*.json"))}
-    return {name: file for name, file in found.items() if any("ython" in runner for runner in file.get("runBy", ["python"]))}
+    return {
+        name: file for name, file in found.items() if any("ython" in runner for runner in file.get("runBy", ["python"]))
+    }
 
 
 def frame(value: Any) -> bytes:

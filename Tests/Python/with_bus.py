@@ -3,8 +3,8 @@
 
 usage: Tests/Python/with_bus.py BINARIES COMMAND [ARGUMENT...]
 
-BINARIES is where camerabusd is (.build/debug). COMMAND gets CAMERABUS_RUNTIME_DIR, and BINARIES in its PATH. The exit status is the
-command's; 125 if the bus does not start, does not end in order, or leaves something behind.
+BINARIES is where camerabusd is (.build/debug). COMMAND gets CAMERABUS_RUNTIME_DIR, and BINARIES in its PATH. The exit
+status is the command's; 125 if the bus does not start, does not end in order, or leaves something behind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def main() -> int:
             bus = start(binaries, directory, log.fileno())
         if bus is None:
             return give_up("the bus does not start", directory)
-        environment = {**os.environ, "CAMERABUS_RUNTIME_DIR": str(directory / "bus"), "PATH": f"{binaries}:{os.environ['PATH']}"}
+        environment = {
+            **os.environ, "CAMERABUS_RUNTIME_DIR": str(directory / "bus"), "PATH": f"{binaries}:{os.environ['PATH']}",
+        }
         try:
             status = subprocess.run(sys.argv[2:], env=environment).returncode
         finally:
@@ -51,7 +53,10 @@ def main() -> int:
 
 def start(binaries: Path, directory: Path, log: int, virtual: int = 2) -> subprocess.Popen[bytes] | None:
     """Starts the bus and waits until it says that it is ready."""
-    command = [binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", str(virtual), "--no-hardware", "--no-pressure"]
+    command = [
+        binaries / "camerabusd", "--runtime-dir", directory / "bus", "--virtual", str(virtual), "--no-hardware",
+        "--no-pressure",
+    ]
     return start_service(command, directory, log)
 
 
@@ -62,7 +67,8 @@ def start_service(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
         ready.bind(str(directory / "notify"))
         service = subprocess.Popen(
-            command, env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log, stderr=log
+            command, env={**os.environ, **(environment or {}), "NOTIFY_SOCKET": str(directory / "notify")}, stdout=log,
+            stderr=log,
         )
         ended = os.pidfd_open(service.pid)
         until = time.monotonic() + SECONDS
