@@ -18,7 +18,9 @@ int main(int count, char **arguments) {
     const char *first = count > 1 ? arguments[1] : "", *last = arguments[count - 1];
     if (!strcmp(first, "--version")) puts("1.2.3");
     else if (!strcmp(first, "--experimental-dump-help")) printf(DUMP, name);
-    else if (!strcmp(last, "--help")) { printf("OVERVIEW: x\n\nUSAGE: %s", name); for (int i = 1; i < count - 1; i++) printf(" %s", arguments[i]); puts(" [--thing <value>]\n\nOPTIONS:"); }
+    else if (!strcmp(last, "--help")) { printf("OVERVIEW: x\n\nUSAGE: %s", name);
+        for (int i = 1; i < count - 1; i++) printf(" %s", arguments[i]);
+        puts(" [--thing <value>]\n\nOPTIONS:"); }
     else if (!strcmp(first, "completions") || !strcmp(first, "--generate-completion-script")) printf("# %s\n", last);
     else return 2;
     return 0;
@@ -57,7 +59,8 @@ DUMP = {
         "commandName": "%s",  # the program's own name
         "shouldDisplay": True,
         "abstract": "Does things.",
-        "discussion": "First - 'quoted' \\ paragraph…\n\n.Second, not a request.\n\nEXIT STATUS:\n  0  done\n  128+N  ended by signal N\n"
+        "discussion": "First - 'quoted' \\ paragraph…\n\n.Second, not a request.\n\n"
+        "EXIT STATUS:\n  0  done\n  128+N  ended by signal N\n"
         "A line behind it.\n\nEXAMPLES:\n  camerabus thing -n 1 | jq '.x'\n  .hidden\n",
         "arguments": [
             {
@@ -89,7 +92,8 @@ DUMP = {
                                 "valueName": "device", "abstract": "The device's id.",
                             },
                             {
-                                "kind": "option", "shouldDisplay": True, "isOptional": True, "isRepeating": False, "valueName": "count",
+                                "kind": "option", "shouldDisplay": True, "isOptional": True, "isRepeating": False,
+                                "valueName": "count",
                                 "names": [{"kind": "long", "name": "number"}, {"kind": "short", "name": "n"}],
                                 "abstract": "So many.", "defaultValue": "some", "allValues": ["some", "more"],
                             },

@@ -28,7 +28,8 @@ class Manual(unittest.TestCase):
         if missing := has("groff"):
             self.skipTest(f"no {missing}")
         result = subprocess.run(
-            ["groff", "-man", "-Tutf8", "-ww", "-rLL=200n", "-P-cbou"], input=page, capture_output=True, text=True, check=True
+            ["groff", "-man", "-Tutf8", "-ww", "-rLL=200n", "-P-cbou"], input=page, capture_output=True, text=True,
+            check=True,
         )
         self.assertEqual(result.stderr, "")
         return result.stdout
@@ -38,8 +39,11 @@ class Manual(unittest.TestCase):
         self.assertEqual(sorted(pages), ["camerabus-thing.1", "camerabus.1"])
         self.assertNotIn("secret", pages["camerabus.1"])
         text = self.shown(pages["camerabus.1"])
-        for words in ["camerabus - Does things", "First - 'quoted' \\ paragraph…", ".Second, not a request.", "128+N", "ended by signal N",
-                      "camerabus thing -n 1 | jq '.x'", ".hidden", "camerabus-thing(1)", "camerabusd(8)", "CameraBus 1.2.3"]:  # fmt: skip
+        for words in [
+            "camerabus - Does things", "First - 'quoted' \\ paragraph…", ".Second, not a request.", "128+N",
+            "ended by signal N", "camerabus thing -n 1 | jq '.x'", ".hidden", "camerabus-thing(1)", "camerabusd(8)",
+            "CameraBus 1.2.3",
+        ]:  # fmt: skip
             self.assertIn(words, text)
         self.assertNotIn("Not shown", text)
         # Examples are last but for what else to read.
@@ -48,8 +52,10 @@ class Manual(unittest.TestCase):
     def test_commands_within_a_command_are_on_its_page_with_the_usage_of_their_help(self) -> None:
         page = self.make(str(self.folder / "bin" / "camerabus"))["camerabus-thing.1"]
         text = self.shown(page)
-        for words in ["camerabus thing list [--thing <value>]", "THING LIST", "This is what is done where no command is named", "DEVICE ...",
-                      "-n, --number COUNT", "So many (default: some). One of some, more."]:  # fmt: skip
+        for words in [
+            "camerabus thing list [--thing <value>]", "THING LIST", "This is what is done where no command is named",
+            "DEVICE ...", "-n, --number COUNT", "So many (default: some). One of some, more.",
+        ]:  # fmt: skip
             self.assertIn(words, text)
 
     def test_the_configuration_is_a_page_as_it_is(self) -> None:

@@ -34,7 +34,8 @@ class Package(unittest.TestCase):
     @classmethod
     def make(cls, directory: Path, **environment: str) -> Path:
         result = subprocess.run(
-            [ROOT / "deploy" / "make-deb", cls.folder / "bin", directory], env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "DEBREVISION": "", **environment},
+            [ROOT / "deploy" / "make-deb", cls.folder / "bin", directory],
+            env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000", "DEBREVISION": "", **environment},
             capture_output=True, text=True,
         )  # fmt: skip
         assert result.returncode == 0, result.stderr
@@ -67,14 +68,16 @@ class Package(unittest.TestCase):
         files = self.files()
         for path in [
             *(f"./usr/bin/{name}" for name in programs()),
-            "./etc/camerabus/camerabus.toml", "./usr/lib/systemd/system/camerabusd.service", "./usr/lib/systemd/system/camerabusd.socket",
-            "./usr/lib/sysusers.d/camerabus.conf", "./usr/lib/tmpfiles.d/camerabus.conf", "./usr/lib/udev/rules.d/70-camerabus.rules",
-            "./usr/share/man/man1/camerabus.1.gz", "./usr/share/man/man1/camerabus-thing.1.gz", "./usr/share/man/man8/camerabusd.8.gz",
-            "./usr/share/man/man5/camerabus.toml.5.gz", "./usr/share/bash-completion/completions/camerabus",
-            "./usr/share/zsh/vendor-completions/_camerabus", "./usr/share/fish/vendor_completions.d/camerabus.fish",
+            "./etc/camerabus/camerabus.toml", "./usr/lib/systemd/system/camerabusd.service",
+            "./usr/lib/systemd/system/camerabusd.socket", "./usr/lib/sysusers.d/camerabus.conf",
+            "./usr/lib/tmpfiles.d/camerabus.conf", "./usr/lib/udev/rules.d/70-camerabus.rules",
+            "./usr/share/man/man1/camerabus.1.gz", "./usr/share/man/man1/camerabus-thing.1.gz",
+            "./usr/share/man/man8/camerabusd.8.gz", "./usr/share/man/man5/camerabus.toml.5.gz",
+            "./usr/share/bash-completion/completions/camerabus", "./usr/share/zsh/vendor-completions/_camerabus",
+            "./usr/share/fish/vendor_completions.d/camerabus.fish",
             "./usr/share/bash-completion/completions/camerabusd", "./usr/share/zsh/vendor-completions/_camerabusd",
-            "./usr/share/bash-completion/completions/camerabus-gateway", "./usr/share/fish/vendor_completions.d/camerabus-gateway.fish",
-            "./usr/share/doc/camerabus/guides/rig.md",
+            "./usr/share/bash-completion/completions/camerabus-gateway",
+            "./usr/share/fish/vendor_completions.d/camerabus-gateway.fish", "./usr/share/doc/camerabus/guides/rig.md",
             "./usr/lib/python3/dist-packages/camerabus/client.py", "./usr/include/camerabus_ring.h",
             "./usr/share/doc/camerabus/copyright", "./usr/share/doc/camerabus/changelog.gz",
         ]:  # fmt: skip
@@ -86,17 +89,27 @@ class Package(unittest.TestCase):
             self.assertNotIn("__pycache__", path)
 
     def test_files_belong_to_root_and_nobody_else_may_write_them(self) -> None:
-        listed = subprocess.run(["dpkg-deb", "--contents", self.package], check=True, capture_output=True, text=True).stdout
+        listed = subprocess.run(
+            ["dpkg-deb", "--contents", self.package], check=True, capture_output=True, text=True
+        ).stdout
         for line in listed.splitlines():
             mode, owner, *_ = line.split()
             self.assertEqual(owner, "root/root", line)
             self.assertIn(mode, ["drwxr-xr-x", "-rw-r--r--", "-rwxr-xr-x"], line)
-            self.assertEqual(mode == "-rwxr-xr-x", bool(re.search(r"\./usr/bin/|/doc/camerabus/shell/[^/]+$", line)) and mode[0] == "-", line)
+            self.assertEqual(
+                mode == "-rwxr-xr-x",
+                bool(re.search(r"\./usr/bin/|/doc/camerabus/shell/[^/]+$", line)) and mode[0] == "-", line,
+            )
 
     def test_sums_and_configuration_files_are_told(self) -> None:
         configuration = (self.root / "DEBIAN" / "conffiles").read_text().splitlines()
-        self.assertEqual(configuration, sorted(f"/{path.relative_to(self.root)}" for path in (self.root / "etc").rglob("*") if path.is_file()))
-        sums = dict(reversed(line.split("  ", 1)) for line in (self.root / "DEBIAN" / "md5sums").read_text().splitlines())
+        self.assertEqual(
+            configuration,
+            sorted(f"/{path.relative_to(self.root)}" for path in (self.root / "etc").rglob("*") if path.is_file()),
+        )
+        sums = dict(
+            reversed(line.split("  ", 1)) for line in (self.root / "DEBIAN" / "md5sums").read_text().splitlines()
+        )
         there = {str(path.relative_to(self.root)) for path in (self.root / "usr").rglob("*") if path.is_file()}
         self.assertEqual(set(sums), there)
         for path, total in sums.items():
@@ -114,10 +127,16 @@ class Package(unittest.TestCase):
     def test_one_of_a_later_commit_is_newer(self) -> None:
         folder = self.folder / "revisions"
         folder.mkdir()
-        environment = {name: value for name, value in os.environ.items() if name not in ("DEBREVISION", "SOURCE_DATE_EPOCH")}
-        result = subprocess.run([ROOT / "deploy" / "make-deb", self.folder / "bin", folder], env=environment, capture_output=True, text=True)
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("DEBREVISION", "SOURCE_DATE_EPOCH")
+        }
+        result = subprocess.run(
+            [ROOT / "deploy" / "make-deb", self.folder / "bin", folder], env=environment, capture_output=True, text=True
+        )
         self.assertEqual(result.returncode, 0, result.stderr)
-        version = subprocess.run(["dpkg-deb", "-f", result.stdout.strip(), "Version"], check=True, capture_output=True, text=True).stdout.strip()
+        version = subprocess.run(
+            ["dpkg-deb", "-f", result.stdout.strip(), "Version"], check=True, capture_output=True, text=True
+        ).stdout.strip()
         self.assertRegex(version, r"^1\.2\.3([~+]git\d{12}\.[0-9a-f]+)?$")
         # No commit is tagged with this version, which is still to come.
         self.assertNotIn("+", version)
@@ -129,9 +148,13 @@ class Package(unittest.TestCase):
         folder = self.folder / "named"
         folder.mkdir()
         environment = {**os.environ, "DEBFULLNAME": "Smith & Sons / Ltd. \\", "DEBEMAIL": "s@example.org"}
-        result = subprocess.run([ROOT / "deploy" / "make-deb", self.folder / "bin", folder], env=environment, capture_output=True, text=True)
+        result = subprocess.run(
+            [ROOT / "deploy" / "make-deb", self.folder / "bin", folder], env=environment, capture_output=True, text=True
+        )
         self.assertEqual(result.returncode, 0, result.stderr)
-        named = subprocess.run(["dpkg-deb", "-f", result.stdout.strip(), "Maintainer"], check=True, capture_output=True, text=True).stdout.strip()
+        named = subprocess.run(
+            ["dpkg-deb", "-f", result.stdout.strip(), "Maintainer"], check=True, capture_output=True, text=True
+        ).stdout.strip()
         self.assertEqual(named, "Smith & Sons / Ltd. \\ <s@example.org>")
 
     def test_what_is_made_of_the_same_is_the_same(self) -> None:
@@ -148,7 +171,9 @@ class Package(unittest.TestCase):
         environment = {**os.environ, "LD_LIBRARY_PATH": str(folder)}
         for options, why in [(link, "needs libswiftCore.so"), ([f"-Wl,-rpath,{folder}"], "folder of its own")]:
             make_programs(folder / "bin", DUMP, *options)
-            result = subprocess.run([ROOT / "deploy" / "make-deb", folder / "bin", folder], env=environment, capture_output=True, text=True)
+            result = subprocess.run(
+                [ROOT / "deploy" / "make-deb", folder / "bin", folder], env=environment, capture_output=True, text=True
+            )
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(why, result.stderr)
             self.assertEqual(list(folder.glob("*.deb")), [])
@@ -168,11 +193,17 @@ class Package(unittest.TestCase):
 class Root:
     """A bare machine to run maintainer scripts in: a shell, and tools that only write down how they were called."""
 
-    TOOLS = ["systemd-sysusers", "systemd-tmpfiles", "deb-systemd-helper", "deb-systemd-invoke", "systemctl", "udevadm", "py3compile", "py3clean", "chown"]
+    TOOLS = [
+        "systemd-sysusers", "systemd-tmpfiles", "deb-systemd-helper", "deb-systemd-invoke", "systemctl", "udevadm",
+        "py3compile", "py3clean", "chown",
+    ]
 
     def __init__(self, path: Path, has_systemd: bool = True) -> None:
         self.path = path
-        for name in ["bin", "tmp", "etc/camerabus", "var/lib/camerabus/library/2026-11-22", "usr/lib/systemd/system", "run", "dev"]:
+        for name in [
+            "bin", "tmp", "etc/camerabus", "var/lib/camerabus/library/2026-11-22", "usr/lib/systemd/system", "run",
+            "dev",
+        ]:
             (path / name).mkdir(parents=True)
         (path / "dev/null").touch()
         if has_systemd:
@@ -216,8 +247,11 @@ class MaintainerScripts(unittest.TestCase):
     def test_a_first_installation_makes_users_and_starts_the_service(self) -> None:
         root = self.root()
         calls = root.run("postinst", "configure", "")
-        order = ["systemd-sysusers camerabus.conf", "systemd-tmpfiles --create camerabus.conf", "deb-systemd-helper enable camerabusd.socket",
-                 "systemctl --system daemon-reload", "deb-systemd-invoke start camerabusd.socket", "deb-systemd-invoke start camerabusd.service"]  # fmt: skip
+        order = [
+            "systemd-sysusers camerabus.conf", "systemd-tmpfiles --create camerabus.conf",
+            "deb-systemd-helper enable camerabusd.socket", "systemctl --system daemon-reload",
+            "deb-systemd-invoke start camerabusd.socket", "deb-systemd-invoke start camerabusd.service",
+        ]  # fmt: skip
         self.assertEqual([call for call in calls if call in order], order)
         self.assertIn("usermod -aG camerabus", root.said)
         self.assertFalse([call for call in calls if "gateway" in call])
@@ -225,7 +259,9 @@ class MaintainerScripts(unittest.TestCase):
     def test_an_upgrade_starts_the_service_again_and_not_its_sockets(self) -> None:
         root = self.root()
         (root.path / "usr/lib/systemd/system/camerabus-gateway.service").write_text("")
-        self.assertFalse([call for call in root.run("prerm", "upgrade", "2.0") if call.startswith("deb-systemd-invoke")])
+        self.assertFalse(
+            [call for call in root.run("prerm", "upgrade", "2.0") if call.startswith("deb-systemd-invoke")]
+        )
         calls = root.run("postinst", "configure", "1.0")
         self.assertIn("deb-systemd-invoke restart camerabusd.service", calls)
         self.assertIn("deb-systemd-invoke restart camerabus-gateway.service", calls)
@@ -269,9 +305,14 @@ class MaintainerScripts(unittest.TestCase):
         calls = root.run("postrm", "purge")
         for unit in ["camerabusd.socket", "camerabusd.service", "camerabus-gateway.service"]:
             self.assertIn(f"deb-systemd-helper purge {unit}", calls)
-        left = sorted(str(path.relative_to(root.path)) for path in root.path.rglob("*camerabus*") if "usr/" not in str(path))
+        left = sorted(
+            str(path.relative_to(root.path)) for path in root.path.rglob("*camerabus*") if "usr/" not in str(path)
+        )
         self.assertEqual(left, ["var/lib/camerabus"])
-        self.assertEqual(sorted(path.name for path in (root.path / "var/lib/camerabus").iterdir()), ["library", "our movies", "take.mp4.77.old"])
+        self.assertEqual(
+            sorted(path.name for path in (root.path / "var/lib/camerabus").iterdir()),
+            ["library", "our movies", "take.mp4.77.old"],
+        )
         self.assertEqual((elsewhere / "a b.MKV").read_text(), "movie")
         self.assertIn("still in /var/lib/camerabus/our movies", root.said)
         self.assertEqual((root.path / "var/lib/camerabus/library/2026-11-22/take.mp4").read_text(), "movie")
@@ -294,7 +335,11 @@ class Wheel(unittest.TestCase):
                 self.skipTest("no pip, setuptools and wheel")
             self.assertEqual(result.returncode, 0, result.stderr)
             path = Path(result.stdout.strip())
-            modules = {source.name for source in (ROOT / "Protocol" / "python" / "camerabus").iterdir() if source.suffix in (".py", ".typed")}
+            modules = {
+                source.name
+                for source in (ROOT / "Protocol" / "python" / "camerabus").iterdir()
+                if source.suffix in (".py", ".typed")
+            }
             with zipfile.ZipFile(path) as wheel:
                 names = wheel.namelist()
                 self.assertEqual({Path(name).name for name in names if name.startswith("camerabus/")}, modules)
@@ -302,9 +347,13 @@ class Wheel(unittest.TestCase):
             for line in ["Name: camerabus", "Requires-Python: >=3.11", "Requires-Dist: pyzmq"]:
                 self.assertIn(line, metadata)
             # Nothing of it is left in the sources.
-            self.assertFalse([name for name in ("build", "camerabus.egg-info") if (ROOT / "Protocol" / "python" / name).exists()])
+            self.assertFalse(
+                [name for name in ("build", "camerabus.egg-info") if (ROOT / "Protocol" / "python" / name).exists()]
+            )
             program = "import sys; sys.path.insert(0, sys.argv[1]); import camerabus; print(camerabus.__version__)"
-            shown = subprocess.run([os.environ.get("PYTHON", sys.executable), "-c", program, path], capture_output=True, text=True)
+            shown = subprocess.run(
+                [os.environ.get("PYTHON", sys.executable), "-c", program, path], capture_output=True, text=True
+            )
             if "No module named 'zmq'" in shown.stderr:
                 self.skipTest("no pyzmq")
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))

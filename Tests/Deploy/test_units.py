@@ -39,14 +39,18 @@ class Units(unittest.TestCase):
         units = []
         for path in UNITS:
             text = re.sub(r"@bindir@/[a-z-]+", "/bin/true", path.read_text()).replace("@sysconfdir@", "/etc")
-            self.assertNotIn("@", re.sub(r"@[a-z-]+$|@[a-z]+\b", "", "".join(re.findall(r"^Exec.*$", text, re.MULTILINE))))
+            self.assertNotIn(
+                "@", re.sub(r"@[a-z-]+$|@[a-z]+\b", "", "".join(re.findall(r"^Exec.*$", text, re.MULTILINE)))
+            )
             units.append(Path(folder.name) / path.name)
             units[-1].write_text(text)
         return units
 
     @unittest.skipIf(has("systemd-analyze"), "no systemd-analyze")
     def test_systemd_takes_them(self) -> None:
-        result = subprocess.run(["systemd-analyze", "--man=no", "verify", *self.installed()], capture_output=True, text=True)
+        result = subprocess.run(
+            ["systemd-analyze", "--man=no", "verify", *self.installed()], capture_output=True, text=True
+        )
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     @unittest.skipIf(has("systemd-analyze"), "no systemd-analyze")
@@ -55,7 +59,8 @@ class Units(unittest.TestCase):
             if unit.suffix == ".service":
                 with self.subTest(unit.name):
                     result = subprocess.run(
-                        ["systemd-analyze", "security", "--no-pager", "--offline=true", f"--threshold={THRESHOLD}", unit],
+                        ["systemd-analyze", "security", "--no-pager", "--offline=true",
+                         f"--threshold={THRESHOLD}", unit],
                         capture_output=True, text=True,
                     )  # fmt: skip
                     self.assertEqual(result.returncode, 0, result.stdout[-400:] + result.stderr)
@@ -77,18 +82,29 @@ class Units(unittest.TestCase):
         # Else they would go with the service that they start.
         self.assertEqual(service["Service"]["RuntimeDirectoryPreserve"], "yes")
         self.assertIn("camerabusd.socket", service["Unit"]["Requires"])
-        self.assertEqual((socket["Socket"]["SocketUser"], socket["Socket"]["SocketGroup"]), (service["Service"]["User"], service["Service"]["Group"]))
+        self.assertEqual(
+            (socket["Socket"]["SocketUser"], socket["Socket"]["SocketGroup"]),
+            (service["Service"]["User"], service["Service"]["Group"]),
+        )
 
     def test_the_gateway_is_not_started_again_with_what_its_configuration_cant_be(self) -> None:
-        self.assertEqual(Unit(DEPLOY / "camerabus-gateway.service").all("RestartPreventExitStatus"), [str(os.EX_CONFIG)])
+        self.assertEqual(
+            Unit(DEPLOY / "camerabus-gateway.service").all("RestartPreventExitStatus"), [str(os.EX_CONFIG)]
+        )
 
     def test_the_folder_of_the_sockets_is_made_before_them(self) -> None:
         socket = Unit(DEPLOY / "camerabusd.socket")
         lines = [line.split() for line in (DEPLOY / "tmpfiles.conf").read_text().splitlines() if line.startswith("d ")]
-        self.assertIn(["d", "/run/camerabus", "0750", socket["Socket"]["SocketUser"], socket["Socket"]["SocketGroup"], "-"], lines)
+        self.assertIn(
+            ["d", "/run/camerabus", "0750", socket["Socket"]["SocketUser"], socket["Socket"]["SocketGroup"], "-"], lines
+        )
 
     def test_all_users_are_made(self) -> None:
-        lines = [line.split() for line in (DEPLOY / "sysusers.conf").read_text().splitlines() if line and not line.startswith("#")]
+        lines = [
+            line.split()
+            for line in (DEPLOY / "sysusers.conf").read_text().splitlines()
+            if line and not line.startswith("#")
+        ]
         users = {line[1] for line in lines if line[0] == "u"}
         members = {(line[1], line[2]) for line in lines if line[0] == "m"}
         for path in UNITS:
@@ -105,12 +121,24 @@ class Units(unittest.TestCase):
             (root / "etc").mkdir()
             (root / "etc" / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
             (root / "etc" / "group").write_text("root:x:0:\nvideo:x:44:\naudio:x:29:\n")
-            subprocess.run(["systemd-sysusers", f"--root={root}", DEPLOY / "sysusers.conf"], check=True, capture_output=True)
-            group = {line.split(":")[0]: line.split(":")[3] for line in (root / "etc" / "group").read_text().splitlines()}
-            self.assertEqual((group["video"], group["audio"], group["camerabus"]), ("camerabus", "camerabus", "camerabus-gateway"))
-            subprocess.run(["systemd-tmpfiles", "--create", f"--root={root}", DEPLOY / "tmpfiles.conf"], check=True, capture_output=True)
+            subprocess.run(
+                ["systemd-sysusers", f"--root={root}", DEPLOY / "sysusers.conf"], check=True, capture_output=True
+            )
+            group = {
+                line.split(":")[0]: line.split(":")[3] for line in (root / "etc" / "group").read_text().splitlines()
+            }
+            self.assertEqual(
+                (group["video"], group["audio"], group["camerabus"]), ("camerabus", "camerabus", "camerabus-gateway")
+            )
+            subprocess.run(
+                ["systemd-tmpfiles", "--create", f"--root={root}", DEPLOY / "tmpfiles.conf"], check=True,
+                capture_output=True,
+            )
             made = (root / "run" / "camerabus").stat()
-            ids = {line.split(":")[0]: int(line.split(":")[2]) for line in (root / "etc" / "passwd").read_text().splitlines()}
+            ids = {
+                line.split(":")[0]: int(line.split(":")[2])
+                for line in (root / "etc" / "passwd").read_text().splitlines()
+            }
             self.assertEqual((made.st_mode & 0o7777, made.st_uid), (0o750, ids["camerabus"]))
 
     def test_udev_rules_are_assignments_of_what_they_match(self) -> None:

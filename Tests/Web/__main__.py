@@ -1,8 +1,8 @@
 """The web page, in a browser: python3 Tests/Web BINARIES [NAME...]
 
-BINARIES is where camerabusd and camerabus-gateway are (.build/debug). NAME is a module, class or test (test_page.Gestures). With
---screenshots FOLDER in the place of names it makes the pictures of the page that stand in the documents. What was left out is said at
-the end.
+BINARIES is where camerabusd and camerabus-gateway are (.build/debug). NAME is a module, class or test
+(test_page.Gestures). With --screenshots FOLDER in the place of names it makes the pictures of the page that stand in
+the documents. What was left out is said at the end.
 """
 
 from __future__ import annotations

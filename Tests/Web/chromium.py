@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chromium without a screen, driven by its DevTools protocol over two pipes: no port, no driver, no package beside Debian's chromium."""
+"""Chromium without a screen, driven by its DevTools protocol over two pipes: no port, no driver, no package beside
+Debian's chromium.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class DevToolsError(Exception):
 
 def find() -> str | None:
     """Where the browser is, if there is one."""
-    return next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
+    return next(
+        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
+    )
 
 
 class Browser:
@@ -34,20 +38,35 @@ class Browser:
         self._in, from_browser = os.pipe()
         self.directory = directory
         arguments = [
-            "--headless=new", "--remote-debugging-pipe", f"--user-data-dir={directory / 'profile'}", "--no-first-run",
-            "--no-default-browser-check", "--disable-extensions", "--disable-component-update", "--disable-background-networking",
-            "--disable-gpu", "--hide-scrollbars", "--mute-audio", "--password-store=basic",
+            "--headless=new",
+            "--remote-debugging-pipe",
+            f"--user-data-dir={directory / 'profile'}",
+            "--no-first-run",
+            "--no-default-browser-check",
+            "--disable-extensions",
+            "--disable-component-update",
+            "--disable-background-networking",
+            "--disable-gpu",
+            "--hide-scrollbars",
+            "--mute-audio",
+            "--password-store=basic",
             # Its own sandbox needs a user that is not root, and rights that containers don't give.
-            "--no-sandbox", "about:blank",
+            "--no-sandbox",
+            "about:blank",
         ]
         # It reads from descriptor 3 and writes to 4; the shell gives them those numbers, whatever they are here.
         shuffle = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
         with open(directory / "browser.log", "wb") as log:
             self._process = subprocess.Popen(
-                ["/bin/bash", "-c", shuffle, program, *arguments], pass_fds=(to_browser, from_browser),
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                ["/bin/bash", "-c", shuffle, program, *arguments],
+                pass_fds=(to_browser, from_browser),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
                 env={
-                    **os.environ, "HOME": str(directory), "PULSE_RUNTIME_PATH": str(directory), "DBUS_SESSION_BUS_ADDRESS": "disabled:",
+                    **os.environ, "HOME": str(directory), "PULSE_RUNTIME_PATH": str(directory),
+                    "DBUS_SESSION_BUS_ADDRESS": "disabled:",
                 },
             )
         os.close(to_browser)
@@ -71,7 +90,9 @@ class Browser:
         os.close(self._out)
         os.close(self._in)
 
-    def call(self, method: str, session: str | None = None, deadline: float = DEADLINE, **params: Any) -> dict[str, Any]:
+    def call(
+        self, method: str, session: str | None = None, deadline: float = DEADLINE, **params: Any
+    ) -> dict[str, Any]:
         return self.answer(self.begin(method, session, **params), method, deadline)
 
     def begin(self, method: str, session: str | None = None, **params: Any) -> int:
@@ -109,7 +130,9 @@ class Browser:
             else:
                 self.events.append(message)
 
-    def page(self, width: int = 1280, height: int = 800, dark: bool = True, touch: bool = False, scale: float = 1) -> Page:
+    def page(
+        self, width: int = 1280, height: int = 800, dark: bool = True, touch: bool = False, scale: float = 1
+    ) -> Page:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, target, session)
@@ -133,8 +156,13 @@ class Page:
         self.browser.events.clear()
 
     def look(self, width: int, height: int, dark: bool = True, touch: bool = False, scale: float = 1) -> None:
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=touch)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=touch
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
         self.call("Emulation.setTouchEmulationEnabled", enabled=touch, maxTouchPoints=2)
 
     def open(self, address: str) -> None:
@@ -143,7 +171,12 @@ class Page:
     def evaluate(self, script: str, deadline: float = DEADLINE) -> Any:
         """What a script, or the promise that it makes, comes to."""
         reply = self.browser.call(
-            "Runtime.evaluate", session=self._session, deadline=deadline, expression=script, awaitPromise=True, returnByValue=True,
+            "Runtime.evaluate",
+            session=self._session,
+            deadline=deadline,
+            expression=script,
+            awaitPromise=True,
+            returnByValue=True,
             userGesture=True,
         )
         if "exceptionDetails" in reply:
@@ -159,7 +192,9 @@ class Page:
                 let value
                 try {{ value = ({condition}) }} catch {{ value = undefined }}
                 if (value) resolve(value)
-                else if (performance.now() > until) reject(new Error("it did not come about: " + {json.dumps(condition)} + "; the page says: " + document.body?.innerText.slice(0, 600)))
+                else if (performance.now() > until) reject(new Error(
+                    "it did not come about: " + {json.dumps(condition)} + "; the page says: "
+                    + document.body?.innerText.slice(0, 600)))
                 else requestAnimationFrame(look)
             }}
             look()
@@ -170,7 +205,9 @@ class Page:
                 return self.evaluate(script, deadline + 5)
             except DevToolsError as error:
                 # The page that was to be looked at was left for the next one meanwhile.
-                if time.monotonic() > until or not any(word in str(error) for word in ("navigated", "context was destroyed", "Cannot find")):
+                if time.monotonic() > until or not any(
+                    word in str(error) for word in ("navigated", "context was destroyed", "Cannot find")
+                ):
                     raise
 
     def screenshot(self, path: Path | None = None, of: str | None = None, form: str = "png", **more: Any) -> bytes:
@@ -185,9 +222,12 @@ class Page:
         return data
 
     def box(self, selector: str) -> dict[str, float]:
-        """Where an element is: x, y, width and height in the page's pixels, as soon as the page is drawn: without its styles all lies elsewhere."""
+        """Where an element is: x, y, width and height in the page's pixels, as soon as the page is drawn: without its
+        styles all lies elsewhere.
+        """
         return self.evaluate(
-            f"new Promise(requestAnimationFrame).then(() => {{ const {{x, y, width, height}} = document.querySelector({json.dumps(selector)})"
+            f"new Promise(requestAnimationFrame).then(() => {{ const {{x, y, width, height}} = "
+            f"document.querySelector({json.dumps(selector)})"
             ".getBoundingClientRect(); return {x, y, width, height} })"
         )
 
@@ -203,12 +243,17 @@ class Page:
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
 
     def tap(self, *fingers: tuple[float, float], times: int = 1) -> None:
-        """Taps with a finger, or several at once, so many times, as quickly as the page takes it: what is slow is no tap."""
+        """Taps with a finger, or several at once, so many times, as quickly as the page takes it: what is slow is no
+        tap.
+        """
         points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(fingers)]
         steps = [("touchStart", count) for count in range(1, len(points) + 1)]
         steps += [("touchEnd", count) for count in range(len(points) - 1, -1, -1)]
         method = "Input.dispatchTouchEvent"
-        begun = [self.browser.begin(method, self._session, type=kind, touchPoints=points[:count]) for kind, count in steps * times]
+        begun = [
+            self.browser.begin(method, self._session, type=kind, touchPoints=points[:count])
+            for kind, count in steps * times
+        ]
         for number in begun:
             self.browser.answer(number, method)
 
@@ -217,7 +262,9 @@ class Page:
         if key == "Escape":
             text["windowsVirtualKeyCode"] = 27
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" or key == "Escape" else {}))
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, **(text if kind == "keyDown" or key == "Escape" else {})
+            )
 
     def told(self) -> list[dict[str, Any]]:
         """What the browser told of this page, up to now."""
@@ -232,7 +279,8 @@ class Page:
     def complaints(self) -> list[str]:
         """What was wrong in the page, by its console: errors, warnings, exceptions, and what did not load.
 
-        The browser drops what is under way when an interface of the machine comes or goes, whoever's that is; the page begins anew then.
+        The browser drops what is under way when an interface of the machine comes or goes, whoever's that is; the page
+        begins anew then.
         """
         told = [text for event in self.told() if (text := complaint(event["method"], event["params"]))]
         return [text for text in told if "ERR_NETWORK_CHANGED" not in text]

@@ -32,7 +32,10 @@ class Program:
 
     def __init__(self, log: Path, *command: str | Path, **environment: str) -> None:
         self.log = log
-        with tempfile.TemporaryDirectory(prefix="camerabus-", dir="/tmp") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
+        with (
+            tempfile.TemporaryDirectory(prefix="camerabus-", dir="/tmp") as folder,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready,
+        ):
             ready.bind(f"{folder}/notify")
             with open(log, "ab") as file:
                 self.process = subprocess.Popen(
@@ -80,11 +83,12 @@ class Rig:
         self.client = Client(str(self.runtime), name="a web test", timeout=DEADLINE)
 
     def start_bus(self) -> None:
-        # The second one has no point to focus at, and looks to the front; the third is another's without a turn of its own.
+        # The second one has no point to focus at, and looks to the front; the third is another's without a turn of its
+        # own.
         profiles = [word for profile in ("plain", "iphone6", "plain") for word in ("--virtual-profile", profile)]
         self.bus = Program(
-            self.folder / "bus.log", self.binaries / "camerabusd", "--runtime-dir", self.runtime, "--virtual", str(CAMERAS), *profiles,
-            "--no-hardware", "--no-pressure",
+            self.folder / "bus.log", self.binaries / "camerabusd", "--runtime-dir", self.runtime, "--virtual",
+            str(CAMERAS), *profiles, "--no-hardware", "--no-pressure",
         )
 
     def start_gateway(self, role: str, more: str = "") -> str:
@@ -103,7 +107,12 @@ class Rig:
     def _gateway(self, role: str) -> Program:
         state = self.folder / f"gateway-{role}"
         return Program(
-            self.folder / "gateway.log", self.binaries / "camerabus-gateway", "--config", state / "gateway.toml", "--runtime-dir", self.runtime,
+            self.folder / "gateway.log",
+            self.binaries / "camerabus-gateway",
+            "--config",
+            state / "gateway.toml",
+            "--runtime-dir",
+            self.runtime,
             STATE_DIRECTORY=str(state),
         )
 
@@ -116,7 +125,10 @@ class Rig:
             self.client.close()
         for program in [*self.gateways.values(), *([self.bus] if hasattr(self, "bus") else [])]:
             if status := program.end():
-                wrong.append(f"{program.process.args[0]} ended with status {status}: {program.log.read_text(errors='replace')[-1500:]}")
+                wrong.append(
+                    f"{program.process.args[0]} ended with status {status}: "
+                    f"{program.log.read_text(errors='replace')[-1500:]}"
+                )
         wrong += with_bus.left_processes(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         return wrong
@@ -146,7 +158,8 @@ class WebTestCase(unittest.TestCase):
         self.page.wait("document.querySelector('.picture[data-sequence]')")
         # Boxes are gone sooner than one may come to look for them.
         self.page.evaluate(
-            """window.seen = []; new MutationObserver((changes) => changes.flatMap((change) => [...change.addedNodes]).forEach((box) => {
+            """window.seen = [];
+                new MutationObserver((changes) => changes.flatMap((change) => [...change.addedNodes]).forEach((box) => {
                 const { x, y, width, height } = box.getBoundingClientRect()
                 window.seen.push({ kind: box.className, x: x + width / 2, y: y + height / 2 })
             })).observe(document.querySelector(".boxes"), { childList: true })"""

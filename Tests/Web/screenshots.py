@@ -36,7 +36,12 @@ def make(rig: rig.Rig, folder: Path) -> None:
     grid = shot(WIDTH, GRID)
     page.open(f"{rig.address}#/camera/cam0")
     page.wait("document.querySelector('[data-control=exposureMode]')")
-    page.evaluate("""(() => { const it = document.querySelector(".sound select"); it.value = "mic0"; it.dispatchEvent(new Event("change")) })()""")
+    page.evaluate(
+        """(() => {
+            const it = document.querySelector(".sound select"); it.value = "mic0";
+            it.dispatchEvent(new Event("change"))
+        })()"""
+    )
     page.key("r")
     page.wait("/0:0[2-9]/.test(document.querySelector('.clock').textContent)")
     camera = shot(WIDTH - 340, HEIGHT - 60, dark=False)

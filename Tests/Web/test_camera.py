@@ -18,7 +18,9 @@ import rig
 from camerabus import Client, PreviewLayout
 from picture_counter import PictureCounter, read_image
 
-BARS = [(192, 192, 192), (192, 192, 0), (0, 192, 192), (0, 192, 0), (192, 0, 192), (192, 0, 0), (0, 0, 192), (32, 32, 32)]
+BARS = [
+    (192, 192, 192), (192, 192, 0), (0, 192, 192), (0, 192, 0), (192, 0, 192), (192, 0, 0), (0, 0, 192), (32, 32, 32),
+]
 """The colours of a virtual camera's picture, from left to right, each as wide as the others."""
 
 
@@ -36,7 +38,9 @@ class Grid(rig.WebTestCase):
         for camera in range(rig.CAMERAS):
             canvas = f"document.querySelector('[data-camera=cam{camera}] canvas')"
             first = self.counter(camera)
-            self.page.wait(f"Number({canvas}.dataset.sequence) > {self.page.evaluate(f'Number({canvas}.dataset.sequence)')} + 3")
+            self.page.wait(
+                f"Number({canvas}.dataset.sequence) > {self.page.evaluate(f'Number({canvas}.dataset.sequence)')} + 3"
+            )
             second = self.counter(camera)
             self.assertEqual((first.camera, second.camera), (camera, camera))
             self.assertGreater(second.counter, first.counter)
@@ -50,7 +54,9 @@ class Grid(rig.WebTestCase):
         self.page.look(420, 300)
         self.page.open(self.rig.address)
         self.page.wait("document.querySelector('[data-camera=cam0] canvas[data-sequence]')")
-        self.assertTrue(self.page.evaluate("document.querySelector('[data-camera=cam2] canvas').dataset.sequence === undefined"))
+        self.assertTrue(
+            self.page.evaluate("document.querySelector('[data-camera=cam2] canvas').dataset.sequence === undefined")
+        )
         self.page.evaluate("document.querySelector('[data-camera=cam2]').scrollIntoView()")
         self.page.wait("document.querySelector('[data-camera=cam2] canvas[data-sequence]')")
 
@@ -80,7 +86,10 @@ class Grid(rig.WebTestCase):
         self.page.look(360, 740, touch=True)
         for where in ("#/", "#/camera/cam0", "#/microphone/mic0", "#/library"):
             self.page.open(self.rig.address + where)
-            self.page.wait("document.querySelector('.status').dataset.how === 'live' && document.querySelector('#view').children.length > 0")
+            self.page.wait(
+                "document.querySelector('.status').dataset.how === 'live' && "
+                "document.querySelector('#view').children.length > 0"
+            )
             self.assertLessEqual(self.page.evaluate("document.documentElement.scrollWidth"), 360, where)
 
 
@@ -116,7 +125,10 @@ class Gestures(rig.WebTestCase):
 
     def tap_once(self, rotation: int, mirrored: bool, gravity: str) -> None:
         size = (720, 1280) if rotation % 180 else (1280, 720)
-        self.page.wait(f"(({{width, height}}) => width > 16 && (width > height) === {str(size[0] > size[1]).lower()})(document.querySelector('.picture'))")
+        self.page.wait(
+            f"(({{width, height}}) => width > 16 && (width > height) === "
+            f"{str(size[0] > size[1]).lower()})(document.querySelector('.picture'))"
+        )
         box, image = self.frame()
         layout = PreviewLayout((box["width"], box["height"]), (1280, 720), gravity, rotation, mirrored)
         # A place between the bars' edges that no button covers, different in each way that the picture lies.
@@ -125,7 +137,8 @@ class Gestures(rig.WebTestCase):
         at = (box["x"] + spot[0], box["y"] + spot[1])
         self.page.press(*at)
         self.page.wait(
-            f"seen.some(({{ kind, x, y }}) => kind === 'box focus' && Math.abs(x - {at[0]}) < 1.5 && Math.abs(y - {at[1]}) < 1.5)"
+            f"seen.some(({{ kind, x, y }}) => kind === 'box focus' && Math.abs(x - {at[0]}) < 1.5 && Math.abs(y - "
+            f"{at[1]}) < 1.5)"
         )
         point: dict[str, float] = {}
         wanted = layout.device_point(*spot)
@@ -148,14 +161,20 @@ class Gestures(rig.WebTestCase):
         self.page.tap((x, y), times=2)
         self.page.wait("seen.length")
         self.assertEqual(self.page.evaluate("seen.splice(0).map(({ kind }) => kind)"), ["box exposure"])
-        self.controls(lambda controls: abs(controls["exposurePointOfInterest"]["x"] - 0.25) < 0.02 and controls["exposureMode"] == "locked")
+        self.controls(
+            lambda controls: abs(controls["exposurePointOfInterest"]["x"] - 0.25) < 0.02
+            and controls["exposureMode"] == "locked"
+        )
         self.assertEqual(self.client.device("cam0").controls["focusPointOfInterest"], {"x": 0.5, "y": 0.5})
         self.page.wait("!document.querySelector('.box')")
         self.page.tap((x, y), (x + 90, y), times=2)
         self.page.wait("seen.length === 2")
         self.assertEqual(sorted(self.page.evaluate("seen.map(({ kind }) => kind)")), ["box exposure", "box focus"])
-        self.controls(lambda controls: controls["exposurePointOfInterest"] == {"x": 0.5, "y": 0.5} and controls["exposureMode"] == "continuousAutoExposure"
-                      and controls["focusMode"] == "continuousAutoFocus")
+        self.controls(
+            lambda controls: controls["exposurePointOfInterest"] == {"x": 0.5, "y": 0.5}
+            and controls["exposureMode"] == "continuousAutoExposure"
+            and controls["focusMode"] == "continuousAutoFocus"
+        )
 
     def test_the_keyboard_aims(self) -> None:
         self.open_camera()
@@ -184,7 +203,10 @@ class Gestures(rig.WebTestCase):
         self.assertEqual(self.page.evaluate("seen"), [])
         self.page.key("0")
         self.page.wait("seen.length")
-        self.assertEqual([method for method in sent(self.page) if method.startswith("device.") and method not in READING], ["device.resetFocusAndExposure"])
+        self.assertEqual(
+            [method for method in sent(self.page) if method.startswith("device.") and method not in READING],
+            ["device.resetFocusAndExposure"],
+        )
 
     def test_a_camera_without_a_point_says_so(self) -> None:
         self.open_camera("cam1")
@@ -204,7 +226,9 @@ def sent(page) -> list[str]:
 
 def received(page) -> list[bytes]:
     """The messages of bytes that a page was sent."""
-    frames = [event["params"]["response"] for event in page.told() if event["method"] == "Network.webSocketFrameReceived"]
+    frames = [
+        event["params"]["response"] for event in page.told() if event["method"] == "Network.webSocketFrameReceived"
+    ]
     return [base64.b64decode(frame["payloadData"]) for frame in frames if frame["opcode"] == 2]
 
 
@@ -213,7 +237,8 @@ class Settings(rig.WebTestCase):
         self.page.wait(f"document.querySelector({json.dumps(selector)})")
         self.page.evaluate(
             f"""(() => {{ const it = document.querySelector({json.dumps(selector)}); it.value = {json.dumps(value)};
-            it.dispatchEvent(new Event("input", {{bubbles: true}})); it.dispatchEvent(new Event({json.dumps(event)}, {{bubbles: true}})) }})()"""
+            it.dispatchEvent(new Event("input", {{bubbles: true}}));
+            it.dispatchEvent(new Event({json.dumps(event)}, {{bubbles: true}})) }})()"""
         )
 
     def device(self, condition) -> None:
@@ -227,7 +252,10 @@ class Settings(rig.WebTestCase):
         self.set("[data-control=sceneMode] select", "night")
         self.device(lambda device: device["controls"]["sceneMode"] == "night")
         self.set("[data-control=exposureDuration] input[type=number]", "0.004")
-        self.device(lambda device: abs(device["controls"]["exposureDuration"] - 0.004) < 1e-4 and device["controls"]["exposureMode"] == "custom")
+        self.device(
+            lambda device: abs(device["controls"]["exposureDuration"] - 0.004) < 1e-4
+            and device["controls"]["exposureMode"] == "custom"
+        )
         self.page.wait("document.querySelector('[data-control=exposureMode] select').value === 'custom'")
         # A number that the camera can't have is refused in the bus's own words, and the field goes back.
         self.set("[data-control=brightness] input[type=number]", "900")
@@ -246,7 +274,9 @@ class Settings(rig.WebTestCase):
     def test_zoom_and_lamp(self) -> None:
         self.open_camera()
         self.page.key("+")
-        self.device(lambda device: device["controls"]["zoomValue"] > 0.05 and not device["controls"]["rampingVideoZoom"])
+        self.device(
+            lambda device: device["controls"]["zoomValue"] > 0.05 and not device["controls"]["rampingVideoZoom"]
+        )
         self.set(".zoom input", "0.5", "input")
         self.device(lambda device: abs(device["controls"]["zoomValue"] - 0.5) < 0.01)
         self.page.click("[aria-label=Lamp]")
@@ -265,7 +295,10 @@ class Settings(rig.WebTestCase):
         self.page.wait(f"document.querySelectorAll('[aria-label=Format] option').length >= {len(formats)}")
         self.set("[aria-label=Format]", small.id)
         self.device(lambda device: device["activeFormat"]["width"] == small.width)
-        self.page.wait(f"document.querySelector('.picture').width <= {small.width} && document.querySelector('.picture').height !== 720")
+        self.page.wait(
+            f"document.querySelector('.picture').width <= {small.width} && document.querySelector('.picture').height "
+            "!== 720"
+        )
         self.set("[aria-label='Frames a second']", "15")
         self.device(lambda device: device["frameRate"] == 15)
         self.set("[aria-label=Format]", "f3")
@@ -278,7 +311,8 @@ class Settings(rig.WebTestCase):
             "Page.addScriptToEvaluateOnNewDocument",
             source="""{ const send = WebSocket.prototype.send
                 WebSocket.prototype.send = function (data) {
-                    send.call(this, typeof data === "string" && data.includes('"device.formats"') ? data.replace('"cam0"', '"nobody"') : data)
+                    send.call(this, typeof data === "string" && data.includes('"device.formats"')
+                        ? data.replace('"cam0"', '"nobody"') : data)
                 } }""",
         )
         self.open_camera()
@@ -306,7 +340,10 @@ class Settings(rig.WebTestCase):
     def test_what_interrupts_is_said(self) -> None:
         self.open_camera("cam2")
         self.client.call("fault.inject", {"device": "cam2", "fault": "unplug"})
-        self.page.wait("!document.querySelector('.veil').hidden && document.querySelector('.veil').textContent.startsWith('Not plugged in')")
+        self.page.wait(
+            "!document.querySelector('.veil').hidden && document.querySelector('.veil').textContent.startsWith('Not "
+            "plugged in')"
+        )
         self.page.wait("document.querySelector('.shutter.photo').getAttribute('aria-disabled') === 'true'")
         # The refusal of a picture says less, and changes nothing.
         self.page.forget()
@@ -333,7 +370,12 @@ class Captures(rig.WebTestCase):
 
     def test_a_recording_ends_in_a_movie(self) -> None:
         self.open_camera()
-        self.page.evaluate("""(() => { const it = document.querySelector(".sound select"); it.value = "mic0"; it.dispatchEvent(new Event("change")) })()""")
+        self.page.evaluate(
+            """(() => {
+                const it = document.querySelector(".sound select"); it.value = "mic0";
+                it.dispatchEvent(new Event("change"))
+            })()"""
+        )
         self.page.wait("[...document.querySelectorAll('.level i')].some((bar) => parseFloat(bar.style.width) > 5)")
         self.page.key("r")
         self.page.wait("/0:0[1-9]/.test(document.querySelector('.clock').textContent)")
@@ -345,7 +387,10 @@ class Captures(rig.WebTestCase):
             raise unittest.SkipTest("no ffprobe")
         path = self.rig.folder / "movie.mp4"
         path.write_bytes(data)
-        told = subprocess.run(["ffprobe", "-v", "error", "-count_packets", "-show_streams", "-of", "json", path], capture_output=True, text=True)
+        told = subprocess.run(
+            ["ffprobe", "-v", "error", "-count_packets", "-show_streams", "-of", "json", path], capture_output=True,
+            text=True,
+        )
         self.assertEqual((told.returncode, told.stderr), (0, ""))
         streams = {stream["codec_type"]: stream for stream in json.loads(told.stdout)["streams"]}
         self.assertEqual((streams["video"]["codec_name"], streams["video"]["width"]), ("h264", 1280))
@@ -364,7 +409,9 @@ class Captures(rig.WebTestCase):
             self.assertEqual((image.size, image.getexif()[0x0112]), ((1280, 720), 6))
         if shutil.which("exiftool") is None:
             raise unittest.SkipTest("no exiftool")
-        told = subprocess.run(["exiftool", "-json", "-validate", "-warning", "-n", path], capture_output=True, text=True)
+        told = subprocess.run(
+            ["exiftool", "-json", "-validate", "-warning", "-n", path], capture_output=True, text=True
+        )
         self.assertEqual(told.returncode, 0, told.stderr)
         self.assertNotIn("Warning", json.loads(told.stdout)[0])
 
@@ -374,7 +421,10 @@ class Captures(rig.WebTestCase):
         self.page.wait("document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'true'")
         self.page.key("p")
         self.page.wait("document.querySelector('.notice')")
-        self.assertEqual(self.page.evaluate("document.querySelectorAll('.notice.good a').length"), 2, self.page.evaluate("document.querySelector('.notice').textContent"))
+        self.assertEqual(
+            self.page.evaluate("document.querySelectorAll('.notice.good a').length"), 2,
+            self.page.evaluate("document.querySelector('.notice').textContent"),
+        )
         self.assertEqual(self.fetch(".notice.good a + a")[4:8], b"ftyp")
         self.page.click("[title^='Live photo']")
         self.page.wait("document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'false'")
@@ -388,7 +438,9 @@ class Captures(rig.WebTestCase):
                 self.open_camera()
                 self.page.click("[title^='Live photo']")
                 mirror.wait(lambda state: [each["name"] for each in state.values()] == ["live photos"], rig.DEADLINE)
-                self.page.wait("document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'true'")
+                self.page.wait(
+                    "document.querySelector('[title^=\"Live photo\"]').getAttribute('aria-pressed') === 'true'"
+                )
                 if how == "without a word":
                     self.page.evaluate("WebSocket.prototype.send = () => {}")
                 if how == "to all cameras":
@@ -405,7 +457,10 @@ class Captures(rig.WebTestCase):
         self.page.wait("location.hash === '#/camera/cam0' && document.querySelector('.picture[data-sequence]')")
         # Whether it is the page that was left or one read anew is the browser's matter.
         self.page.evaluate("window.last = document.querySelector('.picture').dataset.sequence")
-        self.page.wait("document.querySelector('#status').textContent === 'Live' && document.querySelector('.picture').dataset.sequence !== window.last")
+        self.page.wait(
+            "document.querySelector('#status').textContent === 'Live' && "
+            "document.querySelector('.picture').dataset.sequence !== window.last"
+        )
         self.page.key("p")
         self.page.wait("document.querySelector('.notice.good a')")
 
@@ -431,6 +486,9 @@ class Captures(rig.WebTestCase):
         self.page.wait(f"document.querySelector(\"{item} img.loaded\")")
         self.page.evaluate(f"document.querySelector(\"{item} .delete\").click()")
         self.page.wait("document.querySelector('dialog.question').open")
-        self.page.evaluate("[...document.querySelectorAll('dialog.question button')].find((each) => each.textContent === 'Delete').click()")
+        self.page.evaluate(
+            "[...document.querySelectorAll('dialog.question button')].find((each) => each.textContent === "
+            "'Delete').click()"
+        )
         self.page.wait(f"!document.querySelector(\"{item}\")")
         self.assertNotIn(entry, [each["id"] for each in self.client.call("library.list")["entries"]])

@@ -17,7 +17,9 @@ class Roles(rig.WebTestCase):
         self.open_camera(address=address)
         self.page.wait("document.querySelector('.status').textContent === 'View only'")
         self.page.wait("document.querySelector('[data-control=brightness] input')")
-        self.page.wait("[...document.querySelectorAll('.panel input, .panel select, .zoom input')].every((each) => each.disabled)")
+        self.page.wait(
+            "[...document.querySelectorAll('.panel input, .panel select, .zoom input')].every((each) => each.disabled)"
+        )
         for button in (".shutter.record", ".shutter.photo", "[aria-label=Lamp]", "[title^='Your role']"):
             self.page.wait(f"document.querySelector({json.dumps(button)}).getAttribute('aria-disabled') === 'true'")
         before = self.client.device("cam0")
@@ -29,21 +31,21 @@ class Roles(rig.WebTestCase):
         asked = set(sent(self.page))
         self.assertEqual(asked - READING, {"web.subscribe", "bus.snapshot"}, "what is off asks for nothing")
         # Nor would asking help.
-        reasons = self.page.evaluate(
-            """new Promise((resolve) => {
+        reasons = self.page.evaluate("""new Promise((resolve) => {
                 const socket = new WebSocket(new URL("/bus", location.href.replace("http", "ws")))
-                const orders = [["device.focus", {device: "cam0", point: {x: 0.1, y: 0.1}}], ["device.lock", {devices: ["cam0"]}],
+                const orders = [["device.focus", {device: "cam0", point: {x: 0.1, y: 0.1}}],
+                    ["device.lock", {devices: ["cam0"]}],
                     ["movie.start", {device: "cam0"}], ["photo.capture", {device: "cam0"}]]
                 const reasons = []
                 socket.onmessage = ({ data }) => {
                     const message = JSON.parse(data)
                     if (message.method === "web.hello") {
-                        orders.forEach(([method, params], id) => socket.send(JSON.stringify({jsonrpc: "2.0", id, method, params})))
+                        orders.forEach(([method, params], id) =>
+                            socket.send(JSON.stringify({jsonrpc: "2.0", id, method, params})))
                     } else if (message.id !== undefined) reasons.push(message.error?.data.reason ?? "done")
                     if (reasons.length === orders.length) { socket.close(); resolve(reasons) }
                 }
-            })"""
-        )
+            })""")
         self.assertEqual(reasons, ["unauthorized"] * 4)
         self.assertEqual(self.client.device("cam0").generation, before.generation)
 
@@ -57,24 +59,42 @@ class Restarts(rig.WebTestCase):
             with self.subTest(how=how):
                 self.rig.bus.end(how)
                 if how == signal.SIGTERM:
-                    self.page.wait("document.querySelector('.status').textContent === 'The bus is away' && !document.querySelector('#banner').hidden")
+                    self.page.wait(
+                        "document.querySelector('.status').textContent === 'The bus is away' && "
+                        "!document.querySelector('#banner').hidden"
+                    )
                     self.who_comes_now_is_told()
                 self.page.evaluate(f"{canvas}.dataset.sequence = 'before'")
                 self.rig.start_bus()
                 self.page.wait("document.querySelector('.status').textContent === 'Live'")
                 self.page.wait(f"{canvas}.dataset.sequence !== 'before'")
-                self.page.wait(f"document.querySelectorAll('.tile').length === {rig.CAMERAS} && document.querySelector('#banner').hidden")
+                self.page.wait(
+                    f"document.querySelectorAll('.tile').length === {rig.CAMERAS} && "
+                    "document.querySelector('#banner').hidden"
+                )
 
     def who_comes_now_is_told(self) -> None:
         assert self.rig.browser is not None
         late = self.rig.browser.page()
-        for where, place in (("#/", ".empty"), ("#/camera/cam0", ".veil"), ("#/microphone/mic0", ".loud .warning"), ("#/library", ".empty")):
+        for where, place in (
+            ("#/", ".empty"), ("#/camera/cam0", ".veil"), ("#/microphone/mic0", ".loud .warning"),
+            ("#/library", ".empty"),
+        ):
             late.open(self.rig.address + where)
-            late.wait(f"document.querySelector('.status').textContent === 'The bus is away' && document.querySelector('{place}').textContent.startsWith('The bus is away')")
+            late.wait(
+                "document.querySelector('.status').textContent === 'The bus is away' && "
+                f"document.querySelector('{place}').textContent.startsWith('The bus is away')"
+            )
         late.open(f"{self.rig.address}#/camera/cam0")
         late.wait("document.querySelector('.veil')")
         # Nothing is said of a camera that nobody knows anything of.
-        self.assertEqual(late.evaluate("[...document.querySelectorAll('.panel > *, .hint')].filter((each) => each.checkVisibility() && each.innerText).map((each) => each.innerText)"), [])
+        self.assertEqual(
+            late.evaluate(
+                "[...document.querySelectorAll('.panel > *, .hint')].filter((each) => each.checkVisibility() && "
+                "each.innerText).map((each) => each.innerText)"
+            ),
+            [],
+        )
         self.assertEqual(late.complaints(), [])
         late.close()
         self.page.call("Page.bringToFront")

@@ -28,8 +28,20 @@ class Metrics(unittest.TestCase):
             raise unittest.SkipTest("no python3-prometheus-client")
         families = list(text_string_to_metric_families(self.text))
         samples = [sample for family in families for sample in family.samples]
-        self.assertEqual([name for name, count in Counter(family.name for family in families).items() if count > 1], [], "families that are torn apart")
-        self.assertEqual([each for each, count in Counter((name, tuple(sorted(labels.items()))) for name, labels, *_ in samples).items() if count > 1], [])
+        self.assertEqual(
+            [name for name, count in Counter(family.name for family in families).items() if count > 1], [],
+            "families that are torn apart",
+        )
+        self.assertEqual(
+            [
+                each
+                for each, count in Counter(
+                    (name, tuple(sorted(labels.items()))) for name, labels, *_ in samples
+                ).items()
+                if count > 1
+            ],
+            [],
+        )
         for family in families:
             self.assertTrue(family.name.startswith("camerabus_"), family.name)
             self.assertIn(family.type, ("counter", "gauge", "histogram", "summary"), family.name)

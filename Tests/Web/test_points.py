@@ -10,7 +10,11 @@ import rig
 
 class Points(rig.WebTestCase):
     def test_every_case(self) -> None:
-        cases = [case for case in json.loads((rig.ROOT / "Protocol" / "vectors" / "points.json").read_text())["cases"] if case["valid"]]
+        cases = [
+            case
+            for case in json.loads((rig.ROOT / "Protocol" / "vectors" / "points.json").read_text())["cases"]
+            if case["valid"]
+        ]
         self.page.open(self.rig.address)
         self.page.wait("document.readyState === 'complete'")
         answers = self.page.evaluate(

@@ -11,13 +11,16 @@ SELECT = "document.querySelector('.presets select')"
 class Presets(rig.WebTestCase):
     def choose(self, preset: str) -> None:
         self.page.wait(f"!{SELECT}.disabled")
-        self.page.evaluate(f"(() => {{ const it = {SELECT}; it.value = '{preset}'; it.dispatchEvent(new Event('change')) }})()")
+        self.page.evaluate(
+            f"(() => {{ const it = {SELECT}; it.value = '{preset}'; it.dispatchEvent(new Event('change')) }})()"
+        )
 
     def sessions(self, *wanted: tuple[str, str, list[str]]) -> None:
         """Waits until these are the bus's: the preset, the state and the cameras of each."""
         with self.client.mirror("state/session/") as mirror:
             mirror.wait(lambda state: [
-                (session["preset"], session["state"], [each["device"] for each in session["inputs"]]) for session in state.values()
+                (session["preset"], session["state"], [each["device"] for each in session["inputs"]])
+                for session in state.values()
             ] == list(wanted), rig.DEADLINE)  # fmt: skip
 
     def test_a_camera_is_kept_at_a_preset_until_none_is_chosen(self) -> None:
@@ -35,7 +38,10 @@ class Presets(rig.WebTestCase):
         # What the camera hasn't is refused in the bus's words, and offered no more.
         self.choose("3840x2160")
         self.page.wait("document.querySelector('.notice.failure').textContent.includes('3840x2160')")
-        self.page.wait(f"{SELECT}.value === '352x288' && [...{SELECT}.options].filter((option) => option.disabled).map((option) => option.value).join() === '3840x2160'")
+        self.page.wait(
+            f"{SELECT}.value === '352x288' && [...{SELECT}.options].filter((option) => option.disabled).map((option) "
+            "=> option.value).join() === '3840x2160'"
+        )
         self.choose("")
         self.page.wait("document.querySelector('.presets .told').hidden")
         self.sessions()

@@ -12,8 +12,11 @@ class Microphones(rig.WebTestCase):
 
     def set(self, control: str, change: str) -> None:
         self.page.wait(f"document.querySelector('[data-control={control}] input')")
-        self.page.evaluate(f"""(() => {{ const it = document.querySelector("[data-control={control}] input"); {change}; it.dispatchEvent(new Event("input"));
-            it.dispatchEvent(new Event("change")) }})()""")
+        self.page.evaluate(
+            f"""(() => {{ const it = document.querySelector("[data-control={control}] input"); {change};
+                it.dispatchEvent(new Event("input"));
+            it.dispatchEvent(new Event("change")) }})()"""
+        )
 
     def test_a_microphone_is_found_heard_and_set(self) -> None:
         self.page.open(self.rig.address)
@@ -24,7 +27,13 @@ class Microphones(rig.WebTestCase):
         loud = "Math.max(...[...document.querySelectorAll('.level i')].map((bar) => parseFloat(bar.style.width)))"
         self.page.wait(f"{loud} > 5")
         # Decibels, as people have them.
-        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('[data-control=gain] input')].map(({min, max}) => [Number(min), Number(max)])"), [[-40, 20]] * 2)
+        self.assertEqual(
+            self.page.evaluate(
+                "[...document.querySelectorAll('[data-control=gain] input')].map(({min, max}) => [Number(min), "
+                "Number(max)])"
+            ),
+            [[-40, 20]] * 2,
+        )
         self.set("gain", "it.value = '-7.5'")
         self.device(lambda device: device["controls"]["gain"] == -750 and device["lock"] is not None)
         self.page.wait("document.querySelector('.lock-line').textContent === 'Locked by you.'")
@@ -41,8 +50,15 @@ class Microphones(rig.WebTestCase):
 
     def test_the_one_that_is_chosen_for_a_movie_is_set_from_there(self) -> None:
         self.open_camera()
-        self.page.wait("document.querySelector('.sound .tool').hidden && document.querySelectorAll('.sound option').length === 2")
-        self.page.evaluate("""(() => { const it = document.querySelector(".sound select"); it.value = "mic0"; it.dispatchEvent(new Event("change")) })()""")
+        self.page.wait(
+            "document.querySelector('.sound .tool').hidden && document.querySelectorAll('.sound option').length === 2"
+        )
+        self.page.evaluate(
+            """(() => {
+                const it = document.querySelector(".sound select"); it.value = "mic0";
+                it.dispatchEvent(new Event("change"))
+            })()"""
+        )
         self.page.click(".sound .tool")
         self.page.wait("document.querySelector('.microphone [data-control=gain]')")
         self.page.evaluate("localStorage.clear()")

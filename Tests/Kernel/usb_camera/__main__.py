@@ -13,8 +13,8 @@ it is when it is killed. Needs root, and the modules vhci-hcd and uvcvideo.
   short [COUNT]                 so many of the next pictures (1) end in the middle
   corrupt [COUNT]               so many of the next pictures (1) have the error bit set
   mute, talk                    no more pictures; pictures again
-  scene                         it sees something dark at the left and bright at the right, and its pictures show how it exposes
-  halt                          the endpoint of the pictures is halted, until the driver clears it
+  scene                         it sees something dark at the left and bright at the right, and its pictures show how it
+  exposes halt                          the endpoint of the pictures is halted, until the driver clears it
 """
 
 import argparse
@@ -35,7 +35,9 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0, choices=range(8), help="of vhci_hcd (0)")
     parser.add_argument("--serial", default="", help="its serial number; none unless given")
     parser.add_argument("--product", default="UVC Camera", help="its model's name")
-    parser.add_argument("--stall-all", type=int, default=0, metavar="COUNT", help="so many requests of each control stall")
+    parser.add_argument(
+        "--stall-all", type=int, default=0, metavar="COUNT", help="so many requests of each control stall"
+    )
     options = parser.parse_args()
 
     camera = Camera(options.product, options.serial)

@@ -57,7 +57,10 @@ class Control:
             return self.size.to_bytes(2, "little")
         if request == GET_INFO:
             return bytes([self.info])
-        values = {GET_CUR: self.value, GET_MIN: self.minimum, GET_MAX: self.maximum, GET_RES: self.resolution, GET_DEF: self.default}
+        values = {
+            GET_CUR: self.value, GET_MIN: self.minimum, GET_MAX: self.maximum, GET_RES: self.resolution,
+            GET_DEF: self.default,
+        }
         return self.encode(values[request]) if request in values else None
 
 

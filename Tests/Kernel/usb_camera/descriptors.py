@@ -45,7 +45,9 @@ FORMATS = (
 
 def device(has_serial: bool) -> bytes:
     """1209:0001, class by interface association."""
-    return struct.pack("<BBHBBBBHHHBBBB", 18, 1, 0x200, 0xEF, 2, 1, 64, 0x1209, 1, 0x100, 1, 2, 3 if has_serial else 0, 1)
+    return struct.pack(
+        "<BBHBBBBHHHBBBB", 18, 1, 0x200, 0xEF, 2, 1, 64, 0x1209, 1, 0x100, 1, 2, 3 if has_serial else 0, 1
+    )
 
 
 def qualifier() -> bytes:
@@ -65,7 +67,9 @@ def configuration(controls: Controls) -> bytes:
 def control_interface(controls: Controls) -> bytes:
     terminal = struct.pack("<BBBBHBBHHHB", 18, 0x24, 2, TERMINAL, 0x201, 0, 0, 0, 0, 0, 3)
     terminal += controls.bits(TERMINAL).to_bytes(3, "little")
-    unit = struct.pack("<BBBBBHB", 13, 0x24, 5, UNIT, TERMINAL, 0, 3) + controls.bits(UNIT).to_bytes(3, "little") + b"\0\0"
+    unit = (
+        struct.pack("<BBBBBHB", 13, 0x24, 5, UNIT, TERMINAL, 0, 3) + controls.bits(UNIT).to_bytes(3, "little") + b"\0\0"
+    )
     output = struct.pack("<BBBBHBBB", 9, 0x24, 3, OUTPUT_TERMINAL, 0x101, 0, UNIT, 0)
     total = 13 + len(terminal) + len(unit) + len(output)
     header = struct.pack("<BBBHHIBB", 13, 0x24, 1, 0x110, total, CLOCK, 1, 1)
@@ -78,7 +82,8 @@ def streaming_interface() -> bytes:
     tables = b"".join(format_tables(index, format) for index, format in enumerate(FORMATS, 1))
     length = 13 + len(FORMATS)
     header = struct.pack(
-        "<BBBBHBBBBBBB", length, 0x24, 1, len(FORMATS), length + len(tables), 0x80 | VIDEO_ENDPOINT, 0, OUTPUT_TERMINAL, 0, 0, 0, 1
+        "<BBBBHBBBBBBB", length, 0x24, 1, len(FORMATS), length + len(tables), 0x80 | VIDEO_ENDPOINT, 0, OUTPUT_TERMINAL,
+        0, 0, 0, 1,
     ) + bytes(len(FORMATS))
     endpoint = struct.pack("<BBBBHB", 7, 5, 0x80 | VIDEO_ENDPOINT, 2, PACKET, 0)
     return bytes([9, 4, 1, 0, 1, 0x0E, 2, 0, 0]) + header + tables + endpoint
@@ -93,8 +98,9 @@ def format_tables(index: int, format: Format) -> bytes:
     for place, size in enumerate(format.sizes, 1):
         intervals = size.intervals
         table += struct.pack(
-            "<BBBBBHHIIIIB", 26 + 4 * len(intervals), 0x24, 7 if format.is_jpeg else 5, place, 0, size.width, size.height,
-            size.bytes * 8 * size.rates[-1], size.bytes * 8 * size.rates[0], size.bytes, intervals[0], len(intervals),
+            "<BBBBBHHIIIIB", 26 + 4 * len(intervals), 0x24, 7 if format.is_jpeg else 5, place, 0, size.width,
+            size.height, size.bytes * 8 * size.rates[-1], size.bytes * 8 * size.rates[0], size.bytes, intervals[0],
+            len(intervals),
         ) + struct.pack(f"<{len(intervals)}I", *intervals)
     # Colours: BT.709, sRGB's curve, SMPTE 170M's matrix.
     return table + bytes([6, 0x24, 0x0D, 1, 1, 4])

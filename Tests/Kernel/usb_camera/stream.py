@@ -34,7 +34,9 @@ class Stream:
         self.count = 0
         self.next = 0.0
         self.light: Callable[[], float] | None = None
-        """How much of the scene's light gets into a picture, 1 being right for its middle; None: no scene, but pictures in turn."""
+        """How much of the scene's light gets into a picture, 1 being right for its middle; None: no scene, but pictures
+        in turn.
+        """
 
     # Negotiation
 
