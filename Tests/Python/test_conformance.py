@@ -1,11 +1,13 @@
-"""The list of conformance names tests that are there."""
+"""The list of conformance has each rule once, and names tests that are there. The parts of the specification are linked."""
 
 import re
 import unittest
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
-LIST = TESTS.parent / "Protocol" / "CONFORMANCE.md"
+PROTOCOL = TESTS.parent / "Protocol"
+LIST = PROTOCOL / "CONFORMANCE.md"
+PARTS = sorted((PROTOCOL / "spec").glob("*.md"))
 
 
 def plain(name: str) -> str:
@@ -29,6 +31,12 @@ def is_in(name: str, names: list[str]) -> bool:
     return any(plain(name) in other for other in names)
 
 
+def anchors(path: Path) -> set[str]:
+    """What links to the headings of a document are called, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 class Conformance(unittest.TestCase):
     def test_every_test_that_is_named_is_there(self) -> None:
         known: dict[str, list[str]] = {}
@@ -45,6 +53,31 @@ class Conformance(unittest.TestCase):
                     for part in parts:
                         self.assertTrue(is_in(part, known[path]), f"{rule}: {path} has no test '{part}'")
         self.assertGreater(count, 200)
+
+    def test_every_rule_is_in_the_list_once(self) -> None:
+        documents = [PROTOCOL / "SPEC.md", *PARTS, PROTOCOL / "RING.md"]
+        rules = [
+            rule
+            for path in documents
+            for rule in re.findall(r"^(?:-|\d+\.) \[([A-Z]+-\d+)\] ", path.read_text(), re.MULTILINE)
+        ]
+        listed = re.findall(r"^\| \[([A-Z]+-\d+)\] \|", LIST.read_text(), re.MULTILINE)
+        self.assertGreater(len(rules), 200)
+        self.assertEqual(sorted(rules), sorted(listed))
+        self.assertEqual(len(set(rules)), len(rules))
+
+    def test_every_part_is_linked_from_the_core(self) -> None:
+        core = (PROTOCOL / "SPEC.md").read_text()
+        for part in PARTS:
+            self.assertIn(f"](spec/{part.name}", core)
+
+    def test_links_between_the_documents_lead_somewhere(self) -> None:
+        for path in [*PROTOCOL.glob("*.md"), *PARTS]:
+            for target, _, anchor in re.findall(r"\]\(([^)#\s:]*)(#([^)\s]*))?\)", path.read_text()):
+                file = (path.parent / target) if target else path
+                self.assertTrue(file.exists(), f"{path.name}: there is no {target}")
+                if anchor:
+                    self.assertIn(anchor, anchors(file), f"{path.name}: {target} has no heading #{anchor}")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,20 @@ import Testing
 @Suite struct DocumentTests {
     /// `C:` and `D:` lines are requests, `B:` lines replies, `E:` and `M:` lines messages of the events and the media socket.
     @Test(arguments: [
-        "SPEC.md", "transcripts/frames.txt", "transcripts/live-photo.txt", "transcripts/lock-and-configure.txt",
+        "transcripts/frames.txt", "transcripts/live-photo.txt", "transcripts/lock-and-configure.txt",
         "transcripts/movie.txt",
         "transcripts/photo.txt", "transcripts/sound.txt", "transcripts/state.txt", "transcripts/take.txt",
     ])
-    func examplesAreWhatTheProtocolTakes(_ document: String) throws {
+    func dialoguesAreWhatTheProtocolTakes(_ document: String) throws {
+        #expect(try checkExamples(document) > 8)
+    }
+
+    @Test func examplesAreWhatTheProtocolTakes() throws {
+        #expect(try Self.specification().map(checkExamples).reduce(0, +) > 100)
+    }
+
+    // The number of examples in the document.
+    private func checkExamples(_ document: String) throws -> Int {
         var method: Method?
         var count = 0
         for line in try Vectors.text(document).split(separator: "\n") {
@@ -36,22 +45,24 @@ import Testing
             }
             #expect(error == nil, "\(rest): \(error?.message ?? "")")
         }
-        #expect(count > 8)
+        return count
     }
 
     @Test func jsonBlocksAreJSON() throws {
-        var isInside = false
-        for line in try Vectors.text("SPEC.md").split(separator: "\n") {
-            if line.hasPrefix("```") {
-                isInside = line == "```json"
-            } else if isInside {
-                #expect(throws: Never.self, "\(line)") { try JSONValue(parsing: String(line)) }
+        for document in try Self.specification() {
+            var isInside = false
+            for line in try Vectors.text(document).split(separator: "\n") {
+                if line.hasPrefix("```") {
+                    isInside = line == "```json"
+                } else if isInside {
+                    #expect(throws: Never.self, "\(line)") { try JSONValue(parsing: String(line)) }
+                }
             }
         }
     }
 
     @Test func everyMethodHasItsHeadingWithItsParameters() throws {
-        let headings = try Vectors.text("SPEC.md").split(separator: "\n").filter { $0.hasPrefix("### ") }
+        let headings = try Self.text().split(separator: "\n").filter { $0.hasPrefix("### ") }
         for method in MethodTable.all {
             let heading = try #require(headings.first { $0.contains("\(method.name) {") }, "\(method.name)")
             let list = heading.split(separator: "\(method.name) {")[1].prefix { $0 != "}" }
@@ -66,7 +77,7 @@ import Testing
     }
 
     @Test func everyReasonIsExplained() throws {
-        let text = try Vectors.text("SPEC.md")
+        let text = try Self.text()
         for meaning in BusError.meanings {
             #expect(text.contains("`\(meaning.reason.rawValue)`"))
             guard meaning.isInUse else { continue }
@@ -75,14 +86,14 @@ import Testing
     }
 
     @Test func everyLimitIsTold() throws {
-        let text = try Vectors.text("SPEC.md")
+        let text = try Self.text()
         for name in BusLimits.Name.allCases { #expect(text.contains("`\(name.rawValue)`"), "\(name)") }
     }
 
     /// Each numbered rule once in the specification and once in the list of what checks it.
     @Test func everyRuleIsInTheListOfConformance() throws {
-        let rules = try ["SPEC.md", "RING.md"].flatMap { try Vectors.text($0).split(separator: "\n") }.compactMap(
-            Self.rule)
+        let rules = try (Self.specification() + ["RING.md"]).flatMap { try Vectors.text($0).split(separator: "\n") }
+            .compactMap(Self.rule)
         let listed = try Vectors.text("CONFORMANCE.md").split(separator: "\n").filter { $0.hasPrefix("| [") }.map {
             String($0.dropFirst(2).prefix { $0 != " " })
         }
@@ -93,13 +104,23 @@ import Testing
     }
 
     @Test func everyVectorFileThatIsNamedIsThere() throws {
-        for document in ["SPEC.md", "RING.md", "CONFORMANCE.md"] {
+        for document in try Self.specification() + ["RING.md", "CONFORMANCE.md"] {
             let names = try Vectors.text(document).split(separator: "`").filter {
                 $0.hasPrefix("vectors/") && $0.hasSuffix(".json") && !$0.contains("*")
             }
             for name in Set(names) { #expect(throws: Never.self) { try Vectors.document(String(name)) } }
         }
     }
+
+    // `SPEC.md` and its parts, which it links.
+    private static func specification() throws -> [String] {
+        let links = try Vectors.text("SPEC.md").split(separator: "(").filter { $0.hasPrefix("spec/") }
+        let parts = Set(links.map { String($0.prefix { $0 != ")" && $0 != "#" }) }).sorted()
+        try #require(parts.count > 8)
+        return ["SPEC.md"] + parts
+    }
+
+    private static func text() throws -> String { try specification().map(Vectors.text).joined(separator: "\n") }
 
     // `- [REQ-1] The bus …` and `2. [STA-6] With the snapshot …`: where a rule is made, not where one is mentioned.
     private static func rule(_ line: Substring) -> String? {
