@@ -21,7 +21,7 @@ class Frame:
     """One frame: `header` as it was sent, `payload` its pixels without a copy.
 
     `lost` counts the frames of this topic and stream that this subscriber missed since the frame it got before; it is 0
-    for the first of each stream (Protocol/SPEC.md, section 9.5).
+    for the first of each stream (Protocol/spec/frames.md).
     """
 
     topic: str

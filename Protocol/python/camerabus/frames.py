@@ -18,8 +18,8 @@ class Frames(Following[Frame]):
 
     @property
     def lost(self) -> dict[str, int]:
-        """Frames missed so far, by device; around the start of a new stream none are counted (Protocol/SPEC.md, section
-        9.5).
+        """Frames missed so far, by device; around the start of a new stream none are counted
+        (Protocol/spec/frames.md).
         """
         return self._feed.lost
 
@@ -67,8 +67,8 @@ class FrameCalls(Opened):
         """The newest frame of each device, in turn. When this returns, the subscription is in force.
 
         Whoever is slow misses frames; `frame.lost` counts. After a pause of the program the first few (four at most)
-        may be as old as the pause: `frame.timestamp.monotonic` tells, and `shared` ones never are (Protocol/SPEC.md,
-        section 9.5). `rendition` is what is wanted (`native` unless told otherwise; over TCP `jpeg`):
+        may be as old as the pause: `frame.timestamp.monotonic` tells, and `shared` ones never are
+        (Protocol/spec/frames.md). `rendition` is what is wanted (`native` unless told otherwise; over TCP `jpeg`):
         `jpeg:640x360@10`, or `bgr:360x0;rotate=90;mirror`. H.264 comes frame by frame, from a key frame on, and after a
         loss from the next one on. `limit` ends the loop after so many frames.
 

@@ -2,7 +2,7 @@ import BusProtocol
 import Synchronization
 
 /// The frames of one topic, the newest first of all: who asks late gets the present, and ``Frame/lost`` tells what was left out.
-/// What counts as lost, late and old is in SPEC.md, section 9.5.
+/// What counts as lost, late and old is in `Protocol/spec/frames.md`.
 ///
 /// Ends by an error only. The subscription lasts as long as this value lives.
 public final class Frames: AsyncSequence, Sendable {

@@ -1,5 +1,5 @@
 /// What a subscriber of frames missed, and which ones it can use: those of a format whose frames build on one another are good
-/// from a key frame on, until one is missing (SPEC, section 9.4).
+/// from a key frame on, until one is missing (`Protocol/spec/frames.md`).
 public struct FrameContinuity: Hashable, Sendable {
     private var stream: String?
     private var sequence: UInt64 = 0

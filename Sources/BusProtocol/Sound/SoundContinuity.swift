@@ -1,4 +1,4 @@
-/// What is missing of the sound that a subscriber gets, for whatever reason: lost by the device, or on the way (`Protocol/spec/sound.md`).
+/// What is missing of the sound that a subscriber gets: lost by the device, or on the way (`Protocol/spec/sound.md`).
 public struct SoundContinuity: Hashable, Sendable {
     private var stream: String?
     private var sequence: UInt64 = 0

@@ -36,7 +36,7 @@ public enum Announcement {
 
     /// `heartbeat/` on the events socket.
     ///
-    /// - Parameter latest: the newest sequence under each prefix; see SPEC on which prefixes are told.
+    /// - Parameter latest: the newest sequence under each prefix; see `Protocol/SPEC.md`, STA-5, on its prefixes.
     public static func heartbeat(epoch: String, latest: [String: UInt64], monotonic: Int64) -> [UInt8] {
         let latest = JSONValue.object(latest.mapValues { JSONValue($0) })
         return JSONValue.object(["epoch": .string(epoch), "latest": latest, "monotonic": .integer(monotonic)])

@@ -74,7 +74,7 @@ extension CaptureNeed {
 }
 
 extension Rendition.Encoding {
-    /// Pixels that share their colour come in pairs (SPEC, section 9.2).
+    /// Pixels that share their colour come in pairs (`Protocol/SPEC.md`, section 9.2).
     fileprivate func canMake(_ size: Dimensions) -> Bool {
         switch self {
         case .yuyv, .nv12, .i420: size.width % 2 == 0 && size.height % 2 == 0

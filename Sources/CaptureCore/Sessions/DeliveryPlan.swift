@@ -45,7 +45,7 @@ extension Rendition {
         }
     }
 
-    /// The size of its pictures, made from a device's of that size. Even sizes (SPEC, section 9.2) aside.
+    /// The size of its pictures, made from a device's of that size. Even sizes (`Protocol/SPEC.md`, section 9.2) aside.
     fileprivate func dimensions(from device: Dimensions) -> Dimensions {
         var size = device
         if videoRotationAngle % 180 != 0 { (size.width, size.height) = (size.height, size.width) }
