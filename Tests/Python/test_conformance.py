@@ -1,4 +1,4 @@
-"""The list of conformance has each rule once, and names tests that are there. The parts of the specification are linked."""
+"""The list of conformance has each rule once, and names tests that exist. Links between the documents work."""
 
 import re
 import unittest

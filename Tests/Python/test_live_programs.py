@@ -53,12 +53,14 @@ class Programs(LiveTestCase):
                 self.assertTrue(result.stdout)
 
     def test_the_first_client_of_the_readme_runs(self) -> None:
-        blocks = re.findall(r"^```python\n(.*?)^```$", (vectors.PROTOCOL / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+        page = (vectors.PROTOCOL / "README.md").read_text()
+        blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
         directory = Path(self.scratch())
         (directory / "first_client.py").write_text("".join(blocks))
         result = subprocess.run(
-            [sys.executable, "first_client.py"], env=self.environment(), cwd=directory, capture_output=True, text=True, timeout=2 * TIMEOUT
-        )
+            [sys.executable, "first_client.py"], env=self.environment(), cwd=directory, capture_output=True, text=True,
+            timeout=2 * TIMEOUT,
+        )  # fmt: skip
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("state/device/cam0/ is streaming", result.stdout)
         for picture in [*(f"frame-{number}.jpg" for number in range(5)), "photo.jpg"]:
