@@ -1,89 +1,107 @@
-"""What is in README.md and in the guides to be run.
+"""The blocks of README.md, of the Python guide and of deploy/guides that the tests run.
 
-A fenced block with a language is of the text: `sh`, `console` (what stands behind its `$`) and `python` are run one after the other in one folder,
-`toml` is read, others are there to be looked at. Comments right above it say how it is run:
+A fenced block names its language. The commands of `sh` and `console` blocks (there: the lines behind `$`) and `python` programs run in order,
+in one folder for each text. `toml` is parsed. Other languages are only for reading.
 
-    <!-- not run: why -->               not at all
-    <!-- needs: ffmpeg numpy -->        where there are these programs, or Python modules
-    <!-- in an empty folder -->         in one of its own: files of the same names lie in the one of the others
-    <!-- before: command -->            after this, which the reader has done or knows
-    <!-- until Ctrl-C -->               it doesn't end by itself: it is ended when it has printed something
-    <!-- until Ctrl-C: file -->         when it has written something into that
+deploy/guides/examples.toml says how a block runs. A block without an entry simply runs.
 
-Those for some of its commands name how these begin: `<!-- until Ctrl-C, camerabus top -->`, `<!-- needs, camerabus frames: ffmpeg -->`,
-`<!-- until Ctrl-C, camerabus top, camerabus levels -->`. A command with `&` runs until its block ends; what stands below it is tried again until it
-succeeds.
+    [["recipes.md"]]                    # a guide's file name; other texts by their path from the root: "README.md", "Protocol/python/README.md"
+    block = "camerabus top"             # the first line of the block; where several begin so, any line that only this block has
+    not_run = "needs a screen"          # does not run, and why
+    needs = ["ffmpeg", "numpy"]         # runs only where these programs (of a shell) or modules (of Python) are installed
+    empty_folder = true                 # runs in a new folder, because the texts' own folder has files of the same names
+    before = ["command"]                # commands, or lines of Python, that run first
+    until_interrupted = true            # does not end by itself: Ctrl-C ends it when it has printed something …
+    until_interrupted = "a.mp4"         # … or when it has written something into this file
+    [["recipes.md".command]]            # the same keys (but `empty_folder`) for single commands of the block above
+    begins = ["camerabus top"]          # how these commands begin
+
+A command with `&` runs until its block ends. The commands below it are repeated until they succeed.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator
+from typing import Any, Iterable
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy" / "guides"
+EXAMPLES = FOLDER / "examples.toml"
+PYTHON = ROOT / "Protocol" / "python" / "README.md"
 LANGUAGES = {"sh", "python", "toml", "console", "text", "nginx", "yaml"}
 
 _FENCE = re.compile(r"^```(\w*)$")
-_COMMENT = re.compile(r"^<!-- (not run|needs|in an empty folder|before|until Ctrl-C)(?:, (.+?))?(?:: (.*))? -->$")
 _PROMPT = "$ "
 
 
 @dataclass(frozen=True)
-class Comment:
-    kind: str
-    #: How the commands begin that it is about; none: the whole block.
-    beginnings: tuple[str, ...]
-    text: str
+class Directive:
+    """How a block, or some of its commands, run."""
+
+    #: How the commands begin; none: the whole block.
+    begins: tuple[str, ...] = ()
+    not_run: str | None = None
+    needs: tuple[str, ...] = ()
+    empty_folder: bool = False
+    before: tuple[str, ...] = ()
+    until_interrupted: bool | str = False
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One of examples.toml."""
+
+    #: The first line of its block, or a line that only this block has.
+    block: str
+    #: The block's first, then those of its commands.
+    directives: tuple[Directive, ...]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What is run, or not, by itself."""
+    """Runs as one: a command, or a program."""
 
     language: str
     text: str
-    comments: tuple[Comment, ...]
-
-    def _told(self, kind: str) -> Iterator[str]:
-        return (comment.text or kind for comment in self.comments if comment.kind == kind)
+    directives: tuple[Directive, ...]
 
     @property
     def needs(self) -> tuple[str, ...]:
-        return tuple(name for text in self._told("needs") for name in text.split())
+        return tuple(name for directive in self.directives for name in directive.needs)
 
     @property
     def excuse(self) -> str | None:
-        """Why it is not run; None: it is."""
-        return next(self._told("not run"), None)
+        """Why it does not run; None: it runs."""
+        return next((directive.not_run for directive in self.directives if directive.not_run), None)
 
     @property
     def before(self) -> tuple[str, ...]:
-        return tuple(self._told("before"))
+        return tuple(command for directive in self.directives for command in directive.before)
 
     @property
-    def goes_on(self) -> bool:
-        """It doesn't end by itself."""
-        return any(self._told("until Ctrl-C"))
+    def runs_until_interrupted(self) -> bool:
+        return any(directive.until_interrupted for directive in self.directives)
 
     @property
     def writes(self) -> str | None:
-        """The file by which it is seen that it does what it is to do; None: by what it prints."""
-        return next((comment.text for comment in self.comments if comment.kind == "until Ctrl-C" and comment.text), None)
+        """The file that shows that it works; None: its output does."""
+        return next((each.until_interrupted for each in self.directives if isinstance(each.until_interrupted, str)), None)
 
     @property
-    def is_apart(self) -> bool:
-        return any(self._told("in an empty folder"))
+    def has_own_folder(self) -> bool:
+        return any(directive.empty_folder for directive in self.directives)
 
     @property
     def missing(self) -> str | None:
-        """The first that it needs and this machine hasn't."""
+        """The first of its needs that this machine does not have."""
         def is_there(name: str) -> bool:
             if self.language == "python":
                 return importlib.util.find_spec(name) is not None
@@ -98,39 +116,39 @@ class Block:
     line: int
     language: str
     text: str
-    #: All of them; the whole block's are its own, too.
-    comments: tuple[Comment, ...]
+    directives: tuple[Directive, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.path.relative_to(ROOT)}:{self.line}"
 
     @property
     def whole(self) -> Piece:
-        return Piece(self.language, self.text, tuple(comment for comment in self.comments if not comment.beginnings))
+        return Piece(self.language, self.text, tuple(each for each in self.directives if not each.begins))
 
     def commands(self) -> list[Piece]:
-        """A shell's, each with what is said of it alone."""
+        """A shell's, each with its own directives. What is said of the whole block they do not repeat, except that Ctrl-C ends them."""
         lines = self.text.splitlines()
         if self.language == "console":
             lines = [line.removeprefix(_PROMPT) for line in lines if line.startswith(_PROMPT)]
+        inherited = tuple(Directive(until_interrupted=each.until_interrupted) for each in self.whole.directives if each.until_interrupted)
         found, begun = [], ""
         for line in lines:
             begun += line
             if line.endswith("\\") or problem(begun):
                 begun += "\n"
             elif begun:
-                comments = tuple(comment for comment in self.comments if begun.startswith(comment.beginnings))
-                found.append(Piece(self.language, begun, comments))
+                own = tuple(each for each in self.directives if begun.startswith(each.begins))
+                found.append(Piece(self.language, begun, own + inherited))
                 begun = ""
         if begun:
-            raise ValueError(f"{self}: {problem(begun) or 'a line goes on that is the last one'}")
+            raise ValueError(f"{self}: {problem(begun) or 'the last line ends in a backslash'}")
         return found
 
     @property
     def strays(self) -> list[str]:
-        """Beginnings with which no command begins."""
+        """Beginnings for which there is no command."""
         texts = [piece.text for piece in self.commands()] if self.language in ("sh", "console") else []
-        named = (beginning for comment in self.comments for beginning in comment.beginnings)
+        named = (beginning for directive in self.directives for beginning in directive.begins)
         return [beginning for beginning in named if not any(text.startswith(beginning) for text in texts)]
 
 
@@ -139,32 +157,91 @@ def guides() -> list[Path]:
 
 
 def texts() -> list[Path]:
-    return [ROOT / "README.md", *guides()]
+    return [path for path in (ROOT / "README.md", PYTHON, *guides()) if path.exists()]
+
+
+def text_of(key: str) -> Path:
+    """The text that examples.toml means by this key."""
+    return ROOT / key if "/" in key or key == "README.md" else FOLDER / key
+
+
+def read_entries(text: str) -> dict[Path, tuple[Entry, ...]]:
+    """The entries of examples.toml, for each text. Whatever it does not know is a ValueError."""
+    return {text_of(key): tuple(_entry(key, value) for value in values) for key, values in tomllib.loads(text).items()}
+
+
+def _entry(key: str, value: dict[str, Any]) -> Entry:
+    rest = dict(value)
+    block, commands = rest.pop("block", None), rest.pop("command", [])
+    place = f"{EXAMPLES.name}, {key}, {block!r}"
+    if not isinstance(block, str) or not block or not isinstance(commands, list):
+        raise ValueError(f"{place}: names no block")
+    if "begins" in rest or not all(each.get("begins") and "empty_folder" not in each for each in commands):
+        raise ValueError(f"{place}: `begins` is for commands, and `empty_folder` for the whole block")
+    return Entry(block, (_directive(place, rest), *(_directive(place, each) for each in commands)))
+
+
+def _directive(place: str, value: dict[str, Any]) -> Directive:
+    found: dict[str, Any] = {}
+    for name, each in value.items():
+        if name in ("begins", "needs", "before"):
+            good = isinstance(each, list) and all(isinstance(item, str) and item for item in each) and each
+            each = tuple(each) if good else each
+        elif name == "not_run":
+            good = isinstance(each, str) and each
+        elif name == "until_interrupted":
+            good = each is True or isinstance(each, str) and each
+        else:
+            good = name == "empty_folder" and each is True
+        if not good:
+            raise ValueError(f"{place}: {name} = {each!r} is not understood")
+        found[name] = each
+    return Directive(**found)
+
+
+@functools.cache
+def entries() -> dict[Path, tuple[Entry, ...]]:
+    return read_entries(EXAMPLES.read_text())
 
 
 def blocks(path: Path) -> list[Block]:
+    return with_entries(read_blocks(path, path.read_text()), entries().get(path, ()))
+
+
+def with_entries(found: list[Block], entries: Iterable[Entry]) -> list[Block]:
+    """The blocks with their directives. An entry for no block, or for several, is a ValueError, and so are two entries for one block."""
+    found = list(found)
+    for entry in entries:
+        lines = [block.text.splitlines() for block in found]
+        matches = [index for index, each in enumerate(lines) if each[:1] == [entry.block]]
+        if not matches:
+            matches = [index for index, each in enumerate(lines) if entry.block in each]
+        if len(matches) != 1:
+            raise ValueError(f"{EXAMPLES.name}: {len(matches)} blocks have the line {entry.block!r}")
+        block = found[matches[0]]
+        if block.directives:
+            raise ValueError(f"{EXAMPLES.name}: {block} has two entries")
+        found[matches[0]] = Block(block.path, block.line, block.language, block.text, entry.directives)
+    return found
+
+
+def read_blocks(path: Path, text: str) -> list[Block]:
     found: list[Block] = []
-    comments: list[Comment] = []
     begun: tuple[int, str] | None = None
     lines: list[str] = []
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if begun is not None:
             if line == "```":
-                found.append(Block(path, begun[0], begun[1], "\n".join(lines) + "\n", tuple(comments)))
-                begun, comments = None, []
+                found.append(Block(path, begun[0], begun[1], "\n".join(lines) + "\n"))
+                begun = None
             else:
                 lines.append(line)
         elif fence := _FENCE.match(line):
             begun, lines = (number, fence[1]), []
-        elif comment := _COMMENT.match(line):
-            beginnings = tuple(each.strip() for each in comment[2].split(", ")) if comment[2] else ()
-            comments.append(Comment(comment[1], beginnings, comment[3] or ""))
-        elif line:
-            comments = []
     return found
 
 
 def problem(command: str) -> str:
-    """What a shell has against it, be it that its end is missing."""
+    """Why a shell rejects it, also because its end is missing."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     return subprocess.run(["bash", "-n"], input=f"{command}\n", env=environment, capture_output=True, text=True).stderr

@@ -1,4 +1,4 @@
-"""README.md and the guides are well-formed, and what they name is there."""
+"""README.md and the guides are well-formed, and the files, links and names in them exist."""
 
 from __future__ import annotations
 
@@ -35,33 +35,62 @@ class Guides(unittest.TestCase):
             fences = [line for line in path.read_text().splitlines() if line.startswith("```")]
             self.assertEqual(len(fences), 2 * len(guides.blocks(path)), path.name)
 
-    def test_every_comment_is_understood(self) -> None:
+    def test_texts_have_no_hidden_comments(self) -> None:
         for path in guides.texts():
-            understood = sum(len(block.comments) for block in guides.blocks(path))
-            comments = re.findall(r"^<!-- (?!make bench)", path.read_text(), re.MULTILINE)
-            self.assertEqual(understood, len(comments), path.name)
+            self.assertEqual(re.findall(r"<!-- (?!make bench).*", path.read_text()), [], path.name)
 
-    def test_a_guides_comments_are_those_of_the_block_below(self) -> None:
+    def test_entries_are_of_texts_that_are_there(self) -> None:
+        self.assertLessEqual(set(guides.entries()), set(guides.texts()))
+
+    def test_entries_are_those_of_their_blocks(self) -> None:
         found = [block.whole for block in guides.blocks(guides.FOLDER / "recipes.md")]
         self.assertTrue(any(block.needs == ("ffmpeg",) and block.excuse is None for block in found))
         self.assertTrue(any(block.needs == ("ffplay",) and block.excuse == "needs a screen" for block in found))
         self.assertTrue(any(not block.needs and block.excuse is None for block in found))
 
-    def test_a_commands_comments_are_its_own(self) -> None:
-        comments = (
-            guides.Comment("before", (), "true"),
-            guides.Comment("until Ctrl-C", ("top", "levels"), ""),
-            guides.Comment("until Ctrl-C", ("sound",), "a.wav"),
-            guides.Comment("not run", ("record --to",), "needs a server"),
+    def test_keys_and_values_are_checked(self) -> None:
+        begin = '[["web.md"]]\nblock = "a"\n'
+        self.assertEqual(guides.read_entries(begin), {guides.FOLDER / "web.md": (guides.Entry("a", (guides.Directive(),)),)})
+        for line in (
+            'needed = ["jq"]', 'needs = "jq"', "needs = []", "needs = [1]", "not_run = true", 'not_run = ""', "empty_folder = false",
+            "until_interrupted = false", "until_interrupted = 3", 'begins = ["a"]', "command = 1",
+            '[["web.md".command]]\nneeds = ["jq"]', '[["web.md".command]]\nbegins = ["a"]\nempty_folder = true',
+        ):  # fmt: skip
+            with self.subTest(line), self.assertRaises(ValueError):
+                guides.read_entries(begin + line)
+        with self.assertRaises(ValueError):
+            guides.read_entries('[["web.md"]]\nnot_run = "why"')
+
+    def test_an_entry_is_for_one_block(self) -> None:
+        path = guides.FOLDER / "web.md"
+        found = guides.read_blocks(path, "```sh\na\nb\nc\n```\n```sh\nb\nd\n```\n```sh\nb\nc\n```\n")
+        directives = (guides.Directive(not_run="why"),)
+        for line, index in (("a", 0), ("d", 1)):
+            marked = guides.with_entries(found, [guides.Entry(line, directives)])
+            self.assertEqual([block.directives for block in marked].index(directives), index)
+        for lines in (["b"], ["c"], ["e"], ["a", "a"]):
+            with self.subTest(lines), self.assertRaises(ValueError):
+                guides.with_entries(found, [guides.Entry(line, directives) for line in lines])
+
+    def test_a_commands_directives_are_its_own(self) -> None:
+        directives = (
+            guides.Directive(before=("true",)),
+            guides.Directive(("top", "levels"), until_interrupted=True),
+            guides.Directive(("sound",), until_interrupted="a.wav"),
+            guides.Directive(("record --to",), not_run="needs a server"),
         )
-        block = guides.Block(ROOT / "README.md", 1, "console", "$ top\nID\n$ sound |\n$     cat\n$ record --to\n$ record\n", comments)
-        self.assertEqual((block.whole.before, block.whole.goes_on), (("true",), False))
-        told = [(each.text, each.goes_on, each.writes, each.excuse, each.before) for each in block.commands()]
+        block = guides.Block(ROOT / "README.md", 1, "console", "$ top\nID\n$ sound |\n$     cat\n$ record --to\n$ record\n", directives)
+        self.assertEqual((block.whole.before, block.whole.runs_until_interrupted), (("true",), False))
+        told = [(each.text, each.runs_until_interrupted, each.writes, each.excuse, each.before) for each in block.commands()]
         self.assertEqual(told, [
             ("top", True, None, None, ()), ("sound |\n    cat", True, "a.wav", None, ()),
             ("record --to", False, None, "needs a server", ()), ("record", False, None, None, ()),
         ])  # fmt: skip
         self.assertEqual(block.strays, ["levels"])
+
+    def test_commands_inherit_that_they_are_interrupted(self) -> None:
+        block = guides.Block(ROOT / "README.md", 1, "sh", "top\n", (guides.Directive(until_interrupted="a.wav"),))
+        self.assertEqual([(each.runs_until_interrupted, each.writes) for each in block.commands()], [(True, "a.wav")])
 
     def test_links_lead_somewhere(self) -> None:
         names = {path.name for path in guides.guides()}

@@ -1,4 +1,7 @@
-"""What README.md and the guides tell to do does what it is there for: each text's in its own folder, with a bus of four virtual cameras."""
+"""The examples of README.md, of the Python guide and of deploy/guides work: those of each text in a folder and with a bus of their own.
+
+The bus has four virtual cameras. A text that names the gateway's addresses has one, too. Tests/Python/guides.py describes how blocks run.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from typing import Mapping
+from typing import Callable, Mapping
 
 import zmq
 
@@ -26,7 +29,7 @@ from terminal import CommandFailed, Shell
 
 # How a file is named that is made.
 _RESULT = re.compile(r"""(?:-o |>|path="|save\(")'?([\w%-]+\.(?:jpg|png|mp4|mkv|mov|wav|bgr))""")
-# What stands in README.md for who reads it, and what does the same here, sooner or with this bus.
+# What the texts say to a reader, and what does the same here, sooner or with this bus.
 HERE = {
     "--seconds 10": "--seconds 1",
     "--ms 3000": "--ms 300",
@@ -35,19 +38,26 @@ HERE = {
     "--session 5e0c": "--session $(camerabus sessions --ids)",
     "THE SERVER'S KEY": "rig.pub",
 }
+# The gateway's addresses in the texts.
+PAGE, GATEWAY = "http://127.0.0.1:7380", "tcp://rig:7350"
+RUN = ("sh", "console", "python")
 
 
 @unittest.skipUnless(RUNTIME_DIR and shutil.which("camerabusd"), "no bus is named by $CAMERABUS_RUNTIME_DIR")
 @unittest.skipUnless(terminal.is_there(), "there are no terminals")
 class LiveGuides(unittest.TestCase):
-    def follow(self, name: str, gateway: bool = False) -> None:
-        self.follow_text(guides.FOLDER / name, gateway, {})
-
-    def follow_text(self, path: Path, gateway: bool, places: Mapping[str, str]) -> None:
-        """Runs what is to be run, one after the other, as a reader would; `places` are what is otherwise here than for the reader."""
+    def follow(self, path: Path) -> None:
+        """Runs the text's blocks in order, as a reader would."""
+        blocks = [block for block in guides.blocks(path) if block.whole.excuse is None and block.language in RUN]
+        if not blocks:
+            return
+        needs_gateway = any(address in block.text for address in (PAGE, GATEWAY) for block in blocks)
+        if needs_gateway and not (shutil.which("camerabus-gateway") and zmq.has("curve")):
+            self.skipTest("there is no camerabus-gateway in the PATH, or libzmq was built without CURVE")
+        places: dict[str, str] = {**HERE}
         daemon = shutil.which("camerabusd")
         assert daemon is not None
-        ran, missing = 0, []
+        missing: list[str] = []
         with tempfile.TemporaryDirectory(prefix="camerabus-", dir="/tmp") as folder:
             directory, scratch = Path(folder), Path(folder) / "scratch"
             scratch.mkdir()
@@ -57,23 +67,19 @@ class LiveGuides(unittest.TestCase):
             assert bus is not None
             self.addCleanup(self.end, bus)
             try:
-                if gateway:
-                    places = {**places, **self.open_door(directory, scratch)}
-                for block in guides.blocks(path):
-                    if block.whole.excuse is not None or block.language not in ("sh", "console", "python"):
-                        continue
+                if needs_gateway:
+                    places |= self.open_door(directory, scratch)
+                for block in blocks:
                     if block.whole.missing is not None:
                         missing.append(block.whole.missing)
                         continue
                     self.await_devices(directory)
                     missing += self.follow_block(block, directory, scratch, places)
-                    ran += 1
             finally:
                 self.doCleanups()
             self.assertEqual([*with_bus.left_sockets(directory), *with_bus.left_processes(directory)], [])
-        self.assertTrue(ran or missing)
         if missing:
-            raise unittest.SkipTest(f"a part of {path.name}, for want of {', '.join(dict.fromkeys(missing))}")
+            raise unittest.SkipTest(f"a part of {path.relative_to(guides.ROOT)}, for want of {', '.join(dict.fromkeys(missing))}")
 
     def await_devices(self, directory: Path) -> None:
         """A reader takes his time until one is back that was unplugged."""
@@ -86,7 +92,7 @@ class LiveGuides(unittest.TestCase):
         package = str(guides.ROOT / "Protocol" / "python")
         environment = {**os.environ, "CAMERABUS_RUNTIME_DIR": str(directory / "bus"), "PYTHONPATH": package}
         environment.pop("CAMERABUS_LOCK", None)
-        if block.whole.is_apart:
+        if block.whole.has_own_folder:
             scratch = directory / f"line-{block.line}"
             scratch.mkdir()
         missing, told, output = [], "", ""
@@ -124,7 +130,7 @@ class LiveGuides(unittest.TestCase):
         else:
             for command in piece.before:
                 shell.run(command)
-        if piece.goes_on:
+        if piece.runs_until_interrupted:
             shell.interrupt(text, piece.writes)
         elif text.endswith("&"):
             shell.start(text, directory / f"job-{len(shell.jobs)}")
@@ -143,7 +149,7 @@ class LiveGuides(unittest.TestCase):
             raise
 
     def open_door(self, directory: Path, scratch: Path) -> dict[str, str]:
-        """A gateway that the guide calls rig; answers what stands in the guide, and what it is here."""
+        """Starts the gateway that the texts call rig. Returns what stands in the texts, and what replaces it here."""
         port, web, keys = free_port(), free_port(), directory / "keys"
         configuration = directory / "gateway.toml"
         configuration.write_text(
@@ -160,7 +166,7 @@ class LiveGuides(unittest.TestCase):
         # What the guide brings from the one machine to the other.
         (scratch / "rig.pub").write_bytes((directory / "server.pub").read_bytes())
         return {
-            "http://127.0.0.1:7380": f"http://127.0.0.1:{web}", "tcp://rig:7350": f"tcp://127.0.0.1:{port}", "sudo camerabus": f"CAMERABUS_KEYS='{keys}' camerabus",
+            PAGE: f"http://127.0.0.1:{web}", GATEWAY: f"tcp://127.0.0.1:{port}", "sudo camerabus": f"CAMERABUS_KEYS='{keys}' camerabus",
         }  # fmt: skip
 
     def check(self, block: guides.Block, told: str, scratch: Path, output: str) -> None:
@@ -181,44 +187,21 @@ class LiveGuides(unittest.TestCase):
             for name in ("north", "east", "south", "west"):
                 self.assertIn(name, output)
 
-    @unittest.skipUnless(zmq.has("curve"), "libzmq was built without CURVE")
-    @unittest.skipUnless(shutil.which("camerabus-gateway"), "there is no camerabus-gateway in the PATH")
-    def test_readme(self) -> None:
-        path = guides.ROOT / "README.md"
+    def test_replaced_words_are_in_a_text(self) -> None:
+        texts = "".join(path.read_text() for path in guides.texts())
         for place in HERE:
-            self.assertIn(place, path.read_text())
-        self.follow_text(path, True, HERE)
+            self.assertIn(place, texts)
 
-    def test_rig(self) -> None:
-        self.follow("rig.md")
 
-    def test_opencv(self) -> None:
-        self.follow("opencv.md")
+def _test(path: Path) -> Callable[[LiveGuides], None]:
+    return lambda self: self.follow(path)
 
-    def test_imagezmq(self) -> None:
-        self.follow("imagezmq.md")
 
-    def test_avfoundation(self) -> None:
-        self.follow("avfoundation.md")
-
-    def test_recipes(self) -> None:
-        self.follow("recipes.md")
-
-    @unittest.skipUnless(zmq.has("curve"), "libzmq was built without CURVE")
-    @unittest.skipUnless(shutil.which("camerabus-gateway"), "there is no camerabus-gateway in the PATH")
-    def test_remote(self) -> None:
-        self.follow("remote.md", gateway=True)
-
-    def test_troubleshooting(self) -> None:
-        self.follow("troubleshooting.md")
-
-    @unittest.skipUnless(shutil.which("camerabus-gateway"), "there is no camerabus-gateway in the PATH")
-    def test_web(self) -> None:
-        self.follow("web.md", gateway=True)
-
-    def test_every_guide_is_followed(self) -> None:
-        tested = {name.removeprefix("test_") + ".md" for name in dir(self) if name.startswith("test_")}
-        self.assertLessEqual({path.name for path in guides.guides()} - {"README.md"}, tested)
+# A test for each text: test_readme, test_python, and those of the guides (test_rig for rig.md).
+for _path in guides.texts():
+    _name = {guides.ROOT / "README.md": "readme", guides.PYTHON: "python"}.get(_path, _path.stem)
+    if _path != guides.FOLDER / "README.md":
+        setattr(LiveGuides, f"test_{_name}", _test(_path))
 
 
 if __name__ == "__main__":
