@@ -157,7 +157,7 @@ def guides() -> list[Path]:
 
 
 def texts() -> list[Path]:
-    return [path for path in (ROOT / "README.md", PYTHON, *guides()) if path.exists()]
+    return [ROOT / "README.md", PYTHON, *guides()]
 
 
 def text_of(key: str) -> Path:

@@ -38,7 +38,8 @@ HERE = {
     "--session 5e0c": "--session $(camerabus sessions --ids)",
     "THE SERVER'S KEY": "rig.pub",
 }
-# The gateway's addresses in the texts.
+# The runtime directory, and the gateway's addresses, in the texts.
+BUS = "/tmp/test-bus"
 PAGE, GATEWAY = "http://127.0.0.1:7380", "tcp://rig:7350"
 RUN = ("sh", "console", "python")
 
@@ -54,13 +55,13 @@ class LiveGuides(unittest.TestCase):
         needs_gateway = any(address in block.text for address in (PAGE, GATEWAY) for block in blocks)
         if needs_gateway and not (shutil.which("camerabus-gateway") and zmq.has("curve")):
             self.skipTest("there is no camerabus-gateway in the PATH, or libzmq was built without CURVE")
-        places: dict[str, str] = {**HERE}
         daemon = shutil.which("camerabusd")
         assert daemon is not None
         missing: list[str] = []
         with tempfile.TemporaryDirectory(prefix="camerabus-", dir="/tmp") as folder:
             directory, scratch = Path(folder), Path(folder) / "scratch"
             scratch.mkdir()
+            places = {**HERE, BUS: str(directory / "bus")}
             with open(directory / "log", "w") as log:
                 bus = with_bus.start(Path(daemon).parent, directory, log.fileno(), virtual=4)
             self.assertIsNotNone(bus)
