@@ -1,16 +1,18 @@
-"""What the benchmark is asked to measure."""
+"""What the benchmark is asked to measure, and where it writes its tables."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 BENCHMARK = Path(__file__).resolve().parents[1] / "Benchmark"
 sys.path.append(str(BENCHMARK))
 
+from benchmark import markdown  # noqa: E402
 from benchmark.choice import Choice  # noqa: E402
 
 NAMES = ["raw, 1 reader: ring, C", "raw, 1 reader: floor: C ring, copied", "raw, 4 readers: ring, C", "unlocking"]
@@ -43,6 +45,22 @@ class Only(unittest.TestCase):
         environment = {**os.environ, "PYTHONPATH": f"{BENCHMARK}:{package}:{os.environ.get('PYTHONPATH', '')}"}
         result = subprocess.run([sys.executable, "-m", "benchmark", "--help"], env=environment, capture_output=True, text=True)
         self.assertEqual((result.returncode, result.stdout.lower().count("usage:")), (0, 1))
+
+
+class Tables(unittest.TestCase):
+    def test_the_guide_has_the_place_for_them(self) -> None:
+        text = (BENCHMARK.parents[1] / "deploy" / "guides" / "benchmark.md").read_text()
+        self.assertEqual([text.count(f"{line}\n") for line in (markdown.BEGIN, markdown.END)], [1, 1])
+
+    def test_only_what_is_in_their_place_is_replaced(self) -> None:
+        machine = {"processor": "CPU", "virtual": False, "cores": 2, "system": "Debian", "kernel": "6.1", "versions": {}}
+        figures = {"machine": machine, "settings": {"rounds": 3, "seconds": 1.5}}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "guide.md"
+            path.write_text(f"# Above\n{markdown.BEGIN}\nold\n{markdown.END}\nBelow\n")
+            markdown.write(path, figures)
+            new = "On CPU, 2 cores, Debian, Linux 6.1; 30 frames a second, medians of 3 rounds of 1.5 s.\n"
+            self.assertEqual(path.read_text(), f"# Above\n{markdown.BEGIN}\n{new}{markdown.END}\nBelow\n")
 
 
 if __name__ == "__main__":
