@@ -3,7 +3,7 @@
 
 Each lane is measured in turn, round after round; figures are medians of rounds with their range. Times from one run compare with
 each other, and less so with those of another run. `make bench BENCH="--seconds 1 --rounds 1"` is a trial;
-`make bench BENCH="--markdown README.md"` brings the README's table up to date.
+`make bench BENCH="--markdown deploy/guides/benchmark.md"` writes the tables of that guide again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--plot", type=Path, metavar="FILE", help="write a picture of the table (SVG) to this file")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE",
-        help="write the run in brief to this file; if it has lines that mark a place for it, as the README has, only there",
+        help="write the run in brief to this file; if it has lines that mark a place for it, as deploy/guides/benchmark.md has, only there",
     )  # fmt: skip
     parser.add_argument("--from", type=Path, metavar="FILE", dest="source", help="measure nothing, and show an earlier run's --json")
     options = parser.parse_args()

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run in brief, as Markdown, for the README."""
+"""The run in brief, as Markdown, for deploy/guides/benchmark.md."""
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -41,13 +42,14 @@ def write(path: Path, figures: Figures) -> None:
 
 def lines(figures: Figures) -> Iterator[str]:
     machine, settings = figures["machine"], figures["settings"]
-    yield (
+    text = (
         f"On {machine['processor']}{' (a virtual machine)' if machine['virtual'] else ''}, {machine['cores']} cores,"
         f" {machine['system']}, Linux {machine['kernel']}; 30 frames a second, {_rounds(settings['rounds'])} of"
         f" {settings['seconds']:g} s"
         + ("; " + ", ".join(f"{name} {version}" for name, version in machine["versions"].items()) if machine["versions"] else "")
         + "."
     )
+    yield from textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
     for picture in (RAW, JPEG):
         yield from _table(figures.get("frames", {}), picture)
     facts = list(_facts(figures))
