@@ -107,17 +107,17 @@ def _facts(figures: Figures) -> Iterator[tuple[str, str]]:
         if one["since_ready"]["p50_rounds"]:
             floor = frames.get(Cell(RAW, FLOOR_DEVICE, 1).name)
             beside = f"; in the C floor after {1000 * _p50(floor):.0f} µs" if floor else ""
-            yield "one reader by futex has the frame after", f"{1000 * _p50(one):.0f} µs (p50){beside}"
+            yield "one reader by futex receives the frame after", f"{1000 * _p50(one):.0f} µs (p50){beside}"
     if row := frames.get(Cell(RAW, RING_C, _READERS, 4).name):
         yield "4 cameras, raw 1080p, 4 readers of each ring: workers and readers", f"{row['core_percent']:.1f} % of one core"
     if row := frames.get(Cell(SMALL, RING_C, 1, MANY).name):
         lost = f"{row['lost']} of {row['published']} frames lost"
         yield f"{MANY} cameras, {SMALL.name}, a reader of each ring: workers and readers", f"{row['core_percent']:.1f} % of one core, {lost}"
-        yield "memory of each of these workers, beside its rings", f"{row['worker_mib']:.1f} MiB"
+        yield "memory of each of these workers, without its rings", f"{row['worker_mib']:.1f} MiB"
     if row := frames.get(Cell(PREVIEW, RING_C, _READERS).name):
         yield f"{PREVIEW.name}, {_READERS} readers of its ring", f"{_cpu(row):.2f} ms a frame, {_p50(row):.1f} ms (p50)"
     if drawing := [_cpu(row, "drawing") for row in frames.values() if row["group"].startswith(RAW.name + ",") and _cpu(row, "drawing")]:
-        yield "beside all that: drawing the virtual camera's picture, raw 1080p", f"{sorted(drawing)[len(drawing) // 2]:.2f} ms a frame"
+        yield "in addition to all that: drawing the virtual camera's picture, raw 1080p", f"{sorted(drawing)[len(drawing) // 2]:.2f} ms a frame"
     yield from _movies(figures.get("recordings", {}))
     rates = [(name, others[key]["per_second"]) for key, name in _RATES if key in others]
     if rates:
