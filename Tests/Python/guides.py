@@ -1,15 +1,15 @@
 """The blocks of README.md, of the Python guide and of deploy/guides that the tests run.
 
-A fenced block names its language. The commands of `sh` and `console` blocks (there: the lines behind `$`) and `python` programs run in order,
-in one folder for each text. `toml` is parsed. Other languages are only for reading.
+A fenced block names its language. The commands of `sh` and `console` blocks (there: the lines behind `$`) and `python`
+programs run in order, in one folder for each text. `toml` is parsed. Other languages are only for reading.
 
 deploy/guides/examples.toml says how a block runs. A block without an entry simply runs.
 
-    [["recipes.md"]]                    # a guide's file name; other texts by their path from the root: "README.md", "Protocol/python/README.md"
-    block = "camerabus top"             # the first line of the block; where several begin so, any line that only this block has
+    [["recipes.md"]]                    # a guide's file name; other texts by their path from the root ("README.md")
+    block = "camerabus top"             # the first line of the block, or any line that only this block has
     not_run = "needs a screen"          # does not run, and why
-    needs = ["ffmpeg", "numpy"]         # runs only where these programs (of a shell) or modules (of Python) are installed
-    empty_folder = true                 # runs in a new folder, because the texts' own folder has files of the same names
+    needs = ["ffmpeg", "numpy"]         # runs only where these programs (shell) or modules (Python) are installed
+    empty_folder = true                 # runs in a new folder, because the text's folder has files of the same names
     before = ["command"]                # commands, or lines of Python, that run first
     until_interrupted = true            # does not end by itself: Ctrl-C ends it when it has printed something …
     until_interrupted = "a.mp4"         # … or when it has written something into this file
@@ -93,7 +93,8 @@ class Piece:
     @property
     def writes(self) -> str | None:
         """The file that shows that it works; None: its output does."""
-        return next((each.until_interrupted for each in self.directives if isinstance(each.until_interrupted, str)), None)
+        values = (each.until_interrupted for each in self.directives)
+        return next((value for value in values if isinstance(value, str)), None)
 
     @property
     def has_own_folder(self) -> bool:
@@ -126,11 +127,12 @@ class Block:
         return Piece(self.language, self.text, tuple(each for each in self.directives if not each.begins))
 
     def commands(self) -> list[Piece]:
-        """A shell's, each with its own directives. What is said of the whole block they do not repeat, except that Ctrl-C ends them."""
+        """A shell's, each with its own directives. Of the whole block's they inherit only that Ctrl-C ends them."""
         lines = self.text.splitlines()
         if self.language == "console":
             lines = [line.removeprefix(_PROMPT) for line in lines if line.startswith(_PROMPT)]
-        inherited = tuple(Directive(until_interrupted=each.until_interrupted) for each in self.whole.directives if each.until_interrupted)
+        ends = [each.until_interrupted for each in self.whole.directives if each.until_interrupted]
+        inherited = tuple(Directive(until_interrupted=end) for end in ends)
         found, begun = [], ""
         for line in lines:
             begun += line
@@ -209,7 +211,7 @@ def blocks(path: Path) -> list[Block]:
 
 
 def with_entries(found: list[Block], entries: Iterable[Entry]) -> list[Block]:
-    """The blocks with their directives. An entry for no block, or for several, is a ValueError, and so are two entries for one block."""
+    """The blocks with their directives. A ValueError: an entry for no or several blocks, two entries for one block."""
     found = list(found)
     for entry in entries:
         lines = [block.text.splitlines() for block in found]

@@ -53,7 +53,9 @@ class Tables(unittest.TestCase):
         self.assertEqual([text.count(f"{line}\n") for line in (markdown.BEGIN, markdown.END)], [1, 1])
 
     def test_only_what_is_in_their_place_is_replaced(self) -> None:
-        machine = {"processor": "CPU", "virtual": False, "cores": 2, "system": "Debian", "kernel": "6.1", "versions": {}}
+        machine = {
+            "processor": "CPU", "virtual": False, "cores": 2, "system": "Debian", "kernel": "6.1", "versions": {},
+        }  # fmt: skip
         figures = {"machine": machine, "settings": {"rounds": 3, "seconds": 1.5}}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "guide.md"

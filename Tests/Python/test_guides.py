@@ -50,10 +50,12 @@ class Guides(unittest.TestCase):
 
     def test_keys_and_values_are_checked(self) -> None:
         begin = '[["web.md"]]\nblock = "a"\n'
-        self.assertEqual(guides.read_entries(begin), {guides.FOLDER / "web.md": (guides.Entry("a", (guides.Directive(),)),)})
+        entry = guides.Entry("a", (guides.Directive(),))
+        self.assertEqual(guides.read_entries(begin), {guides.FOLDER / "web.md": (entry,)})
         for line in (
-            'needed = ["jq"]', 'needs = "jq"', "needs = []", "needs = [1]", "not_run = true", 'not_run = ""', "empty_folder = false",
-            "until_interrupted = false", "until_interrupted = 3", 'begins = ["a"]', "command = 1",
+            'needed = ["jq"]', 'needs = "jq"', "needs = []", "needs = [1]", "not_run = true", 'not_run = ""',
+            "empty_folder = false", "until_interrupted = false", "until_interrupted = 3", 'begins = ["a"]',
+            "command = 1",
             '[["web.md".command]]\nneeds = ["jq"]', '[["web.md".command]]\nbegins = ["a"]\nempty_folder = true',
         ):  # fmt: skip
             with self.subTest(line), self.assertRaises(ValueError):
@@ -79,9 +81,12 @@ class Guides(unittest.TestCase):
             guides.Directive(("sound",), until_interrupted="a.wav"),
             guides.Directive(("record --to",), not_run="needs a server"),
         )
-        block = guides.Block(ROOT / "README.md", 1, "console", "$ top\nID\n$ sound |\n$     cat\n$ record --to\n$ record\n", directives)
+        text = "$ top\nID\n$ sound |\n$     cat\n$ record --to\n$ record\n"
+        block = guides.Block(ROOT / "README.md", 1, "console", text, directives)
         self.assertEqual((block.whole.before, block.whole.runs_until_interrupted), (("true",), False))
-        told = [(each.text, each.runs_until_interrupted, each.writes, each.excuse, each.before) for each in block.commands()]
+        told = [
+            (each.text, each.runs_until_interrupted, each.writes, each.excuse, each.before) for each in block.commands()
+        ]  # fmt: skip
         self.assertEqual(told, [
             ("top", True, None, None, ()), ("sound |\n    cat", True, "a.wav", None, ()),
             ("record --to", False, None, "needs a server", ()), ("record", False, None, None, ()),
@@ -126,7 +131,8 @@ class Guides(unittest.TestCase):
     def test_names_of_the_table_are_the_modules(self) -> None:
         _, _, table = guides.PYTHON.read_text().partition("\n## Reference\n")
         table, _, _ = table.partition("\n## ")
-        names = {name for row in re.findall(r"^\| (.*?) \| ", table, re.MULTILINE) for name in re.findall(r"`(\w+)[^`]*`", row)}
+        rows = re.findall(r"^\| (.*?) \| ", table, re.MULTILINE)
+        names = {name for row in rows for name in re.findall(r"`(\w+)[^`]*`", row)}
         self.assertGreater(len(names), 40)
         for name in names:
             self.assertTrue(hasattr(camerabus.Client, name) or name in camerabus.__all__, name)

@@ -1,6 +1,7 @@
-"""The examples of README.md, of the Python guide and of deploy/guides work: those of each text in a folder and with a bus of their own.
+"""The examples of README.md, of the Python guide and of deploy/guides work.
 
-The bus has four virtual cameras. A text that names the gateway's addresses has one, too. Tests/Python/guides.py describes how blocks run.
+Each text has a folder and a bus of its own. The bus has four virtual cameras. A text that names the gateway's addresses
+has a gateway, too. Tests/Python/guides.py describes how blocks run.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class LiveGuides(unittest.TestCase):
                 self.doCleanups()
             self.assertEqual([*with_bus.left_sockets(directory), *with_bus.left_processes(directory)], [])
         if missing:
-            raise unittest.SkipTest(f"a part of {path.relative_to(guides.ROOT)}, for want of {', '.join(dict.fromkeys(missing))}")
+            names = ", ".join(dict.fromkeys(missing))
+            raise unittest.SkipTest(f"a part of {path.relative_to(guides.ROOT)}, for want of {names}")
 
     def await_devices(self, directory: Path) -> None:
         """A reader takes his time until one is back that was unplugged."""
@@ -160,7 +162,8 @@ class LiveGuides(unittest.TestCase):
         # What the guide brings from the one machine to the other.
         (scratch / "rig.pub").write_bytes((directory / "server.pub").read_bytes())
         return {
-            PAGE: f"http://127.0.0.1:{web}", GATEWAY: f"tcp://127.0.0.1:{port}", "sudo camerabus": f"CAMERABUS_KEYS='{keys}' camerabus",
+            PAGE: f"http://127.0.0.1:{web}", GATEWAY: f"tcp://127.0.0.1:{port}",
+            "sudo camerabus": f"CAMERABUS_KEYS='{keys}' camerabus",
         }  # fmt: skip
 
     def check(self, block: guides.Block, told: str, scratch: Path, output: str) -> None:
