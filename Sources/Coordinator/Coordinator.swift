@@ -21,32 +21,32 @@ public final class Coordinator {
     let started = MonotonicClock.now()
     let connections: ConnectionGuard
     let events: EventSocket
-    let holders: HolderWatch
-    let locks: LockDesk
-    let fleet: DeviceFleet
-    let books: BookKeeper
-    let permission: AuthorizationDesk
-    let permissionKeeper: AuthorizationKeeper
-    let roster: DeviceRoster
-    let sources: SourceDesk
-    let profiles: BookFile<ProfileBook>
-    let rigs: RigDesk
-    let matchers: MatcherFleet
-    let pressures: PressureDesk
-    let recorders: RecorderFleet
-    let movies: MovieDesk
-    let library: LibraryDesk
+    let holders: HolderWatcher
+    let locks: LockService
+    let fleet: WorkerSupervisor
+    let books: DeviceStore
+    let permission: AuthorizationService
+    let permissionKeeper: AuthorizationStore
+    let roster: DeviceRegistry
+    let sources: SourceRegistry
+    let profiles: FileStore<ProfileBook>
+    let rigs: RigRegistry
+    let matchers: MatcherSupervisor
+    let pressures: PressureRegistry
+    let recorders: RecorderSupervisor
+    let movies: MovieRegistry
+    let library: LibrarianSupervisor
     let libraryParts = AttachmentBudget(.libraryParts)
-    let takes: TakeDesk
-    let photos: PhotoDesk
-    let live: LivePhotoDesk
+    let takes: TakeRegistry
+    let photos: PhotoService
+    let live: LivePhotoSupervisor
     let loans = MovieLoans()
     var ledger = RequestLedger()
     /// How to give up what waits, by the user and the key of the request.
     var cancellations: [RequestKey: () -> Void] = [:]
     /// Those who wait for one request's answer.
-    var joined: [RequestKey: [AnswerTaker]] = [:]
-    private(set) lazy var keptAnswers = KeptAnswers(loop)
+    var joined: [RequestKey: [ReplyTaker]] = [:]
+    private(set) lazy var keptAnswers = ReplyCache(loop)
     /// What clients called themselves in `bus.hello`, by connection.
     var clientNames = BoundedDictionary<[UInt8], String>(limit: 1024)
     /// The same by process, which is all that a subscriber is known by.
@@ -57,14 +57,14 @@ public final class Coordinator {
     /// Movies are being finished, before all else ends: nothing is begun any more.
     var isFinishing = false
 
-    private(set) lazy var sessions = SessionDesk(
+    private(set) lazy var sessions = SessionRegistry(
         loop, events: events, keeper: keeper, locks: locks, fleet: fleet, holders: holders, books: books,
         logger: logger, link: { [weak self] in self?.configuration.link(of: $0) },
         halt: { [weak self] in self?.halt($0) }, refusal: { [weak self] in self?.refusal($0) },
         carryOut: { [weak self] batch, respond in self?.carryOut(batch, respond) })
 
-    private(set) lazy var desk: ConfigurationDesk = {
-        let desk = ConfigurationDesk(keeper) { [weak self] in self?.fleet.workers[$0] }
+    private(set) lazy var desk: ConfigurationService = {
+        let desk = ConfigurationService(keeper) { [weak self] in self?.fleet.workers[$0] }
         desk.onEnd = { [weak self] device in
             // At the end workers go without taking back what was not decided.
             guard let self, !isStopping, let worker = fleet.workers[device] else { return }
@@ -72,7 +72,7 @@ public final class Coordinator {
         }
         return desk
     }()
-    private(set) lazy var exposures = ExposureDesk(
+    private(set) lazy var exposures = ExposureLockRegistry(
         loop, locks, keeper,
         set: { [weak self] device, fence, respond in
             self?.setControls(["exposureMode": "locked"], device, fence, respond)
@@ -81,7 +81,7 @@ public final class Coordinator {
             guard let self, !isStopping else { return }
             events.event("event/device/\(device)", "exposureLockFailed", members)
         })
-    let keeper: StateKeeper
+    let keeper: RestartStore
     private(set) var commands: CommandSocket?
     private let context: Context
     private let doorkeeper: Doorkeeper
@@ -90,8 +90,8 @@ public final class Coordinator {
     /// What the service manager listens at for us.
     private let inherited: InheritedSockets
     let service: ServiceManager
-    let discovery: Discovery
-    let hotplug: HotplugWatch
+    let discovery: DeviceSearch
+    let hotplug: HotplugWatcher
     var hasToldReady = false
     /// Whether there are virtual cameras because there was nothing else at the start.
     var usesDefaultCameras: Bool?
@@ -168,13 +168,13 @@ public final class Coordinator {
             let runtime = [
                 options.runtimeDirectory, configuration.runtimeDirectory, environment["CAMERABUS_RUNTIME_DIR"],
             ]
-            books = try BookKeeper(
+            books = try DeviceStore(
                 loop,
                 StateDirectory.choose(
                     flag: options.stateDirectory, configured: configuration.stateDirectory, runtime: directory,
                     isRuntimeNamed: runtime.contains { !($0 ?? "").isEmpty }, environment: environment,
                     uid: CurrentProcess.uid), logger: logger)
-            keeper = try StateKeeper(
+            keeper = try RestartStore(
                 StateFile(path: directory.stateFile), epoch: epoch, floor: books.book.fence, logger: logger)
             keeper.onFence = { [books] fence in
                 if books.book.needsReserve(fence: fence) { books.change { $0.reserve(fence: fence) } }
@@ -184,25 +184,25 @@ public final class Coordinator {
             connections.setUnbounded(policy.gateway)
             var authorizations = AuthorizationBook(policy: policy)
             unknownUsers = unknown.map { .userUnknown($0) }
-            permissionKeeper = try AuthorizationKeeper(
+            permissionKeeper = try AuthorizationStore(
                 loop, directory: books.directory, bootID: keeper.bootID, &authorizations, logger: logger)
-            holders = HolderWatch(loop)
-            permission = AuthorizationDesk(
+            holders = HolderWatcher(loop)
+            permission = AuthorizationService(
                 loop, events: events, authorizations, permissionKeeper, holders, logger: logger)
-            locks = LockDesk(loop, events: events, keeper: keeper, holders: holders, logger: logger)
+            locks = LockService(loop, events: events, keeper: keeper, holders: holders, logger: logger)
             let program = try StartUp.workerProgram(options)
-            fleet = DeviceFleet(
+            fleet = WorkerSupervisor(
                 loop, workers,
                 launch: StartUp.launch(program, directory, hasGroup: group != nil, configuration),
                 logger: logger)
-            discovery = Discovery(loop, program: program, logger: logger)
-            hotplug = HotplugWatch(loop, logger: logger)
-            roster = DeviceRoster(books)
-            sources = SourceDesk(loop, holders, path: directory.sourcesFile, logger: logger)
-            profiles = BookFile(loop, directory: books.directory, name: "profiles", logger: logger)
-            rigs = RigDesk(
-                BookFile(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
-            pressures = try PressureDesk(
+            discovery = DeviceSearch(loop, program: program, logger: logger)
+            hotplug = HotplugWatcher(loop, logger: logger)
+            roster = DeviceRegistry(books)
+            sources = SourceRegistry(loop, holders, path: directory.sourcesFile, logger: logger)
+            profiles = FileStore(loop, directory: books.directory, name: "profiles", logger: logger)
+            rigs = RigRegistry(
+                FileStore(loop, directory: books.directory, name: "rigs", logger: logger), events: events, fleet)
+            pressures = try PressureRegistry(
                 loop,
                 root: options.watchesPressure && configuration.watchesPressure ? configuration.pressureRoot : nil,
                 logger: logger)
@@ -212,20 +212,20 @@ public final class Coordinator {
                     kind: .router, path: directory.recordersSocket, mode: 0o600, sendHighWaterMark: 1000,
                     receiveHighWaterMark: 1000, maximumMessageBytes: BusLimits.maxPhotoReplyBytes,
                     authenticationDomain: "recorders"))
-            recorders = RecorderFleet(
+            recorders = RecorderSupervisor(
                 loop, recorderServer, program: try StartUp.recorderProgram(options), directory: directory,
                 logLevel: configuration.logLevel, logger: logger)
-            movies = MovieDesk(loop, events: events, holders, recorders, logger: logger)
-            library = LibraryDesk(
+            movies = MovieRegistry(loop, events: events, holders, recorders, logger: logger)
+            library = LibrarianSupervisor(
                 loop, program: try StartUp.librarianProgram(options),
                 runtimeDirectory: directory, logger: logger)
-            takes = TakeDesk(
+            takes = TakeRegistry(
                 loop, events: events, movies, library,
-                BookFile(loop, directory: books.directory, name: "takes", logger: logger), logger: logger)
-            live = LivePhotoDesk(loop, recorders, directory: directory, logger: logger)
-            photos = PhotoDesk(
+                FileStore(loop, directory: books.directory, name: "takes", logger: logger), logger: logger)
+            live = LivePhotoSupervisor(loop, recorders, directory: directory, logger: logger)
+            photos = PhotoService(
                 loop, events: events, holders, locks, fleet, maximumReply: configuration.photoReply, logger: logger)
-            matchers = MatcherFleet(
+            matchers = MatcherSupervisor(
                 loop, program: try StartUp.matcherProgram(options), launch: { [fleet] in fleet.launch }, logger: logger)
         } catch let error as StartError {
             throw error

@@ -8,8 +8,8 @@ extension Coordinator {
     enum StartUp {
         static func launch(
             _ program: String, _ directory: RuntimeDirectory, hasGroup: Bool, _ configuration: Configuration
-        ) -> Worker.Launch {
-            Worker.Launch(
+        ) -> WorkerHandle.Launch {
+            WorkerHandle.Launch(
                 program: program, runtimeDirectory: directory, group: hasGroup ? configuration.group : nil,
                 logLevel: configuration.logLevel, renditions: configuration.renditions,
                 idleCloseMilliseconds: configuration.idleCloseMilliseconds,

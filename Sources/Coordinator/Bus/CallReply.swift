@@ -3,21 +3,21 @@ import JSON
 import ZeroMQ
 
 /// What is answered to a request.
-struct Answer {
+struct CallReply {
     var result: Result<JSONValue, BusError>
     /// Further frames of the reply, in their order; sending takes their bytes away.
     var attachments: [Message] = []
     /// What the same request gets that is asked again when the further frames are not kept any more; nil: the result.
     var later: JSONValue?
 
-    static func success(_ value: JSONValue) -> Answer { Answer(result: .success(value)) }
-    static func failure(_ error: BusError) -> Answer { Answer(result: .failure(error)) }
+    static func success(_ value: JSONValue) -> CallReply { CallReply(result: .success(value)) }
+    static func failure(_ error: BusError) -> CallReply { CallReply(result: .failure(error)) }
 
     /// Bytes of the further frames.
     var bytes: Int { attachments.reduce(0) { $0 + $1.count } }
 
     /// The same answer for another reply: the bytes are counted, not copied.
-    var shared: Answer {
+    var shared: CallReply {
         guard !attachments.isEmpty else { return self }
         var answer = self
         do throws(ZeroMQError) {
@@ -35,4 +35,4 @@ struct Answer {
 }
 
 /// Takes the answer to a request, once.
-typealias AnswerTaker = (Answer) -> Void
+typealias ReplyTaker = (CallReply) -> Void

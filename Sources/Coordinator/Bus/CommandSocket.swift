@@ -21,7 +21,7 @@ typealias Responder = (Result<JSONValue, BusError>) -> Void
 final class CommandSocket {
     let server: ServerSocket
     private let logger: Logger
-    private let handle: (Caller, Request, @escaping AnswerTaker) -> Void
+    private let handle: (Caller, Request, @escaping ReplyTaker) -> Void
     /// The request that is being read, and the reply that is being written: their memory is used again and again.
     private var frames: [Message] = []
     private var reply = JSONWriter(capacity: CommandSocket.keptReplyBytes)
@@ -32,7 +32,7 @@ final class CommandSocket {
 
     init(
         _ loop: Loop, _ server: ServerSocket, logger: Logger,
-        handle: @escaping (Caller, Request, @escaping AnswerTaker) -> Void
+        handle: @escaping (Caller, Request, @escaping ReplyTaker) -> Void
     ) {
         self.server = server
         self.logger = logger
@@ -100,7 +100,7 @@ final class CommandSocket {
     }
 
     private func answer(
-        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ answer: Answer
+        _ connection: [UInt8], _ envelope: [[UInt8]], _ id: JSONValue, _ answer: CallReply
     ) {
         if case .failure = answer.result { refusals += 1 }
         Response.write(id: id, answer.result, to: &reply)

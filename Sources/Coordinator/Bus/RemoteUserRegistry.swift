@@ -61,7 +61,7 @@ extension Coordinator {
     }
 
     /// How long a lock lasts for which no lease is asked; nil: as long as its holder's process.
-    func lease(of caller: Caller) -> Int64? { caller.remote == nil ? nil : LockDesk.leaseOfUnknownProcess }
+    func lease(of caller: Caller) -> Int64? { caller.remote == nil ? nil : LockService.leaseOfUnknownProcess }
 
     /// `bus.leave`
     func leave(_ call: Call, _ respond: @escaping Responder) {

@@ -3,9 +3,9 @@ import BusServer
 import CaptureCore
 
 /// Answers with further frames, for who asks again under the same key: not for long, and so many bytes of them, the oldest go first.
-final class KeptAnswers {
+final class ReplyCache {
     private struct Kept {
-        let answer: Answer
+        let answer: CallReply
         /// Who got it.
         let peer: PeerAddress
         let bytes: Int
@@ -25,12 +25,12 @@ final class KeptAnswers {
     init(_ loop: Loop) { self.loop = loop }
 
     /// - Returns: nil: it had no further frames, or they are not kept any more.
-    subscript(key: RequestKey) -> Answer? { answers[key]?.answer.shared }
+    subscript(key: RequestKey) -> CallReply? { answers[key]?.answer.shared }
 
     /// Keeps it, unless it has no further frames or too many bytes of them.
     ///
     /// - Parameter peer: who got it.
-    func keep(_ answer: Answer, for key: RequestKey, of peer: PeerAddress) {
+    func keep(_ answer: CallReply, for key: RequestKey, of peer: PeerAddress) {
         forget(key)
         let size = answer.bytes
         guard !answer.attachments.isEmpty, size <= Self.maximumBytes else { return }

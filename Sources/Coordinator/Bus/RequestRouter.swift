@@ -14,7 +14,7 @@ struct RequestKey: Hashable {
 
 /// From a request to the method that serves it.
 extension Coordinator {
-    func handle(_ sender: Caller, _ request: Request, _ respond: @escaping AnswerTaker) {
+    func handle(_ sender: Caller, _ request: Request, _ respond: @escaping ReplyTaker) {
         guard !isStopping, !isFinishing else {
             return respond(
                 .failure(BusError(.shuttingDown, "The bus is shutting down; ask again when it is back.")))
@@ -55,7 +55,7 @@ extension Coordinator {
     /// reading takes the room of answers that can't be had a second time.
     private func serveOnce(
         _ caller: Caller, _ request: Request, key: String, _ method: Method,
-        _ serve: @escaping (Call, @escaping AnswerTaker) -> Void, _ respond: @escaping AnswerTaker
+        _ serve: @escaping (Call, @escaping ReplyTaker) -> Void, _ respond: @escaping ReplyTaker
     ) {
         let name = RequestKey(uid: caller.peer.uid, key: key)
         let now = MonotonicClock.now()
@@ -85,7 +85,7 @@ extension Coordinator {
                 }
                 joined[name, default: []].append(respond)
             case .replay where method.isRepeatable: serve(Call(caller, request), respond)
-            case .replay(let result): respond(keptAnswers[name] ?? Answer(result: result))
+            case .replay(let result): respond(keptAnswers[name] ?? CallReply(result: result))
             }
         } catch {
             respond(.failure(error))
@@ -132,7 +132,7 @@ extension Coordinator {
 
     typealias Service = @Sendable (Coordinator) -> (Call, @escaping Responder) -> Void
     /// One whose answers have further frames.
-    typealias AttachingService = @Sendable (Coordinator) -> (Call, @escaping AnswerTaker) -> Void
+    typealias AttachingService = @Sendable (Coordinator) -> (Call, @escaping ReplyTaker) -> Void
 
     /// A method and what serves it, found together.
     private final class Served: Sendable {
@@ -165,7 +165,7 @@ extension Coordinator {
     private static func attaching(_ serve: @escaping Service) -> AttachingService {
         { coordinator in
             let serve = serve(coordinator)
-            return { call, respond in serve(call) { respond(Answer(result: $0)) } }
+            return { call, respond in serve(call) { respond(CallReply(result: $0)) } }
         }
     }
 

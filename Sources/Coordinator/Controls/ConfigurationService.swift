@@ -5,7 +5,7 @@ import JSON
 import LinuxIO
 
 /// Carries out atomic batches: all changes are checked on all devices, then all are made, or none.
-final class ConfigurationDesk {
+final class ConfigurationService {
     /// A batch as it was asked for, its lock proved.
     struct Batch {
         /// One change per device, in the order of the request, with the path that errors name: `changes[0]`.
@@ -31,8 +31,8 @@ final class ConfigurationDesk {
         }
     }
 
-    private let worker: (String) -> Worker?
-    private let keeper: StateKeeper
+    private let worker: (String) -> WorkerHandle?
+    private let keeper: RestartStore
     /// Devices whose configuration is being changed now.
     private var busy: Set<String> = []
     private var queue: [Run] = []
@@ -46,7 +46,7 @@ final class ConfigurationDesk {
     /// How long a change waits for a worker that is just starting, or just coming back to a new coordinator, milliseconds.
     private static let patience: Int64 = 5000
 
-    init(_ keeper: StateKeeper, worker: @escaping (String) -> Worker?) {
+    init(_ keeper: RestartStore, worker: @escaping (String) -> WorkerHandle?) {
         self.keeper = keeper
         self.worker = worker
     }

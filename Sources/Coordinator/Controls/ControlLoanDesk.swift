@@ -9,11 +9,11 @@ import Logging
 final class ControlLoanDesk {
     let loan: ControlLoan
     private let loop: Loop
-    private let books: BookKeeper
+    private let books: DeviceStore
     private let logger: Logger
-    private let worker: (_ device: String) -> Worker?
+    private let worker: (_ device: String) -> WorkerHandle?
     /// Of a `uniqueID`: while something is under way the device may get another name.
-    private let workerOf: (_ uniqueID: String) -> Worker?
+    private let workerOf: (_ uniqueID: String) -> WorkerHandle?
     /// Whether a client has locked the device.
     private let isHeld: (_ device: String) -> Bool
     private let carryOut: (_ change: JSONValue, _ device: String, Lock?, @escaping Responder) -> Void
@@ -30,9 +30,9 @@ final class ControlLoanDesk {
     private static let retryInterval: Int64 = 2000
 
     init(
-        _ loan: ControlLoan, _ loop: Loop, _ books: BookKeeper, logger: Logger,
-        worker: @escaping (_ device: String) -> Worker?,
-        workerOf: @escaping (_ uniqueID: String) -> Worker?,
+        _ loan: ControlLoan, _ loop: Loop, _ books: DeviceStore, logger: Logger,
+        worker: @escaping (_ device: String) -> WorkerHandle?,
+        workerOf: @escaping (_ uniqueID: String) -> WorkerHandle?,
         isHeld: @escaping (_ device: String) -> Bool,
         carryOut: @escaping (_ change: JSONValue, _ device: String, Lock?, @escaping Responder) -> Void,
         whenDone: @escaping (_ device: String, _ isOpen: Bool) -> Void
@@ -122,7 +122,7 @@ final class ControlLoanDesk {
     }
 
     // Another who has locked the device decides; it is looked at again when that has ended.
-    private func ready(_ device: String, _ value: JSONValue, _ lock: Lock?) -> Worker? {
+    private func ready(_ device: String, _ value: JSONValue, _ lock: Lock?) -> WorkerHandle? {
         guard let worker = worker(device), worker.isRunning, !busy.contains(worker.device.identity.uniqueID),
             retries[worker.device.identity.uniqueID] == nil,
             loan.isSupported(worker.status["supports"]?[loan.control.rawValue] ?? false, value),
@@ -182,7 +182,7 @@ final class ControlLoanDesk {
     private func mark(_ identity: DeviceIdentity, _ isLent: Bool) {
         guard (books.book[identity.uniqueID]?[keyPath: loan.mark] ?? false) != isLent else { return }
         books.change { [loan] book in
-            book.update(identity.uniqueID, name: identity.localizedName, at: BookKeeper.now) {
+            book.update(identity.uniqueID, name: identity.localizedName, at: DeviceStore.now) {
                 $0[keyPath: loan.mark] = isLent
             }
         }
@@ -214,7 +214,7 @@ enum ControlLoan: CaseIterable {
     }
 }
 
-extension Worker {
+extension WorkerHandle {
     func value(of loan: ControlLoan) -> JSONValue? { status["controls"]?[loan.control.rawValue] }
 }
 

@@ -102,7 +102,7 @@ extension Coordinator {
 
     /// Ends the zoom ramp that runs at a device if it is of who may not change it any more, or if another process has the device
     /// to itself by now.
-    func judgeZoom(_ worker: Worker) {
+    func judgeZoom(_ worker: WorkerHandle) {
         guard let running = worker.status["zoomRamp"], let ramp = ZoomRampOwner(json: running) else {
             worker.endedZoom = nil
             return
@@ -129,7 +129,7 @@ extension Coordinator {
     /// Does something with a device under the lock that the call shows, or under one for just this call.
     private func underLock(
         _ call: Call, _ respond: @escaping Responder,
-        _ body: @escaping (_ worker: Worker, _ fence: UInt64, _ respond: @escaping Responder) -> Void
+        _ body: @escaping (_ worker: WorkerHandle, _ fence: UInt64, _ respond: @escaping Responder) -> Void
     ) {
         withWorker(call, respond) { [weak self] worker in
             if worker.device.identity.mediaType == .audio {
@@ -158,7 +158,7 @@ extension Coordinator {
     ) {
         let change: JSONValue = ["device": .string(device), "controls": .object(controls)]
         carryOut(
-            ConfigurationDesk.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: fence),
+            ConfigurationService.Batch(changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: fence),
             respond)
     }
 }

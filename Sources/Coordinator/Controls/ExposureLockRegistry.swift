@@ -8,7 +8,7 @@ import LinuxIO
 ///
 /// That one will be locked was told in a reply, so it is kept for the next coordinator until it is. With the device's process ends what
 /// it has metered: an exposure that is locked before it is metered anew would be another, so that is told and not done.
-final class ExposureDesk {
+final class ExposureLockRegistry {
     private final class Wish {
         let kept: KeptExposure
         /// Asked for before this coordinator's time.
@@ -24,8 +24,8 @@ final class ExposureDesk {
     }
 
     private let loop: Loop
-    private let locks: LockDesk
-    private let keeper: StateKeeper
+    private let locks: LockService
+    private let keeper: RestartStore
     private let set: (_ device: String, _ fence: UInt64, @escaping Responder) -> Void
     private let tell: (_ device: String, _ members: [String: JSONValue]) -> Void
     /// By the device's `uniqueID`.
@@ -45,7 +45,7 @@ final class ExposureDesk {
     ///   - set: locks a device's exposure under a fence.
     ///   - tell: publishes `exposureLockFailed`.
     init(
-        _ loop: Loop, _ locks: LockDesk, _ keeper: StateKeeper,
+        _ loop: Loop, _ locks: LockService, _ keeper: RestartStore,
         set: @escaping (String, UInt64, @escaping Responder) -> Void,
         tell: @escaping (String, [String: JSONValue]) -> Void
     ) {
@@ -60,7 +60,7 @@ final class ExposureDesk {
     /// The exposure is to be locked when it has settled, from the next ``changed(_:)`` on. Replaces an earlier wish.
     ///
     /// - Returns: false: another coordinator will not know of it.
-    func begin(_ worker: Worker, caller: LockHolder, fence: UInt64) -> Bool {
+    func begin(_ worker: WorkerHandle, caller: LockHolder, fence: UInt64) -> Bool {
         let uniqueID = worker.device.identity.uniqueID
         loop.cancel(wishes[uniqueID]?.timer)
         wishes[uniqueID] = Wish(
@@ -74,10 +74,10 @@ final class ExposureDesk {
     ///
     /// - Returns: false: another coordinator may do it all the same.
     @discardableResult
-    func cancel(_ worker: Worker) -> Bool { forget([worker.device.identity.uniqueID]) }
+    func cancel(_ worker: WorkerHandle) -> Bool { forget([worker.device.identity.uniqueID]) }
 
     /// To be called whenever something of a device has changed.
-    func changed(_ worker: Worker) {
+    func changed(_ worker: WorkerHandle) {
         guard let wish = wishes[worker.device.identity.uniqueID], !wish.isLocking else { return }
         let status = worker.status
         // One that a coordinator before this one has started says hello in a moment.
@@ -124,11 +124,11 @@ final class ExposureDesk {
         return forgotten.isEmpty || save()
     }
 
-    private func isPending(_ wish: Wish, _ worker: Worker) -> Bool {
+    private func isPending(_ wish: Wish, _ worker: WorkerHandle) -> Bool {
         wishes[worker.device.identity.uniqueID] === wish
     }
 
-    private func lock(_ worker: Worker, _ wish: Wish) {
+    private func lock(_ worker: WorkerHandle, _ wish: Wish) {
         wish.isLocking = true
         let device = worker.device.id
         let told: Responder = { [weak self, weak worker] result in

@@ -22,7 +22,7 @@ extension Coordinator {
             readSettings(workers) { [weak self] result in
                 guard let self else { return }
                 do throws(BusError) {
-                    let profile = Profile(devices: try result.get(), saved: BookKeeper.now)
+                    let profile = Profile(devices: try result.get(), saved: DeviceStore.now)
                     try profiles.change { book throws(BusError) in
                         try book.save(profile, as: name)
                     } then: {
@@ -41,7 +41,7 @@ extension Coordinator {
 
     /// How the devices are set now: asked of all at once, told when the last one has answered.
     private func readSettings(
-        _ workers: [Worker], _ completion: @escaping (Result<[DeviceSettings], BusError>) -> Void
+        _ workers: [WorkerHandle], _ completion: @escaping (Result<[DeviceSettings], BusError>) -> Void
     ) {
         var answers: [Int: DeviceSettings] = [:]
         var awaited = workers.count
@@ -59,7 +59,7 @@ extension Coordinator {
         }
     }
 
-    private func read(_ worker: Worker, _ completion: @escaping (Result<DeviceSettings, BusError>) -> Void) {
+    private func read(_ worker: WorkerHandle, _ completion: @escaping (Result<DeviceSettings, BusError>) -> Void) {
         worker.whenReady(withinMilliseconds: worker.device.isPlugged ? Self.patience : 0) {
             guard worker.isRunning, worker.isConnected else { return completion(.failure(Self.notReady(worker))) }
             worker.readControls { result in
@@ -82,7 +82,7 @@ extension Coordinator {
     func applyProfile(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let profile = try profiles.book.profile(call.string("name") ?? "")
-            var batch = ConfigurationDesk.Batch(
+            var batch = ConfigurationService.Batch(
                 changes: [], mode: call.string("mode").flatMap(ConfigurationMode.init) ?? .exact,
                 isDryRun: call.params["dryRun"]?.bool ?? false, fence: 0)
             var leftOut: [Adjustment] = []
@@ -109,7 +109,7 @@ extension Coordinator {
     /// The devices that are to be set, and with what.
     private func targets(
         of profile: Profile, _ call: Call
-    ) throws(BusError) -> [(worker: Worker, settings: DeviceSettings)] {
+    ) throws(BusError) -> [(worker: WorkerHandle, settings: DeviceSettings)] {
         guard call.params["devices"] != nil else {
             return try profile.devices.map { settings throws(BusError) in
                 guard let worker = fleet.worker(of: settings.uniqueID) else {
@@ -135,7 +135,7 @@ extension Coordinator {
         }
     }
 
-    private static func controls(of worker: Worker) -> [CaptureControl]? {
+    private static func controls(of worker: WorkerHandle) -> [CaptureControl]? {
         worker.description?["controls"]?.array?.compactMap { try? CaptureControl(json: $0) }
     }
 

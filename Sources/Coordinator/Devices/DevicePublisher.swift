@@ -4,7 +4,7 @@ import JSON
 
 extension Coordinator {
     /// The value of `state/device/<id>/`: what the worker says, and what only the coordinator knows.
-    func deviceValue(_ worker: Worker) -> JSONValue {
+    func deviceValue(_ worker: WorkerHandle) -> JSONValue {
         let device = worker.device
         let status = worker.status
         var error = worker.state == .restarting ? Self.crashed : status["error"] ?? .null
@@ -35,7 +35,7 @@ extension Coordinator {
         return .object(members)
     }
 
-    private func workerMember(_ worker: Worker) -> JSONValue {
+    private func workerMember(_ worker: WorkerHandle) -> JSONValue {
         [
             "pid": worker.pid.map { JSONValue($0) } ?? .null, "state": .string(worker.state.rawValue),
             "restarts": JSONValue(worker.restarts), "busySince": worker.status["busySince"] ?? .null,

@@ -2,8 +2,8 @@ import CaptureCore
 import Glibc
 
 /// Which devices there are: those that are plugged in, those that were and are remembered, and the virtual ones.
-final class DeviceRoster {
-    private let books: BookKeeper
+final class DeviceRegistry {
+    private let books: DeviceStore
     /// Cameras that were there at the last search, by `uniqueID`.
     private var present: [String: CameraFacts] = [:]
     /// Microphones likewise.
@@ -37,7 +37,7 @@ final class DeviceRoster {
         }
     }
 
-    init(_ books: BookKeeper) { self.books = books }
+    init(_ books: DeviceStore) { self.books = books }
 
     /// No camera is known that was ever plugged in.
     var hasNoCamera: Bool { present.isEmpty && !absent.contains { books.book[$0]?.facts != nil } }
@@ -73,14 +73,14 @@ final class DeviceRoster {
             for (uniqueID, facts) in zip(ids, found) { microphones[uniqueID] = facts }
             for (uniqueID, facts) in microphones where before[uniqueID] != facts {
                 let name = facts.identity(uniqueID: uniqueID).localizedName
-                book.update(uniqueID, name: name, at: BookKeeper.now) {
+                book.update(uniqueID, name: name, at: DeviceStore.now) {
                     $0.name = name
                     $0.microphone = facts
-                    $0.seen = BookKeeper.now
+                    $0.seen = DeviceStore.now
                 }
             }
             for (uniqueID, facts) in before where microphones[uniqueID] == nil {
-                book.update(uniqueID, name: facts.cardName, at: BookKeeper.now) { $0.seen = BookKeeper.now }
+                book.update(uniqueID, name: facts.cardName, at: DeviceStore.now) { $0.seen = DeviceStore.now }
             }
         }
         return before.keys.filter { microphones[$0] == nil }.sorted()
@@ -103,14 +103,14 @@ final class DeviceRoster {
             let ids = CameraIdentities.assign(cameras, claims: &book.claims)
             for (uniqueID, facts) in zip(ids, cameras) { present[uniqueID] = facts }
             for (uniqueID, facts) in present where before[uniqueID] != facts {
-                book.update(uniqueID, name: facts.identity(uniqueID: uniqueID).localizedName, at: BookKeeper.now) {
+                book.update(uniqueID, name: facts.identity(uniqueID: uniqueID).localizedName, at: DeviceStore.now) {
                     $0.name = facts.identity(uniqueID: uniqueID).localizedName
                     $0.facts = facts
-                    $0.seen = BookKeeper.now
+                    $0.seen = DeviceStore.now
                 }
             }
             for (uniqueID, facts) in before where present[uniqueID] == nil {
-                book.update(uniqueID, name: facts.card, at: BookKeeper.now) { $0.seen = BookKeeper.now }
+                book.update(uniqueID, name: facts.card, at: DeviceStore.now) { $0.seen = DeviceStore.now }
             }
         }
         return before.keys.filter { present[$0] == nil }.sorted()
@@ -138,7 +138,7 @@ final class DeviceRoster {
         books.change { book in
             for (uniqueID, name) in names where name.made != nil {
                 let title = made.first { $0.identity.uniqueID == uniqueID }?.identity.localizedName ?? ""
-                book.update(uniqueID, name: title, at: BookKeeper.now) { $0.made = name.made }
+                book.update(uniqueID, name: title, at: DeviceStore.now) { $0.made = name.made }
             }
             book.prune(
                 keeping: Set(present.keys).union(microphones.keys).union(absent).union(made.map(\.identity.uniqueID)))

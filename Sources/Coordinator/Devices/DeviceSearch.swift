@@ -6,7 +6,7 @@ import Logging
 import ZeroMQ
 
 /// Asks a short-lived worker process for the machine's cameras and microphones: the coordinator itself never opens a device, which may hang.
-final class Discovery {
+final class DeviceSearch {
     private let loop: Loop
     private let program: String
     private let logger: Logger

@@ -46,7 +46,7 @@ extension Coordinator {
 
     private func rename(_ uniqueID: String, to alias: String?, _ respond: @escaping Responder) {
         books.change { book in
-            book.update(uniqueID, name: "", at: BookKeeper.now) { $0.alias = alias }
+            book.update(uniqueID, name: "", at: DeviceStore.now) { $0.alias = alias }
         }
         setDevices()
         books.save { [weak self] isKept in

@@ -21,7 +21,7 @@ extension Coordinator {
         }
     }
 
-    private func usage(of worker: Worker, _ users: JSONValue) -> JSONValue {
+    private func usage(of worker: WorkerHandle, _ users: JSONValue) -> JSONValue {
         let device = worker.device.id
         var lock = JSONValue.null
         // A lock that lasts for one call is nobody else's business.

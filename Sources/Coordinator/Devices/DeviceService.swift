@@ -50,7 +50,7 @@ extension Coordinator {
     static let patience: Int64 = 5000
 
     /// Calls the body with the device's worker, or refuses.
-    func withWorker(_ call: Call, _ respond: @escaping Responder, _ body: @escaping (Worker) -> Void) {
+    func withWorker(_ call: Call, _ respond: @escaping Responder, _ body: @escaping (WorkerHandle) -> Void) {
         let device = call.string("device") ?? ""
         guard let worker = fleet.workers[device] else {
             return respond(.failure(.deviceNotFound(device, known: fleet.deviceIDs)))
@@ -68,7 +68,7 @@ extension Coordinator {
         }
     }
 
-    static func notReady(_ worker: Worker) -> BusError {
+    static func notReady(_ worker: WorkerHandle) -> BusError {
         guard worker.device.isPlugged else {
             return BusError(
                 .deviceDisconnected, disconnected(worker.device)["message"]?.string ?? "",

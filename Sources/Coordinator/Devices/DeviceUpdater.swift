@@ -51,12 +51,12 @@ extension Coordinator {
     }
 
     /// What the configuration and the command line say of devices.
-    var wishes: DeviceRoster.Wishes {
+    var wishes: DeviceRegistry.Wishes {
         let profiles = options.virtualProfiles.isEmpty ? configuration.virtualProfiles : options.virtualProfiles
         // Who says what they are like says that they are to be.
         let least = profiles.isEmpty ? (usesDefaultCameras == true ? 2 : 0) : profiles.count
         let cameras = options.virtualCameras ?? configuration.virtualCameras ?? least
-        return DeviceRoster.Wishes(
+        return DeviceRegistry.Wishes(
             aliases: configuration.aliases, positions: configuration.positions, virtualCameras: cameras,
             virtualMicrophones: options.virtualMicrophones ?? configuration.virtualMicrophones ?? min(cameras, 1),
             virtualProfiles: profiles,
@@ -135,11 +135,11 @@ extension Coordinator {
     }
 
     /// Has the device book hold what the worker has committed, unless it may still be taken back.
-    func remember(_ worker: Worker) {
+    func remember(_ worker: WorkerHandle) {
         guard let committed = worker.committed, !worker.isInDoubt, !desk.isBusy(worker.device.id) else { return }
         let identity = worker.device.identity
         books.change { book in
-            book.update(identity.uniqueID, name: identity.localizedName, at: BookKeeper.now) {
+            book.update(identity.uniqueID, name: identity.localizedName, at: DeviceStore.now) {
                 $0.committed = committed
             }
         }
@@ -172,7 +172,7 @@ extension Coordinator {
         loop.schedule(at: MonotonicClock.now() + interval) { [weak self] in self?.feedWatchdog() }
     }
 
-    func deviceChanged(_ device: String, _ worker: Worker?) {
+    func deviceChanged(_ device: String, _ worker: WorkerHandle?) {
         guard !isStopping else { return }
         if let worker {
             remember(worker)
@@ -193,7 +193,7 @@ extension Coordinator {
         publishBus()
     }
 
-    func publish(_ worker: Worker) {
+    func publish(_ worker: WorkerHandle) {
         events.set("state/device/\(worker.device.id)", deviceValue(worker))
         let (uniqueID, isConnected) = (worker.device.identity.uniqueID, worker.isConnected)
         let before = connected.updateValue(isConnected, forKey: uniqueID)

@@ -6,7 +6,7 @@ import Udev
 import ZeroMQ
 
 /// Has devices searched for whenever one may have come or gone.
-final class HotplugWatch {
+final class HotplugWatcher {
     /// Looks at what there is, and then calls the completion, false when that failed.
     ///
     /// `removed`: nodes that have gone since the last search, though another may have their name by now.

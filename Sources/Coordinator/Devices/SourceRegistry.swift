@@ -6,12 +6,12 @@ import LinuxIO
 import Logging
 
 /// Which devices clients make of their own frames. Each goes with its process; all outlive the coordinator.
-final class SourceDesk {
+final class SourceRegistry {
     /// By `uniqueID`.
     private(set) var sources: [String: ClientSource] = [:]
 
     private let loop: Loop
-    private let holders: HolderWatch
+    private let holders: HolderWatcher
     private let path: String
     private let logger: Logger
     private var saveTimer: Loop.Token?
@@ -27,7 +27,7 @@ final class SourceDesk {
     /// Takes over the sources of the coordinator before this one, as far as their processes live.
     ///
     /// - Parameter path: of the file that they are kept in.
-    init(_ loop: Loop, _ holders: HolderWatch, path: String, logger: Logger) {
+    init(_ loop: Loop, _ holders: HolderWatcher, path: String, logger: Logger) {
         self.loop = loop
         self.path = path
         self.logger = logger

@@ -7,7 +7,7 @@ import Logging
 import ZeroMQ
 
 /// A device's worker as the coordinator sees it: what it says, and what it is told.
-final class Worker {
+final class WorkerHandle {
     typealias State = WorkerProcess.State
 
     /// How a worker is started; the same for all but the device.
@@ -45,7 +45,7 @@ final class Worker {
     private let launch: Launch
     private let send: (_ connection: [UInt8], _ order: WorkerOrder) -> Bool
     /// Told of every change of what ``statusMembers`` and ``description`` say.
-    private let onChange: (Worker) -> Void
+    private let onChange: (WorkerHandle) -> Void
     /// Changes over several devices that the coordinator before left unfinished, and that the process has not settled yet: what
     /// it has committed may still be taken back.
     var doubts = 0 { didSet { if doubts == 0 { onChange(self) } } }
@@ -53,7 +53,7 @@ final class Worker {
     /// The zoom ramp that it was told to end before its time.
     var endedZoom: ZoomRampOwner?
     /// Told when the worker has said hello, before anything else is sent to it.
-    private let onHello: (Worker) -> Void
+    private let onHello: (WorkerHandle) -> Void
 
     /// Who may come in at the doors of a process that is started.
     var doors: (() -> DoorList?)?
@@ -115,10 +115,10 @@ final class Worker {
     ///   - standIn: what such a one had set for a photo.
     ///   - former: the worker of the same device under another id.
     init(
-        _ device: ManagedDevice, committed: JSONValue?, standIn: JSONValue?, former: Worker? = nil, _ loop: Loop,
+        _ device: ManagedDevice, committed: JSONValue?, standIn: JSONValue?, former: WorkerHandle? = nil, _ loop: Loop,
         launch: Launch, logger: Logger,
-        send: @escaping (_ connection: [UInt8], _ order: WorkerOrder) -> Bool, onHello: @escaping (Worker) -> Void,
-        onChange: @escaping (Worker) -> Void
+        send: @escaping (_ connection: [UInt8], _ order: WorkerOrder) -> Bool, onHello: @escaping (WorkerHandle) -> Void,
+        onChange: @escaping (WorkerHandle) -> Void
     ) {
         self.device = device
         self.loop = loop

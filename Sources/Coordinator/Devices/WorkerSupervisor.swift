@@ -7,17 +7,17 @@ import Logging
 import ZeroMQ
 
 /// All devices with their workers: who there is, and the conversation over `internal/workers.sock`.
-final class DeviceFleet {
+final class WorkerSupervisor {
     private let loop: Loop
     private let server: ServerSocket
     private let logger: Logger
     /// For workers that are started from now on.
-    var launch: Worker.Launch
-    private(set) var workers: [String: Worker] = [:]
+    var launch: WorkerHandle.Launch
+    private(set) var workers: [String: WorkerHandle] = [:]
     /// Workers of devices that were taken away, until they have ended.
-    private var leaving: [Worker] = []
+    private var leaving: [WorkerHandle] = []
     /// Told of every change of a device; the worker is nil when it is gone.
-    var onChange: ((_ device: String, Worker?) -> Void)?
+    var onChange: ((_ device: String, WorkerHandle?) -> Void)?
     /// Told of what happens to a device.
     var onEvent: ((_ device: String, _ event: String, _ members: [String: JSONValue]) -> Void)?
     /// Who may come in at a device's doors, for its first moments.
@@ -27,9 +27,9 @@ final class DeviceFleet {
     /// Told when somebody came to a rig's door in vain.
     var onSetRefused: ((_ uid: UInt32, _ gid: UInt32, _ pid: Int32) -> Void)?
     /// Told how far a photo is, with its file if that was wanted and is finished.
-    var onPhoto: ((Worker, Worker.PhotoReport, _ file: Message?) -> Void)?
+    var onPhoto: ((WorkerHandle, WorkerHandle.PhotoReport, _ file: Message?) -> Void)?
     /// Told when a worker has started anew.
-    var onHello: ((Worker) -> Void)?
+    var onHello: ((WorkerHandle) -> Void)?
     /// Told of devices that are going to have another id, before anything else is.
     var onRename: (([(device: String, name: String)]) -> Void)?
     /// Whether a rig's matcher still has that name, and with it the socket that a worker would have.
@@ -61,7 +61,7 @@ final class DeviceFleet {
 
     private static let maximumEarly = 256
 
-    init(_ loop: Loop, _ server: ServerSocket, launch: Worker.Launch, logger: Logger) {
+    init(_ loop: Loop, _ server: ServerSocket, launch: WorkerHandle.Launch, logger: Logger) {
         self.loop = loop
         self.server = server
         self.launch = launch
@@ -77,7 +77,7 @@ final class DeviceFleet {
     }
 
     /// The worker of the device with that `uniqueID`.
-    func worker(of uniqueID: String) -> Worker? { workers.values.first { $0.device.identity.uniqueID == uniqueID } }
+    func worker(of uniqueID: String) -> WorkerHandle? { workers.values.first { $0.device.identity.uniqueID == uniqueID } }
 
     /// Whether a worker has that name, or is about to end under it.
     func hasProcess(_ name: String) -> Bool {
@@ -108,7 +108,7 @@ final class DeviceFleet {
             wanted[device.id] = device
         }
         let unique = Dictionary(wanted.values.map { ($0.identity.uniqueID, $0) }) { first, _ in first }
-        var renamed: [(old: Worker, device: ManagedDevice)] = []
+        var renamed: [(old: WorkerHandle, device: ManagedDevice)] = []
         for (id, worker) in workers {
             let device = worker.device
             guard let wish = unique[device.identity.uniqueID] else {
@@ -149,8 +149,8 @@ final class DeviceFleet {
         return workers[device]?.device.identity.uniqueID == uniqueID
     }
 
-    private func add(_ device: ManagedDevice, former: Worker? = nil) {
-        let worker = Worker(
+    private func add(_ device: ManagedDevice, former: WorkerHandle? = nil) {
+        let worker = WorkerHandle(
             device, committed: committed?(device.identity.uniqueID), standIn: standIn?(device.identity.uniqueID),
             former: former, loop, launch: launch, logger: logger,
             send: { [weak self] connection, order in
@@ -180,7 +180,7 @@ final class DeviceFleet {
     }
 
     // Another worker of the device, or another process under its id, has first to let go of it.
-    private func startIfFree(_ worker: Worker) {
+    private func startIfFree(_ worker: WorkerHandle) {
         guard !worker.hasBegun else { return }
         let device = worker.device
         let isTaken = leaving.contains {
@@ -189,7 +189,7 @@ final class DeviceFleet {
         if !isTaken, !(isMatcher?(device.id) ?? false) { worker.start() }
     }
 
-    private func remove(_ id: String, _ worker: Worker, isTaken: Bool = false) {
+    private func remove(_ id: String, _ worker: WorkerHandle, isTaken: Bool = false) {
         workers[id] = nil
         leaving.append(worker)
         worker.stop(by: MonotonicClock.now() + 3_000_000_000)
@@ -197,7 +197,7 @@ final class DeviceFleet {
         if !isTaken { onChange?(id, nil) }
     }
 
-    private func ended(_ worker: Worker) {
+    private func ended(_ worker: WorkerHandle) {
         // A worker that was killed leaves its sockets' files.
         if workers[worker.device.id] == nil || workers[worker.device.id] === worker {
             if worker.hasBegun { File.remove(launch.runtimeDirectory.mediaSocket(worker.device.id)) }
@@ -282,7 +282,7 @@ final class DeviceFleet {
     }
 
     // A change over several devices that the coordinator before this one died in.
-    private func settle(_ transaction: String, _ worker: Worker) {
+    private func settle(_ transaction: String, _ worker: WorkerHandle) {
         let action = settlement(transaction)
         logger.notice(
             "a change that was left unfinished is settled",

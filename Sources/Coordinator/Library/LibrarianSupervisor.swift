@@ -8,7 +8,7 @@ import ZeroMQ
 
 /// Has questions about the capture library answered, each by a process of its own: a disk may keep one for as long as it likes, and
 /// a damaged file may end it.
-final class LibraryDesk {
+final class LibrarianSupervisor {
     private struct Question {
         let request: LibrarianRequest
         /// Who asks; nil: the bus itself.

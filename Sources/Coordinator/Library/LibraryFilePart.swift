@@ -4,7 +4,7 @@ import LinuxIO
 import ZeroMQ
 
 /// A part of a file of the capture library, as a librarian has read it.
-struct LibraryPart {
+struct LibraryFilePart {
     /// Keeps the memory that it was read into.
     private final class Keeper: MessageOwner, @unchecked Sendable {
         private let view: SharedMemoryView
@@ -31,7 +31,7 @@ struct LibraryPart {
     /// What is answered to a user.
     ///
     /// - Throws: `limitExceeded` when too much is on its way to him.
-    func answer(to uid: UInt32, _ budget: AttachmentBudget) throws(BusError) -> Answer {
+    func answer(to uid: UInt32, _ budget: AttachmentBudget) throws(BusError) -> CallReply {
         var members = told
         let count = members.removeValue(forKey: "bytes")?.integer.flatMap { Int(exactly: $0) } ?? -1
         guard (0...(view?.bytes.count ?? 0)).contains(count), let name = members["name"]?.string else {
@@ -49,7 +49,7 @@ struct LibraryPart {
         } catch {
             throw BusError(.internalError, "There is no memory for the part of a file: \(error).")
         }
-        return Answer(result: .success(.object(members)), attachments: [try budget.count(frame, for: uid)])
+        return CallReply(result: .success(.object(members)), attachments: [try budget.count(frame, for: uid)])
     }
 
     private func message(_ count: Int) throws(ZeroMQError) -> Message {

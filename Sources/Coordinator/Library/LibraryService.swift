@@ -45,11 +45,11 @@ extension Coordinator {
         }
     }
 
-    private func readFromLibrary(_ call: Call, _ respond: @escaping AnswerTaker) {
+    private func readFromLibrary(_ call: Call, _ respond: @escaping ReplyTaker) {
         let part = LibrarianRequest.Part(
             id: call.string("id") ?? "", file: call.string("file") ?? "path",
             offset: call.params["offset"]?.integer ?? 0,
-            length: call.params["length"]?.integer.flatMap { Int(exactly: $0) } ?? LibraryPart.usualLength)
+            length: call.params["length"]?.integer.flatMap { Int(exactly: $0) } ?? LibraryFilePart.usualLength)
         let memory: FilledMemory?
         do throws(SystemError) {
             memory = part.length > 0 ? try FilledMemory(name: "library.read", count: part.length) : nil
@@ -58,7 +58,7 @@ extension Coordinator {
         }
         askLibrary(.read(part), call, filling: memory) { [libraryParts] result in
             do throws(BusError) {
-                let read = LibraryPart(try result.get(), memory?.view)
+                let read = LibraryFilePart(try result.get(), memory?.view)
                 respond(try read.answer(to: call.caller.peer.uid, libraryParts))
             } catch {
                 respond(.failure(error))

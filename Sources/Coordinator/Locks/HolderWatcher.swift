@@ -3,7 +3,7 @@ import LinuxIO
 import ZeroMQ
 
 /// Watches processes that hold or wait for something, and tells all who want to know once when one has ended (`pidfd_open`).
-final class HolderWatch {
+final class HolderWatcher {
     private struct Watched {
         let process: ProcessDescriptor
         let startTime: UInt64

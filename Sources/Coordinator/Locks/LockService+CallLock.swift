@@ -2,7 +2,7 @@ import BusServer
 import CaptureCore
 import LinuxIO
 
-extension LockDesk {
+extension LockService {
     /// Locks devices for just one call: it is carried out under that lock, which is given back before the answer goes on.
     ///
     /// - Parameters:

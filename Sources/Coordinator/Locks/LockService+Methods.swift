@@ -8,7 +8,7 @@ import LinuxIO
 extension Coordinator {
     func lock(_ call: Call, _ respond: @escaping Responder) {
         do {
-            var wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
+            var wish = LockService.Wish(devices: try devices(call), holder: holder(call.caller))
             wish.wait = call.duration("wait") ?? 0
             wish.lease = call.duration("lease") ?? lease(of: call.caller)
             wish.note = call.string("note")
@@ -24,7 +24,7 @@ extension Coordinator {
 
     func takeOver(_ call: Call, _ respond: @escaping Responder) {
         do {
-            var wish = LockDesk.Wish(devices: try devices(call), holder: holder(call.caller))
+            var wish = LockService.Wish(devices: try devices(call), holder: holder(call.caller))
             wish.lease = call.duration("lease") ?? lease(of: call.caller)
             wish.note = call.string("note")
             locks.request(wish, takingOver: true) { result in respond(result.map(Self.lockResult)) }
@@ -59,7 +59,7 @@ extension Coordinator {
     func configure(_ call: Call, _ respond: @escaping Responder) {
         do throws(BusError) {
             let changes = call.params["changes"]?.array ?? []
-            var batch = ConfigurationDesk.Batch(
+            var batch = ConfigurationService.Batch(
                 changes: [], mode: call.string("mode").flatMap(ConfigurationMode.init) ?? .exact,
                 isDryRun: call.params["dryRun"]?.bool ?? false, fence: 0)
             for (index, change) in changes.enumerated() {
@@ -92,7 +92,7 @@ extension Coordinator {
         withWorker(call, respond) { [weak self] worker in
             guard let self else { return }
             let change = JSONValue.members(["device": call.params["device"], "controls": call.params["controls"]])
-            let batch = ConfigurationDesk.Batch(
+            let batch = ConfigurationService.Batch(
                 changes: [(worker.device.id, change, "")], mode: .exact, isDryRun: false, fence: 0)
             carryOut(batch, token: call.string("lock"), call, respond)
         }
@@ -100,7 +100,7 @@ extension Coordinator {
 
     /// Carries out a batch under the lock that the token proves, or under one for just this call.
     func carryOut(
-        _ batch: ConfigurationDesk.Batch, token: String?, _ call: Call, _ respond: @escaping Responder
+        _ batch: ConfigurationService.Batch, token: String?, _ call: Call, _ respond: @escaping Responder
     ) {
         let respond: Responder = { [weak self, batch] result in
             if let self, !batch.isDryRun, case .success = result { sessions.controlsSet(batch.changes) }
@@ -125,7 +125,7 @@ extension Coordinator {
     }
 
     /// Carries out a batch; what was changed is in the device book, on the disk, before that is said.
-    func carryOut(_ batch: ConfigurationDesk.Batch, _ respond: @escaping Responder) {
+    func carryOut(_ batch: ConfigurationService.Batch, _ respond: @escaping Responder) {
         let uniqueIDs = batch.changes.compactMap { fleet.workers[$0.device]?.device.identity.uniqueID }
         desk.run(batch) { [weak self] result in
             guard let self, !batch.isDryRun, case .success(let value) = result else { return respond(result) }
@@ -163,7 +163,7 @@ extension Coordinator {
         return LockHolder(uid: peer.uid, gid: peer.gid, pid: peer.pid, startTime: startTime, name: name)
     }
 
-    private static func lockResult(_ grant: LockDesk.Grant) -> JSONValue {
+    private static func lockResult(_ grant: LockService.Grant) -> JSONValue {
         [
             "lock": .string(grant.token), "fence": JSONValue(grant.lock.fence),
             "devices": JSONValue(grant.lock.devices), "holder": grant.lock.holder.json,

@@ -9,7 +9,7 @@ import Sodium
 /// Gives out the exclusive locks, and sees to it that each dies with its holder.
 ///
 /// The rules are ``LockTable``'s; here are the clock, the disk, the holders' processes and those who want to know.
-final class LockDesk {
+final class LockService {
     /// A lock with the secret that proves it. The token appears nowhere but in the reply.
     struct Grant {
         let token: String
@@ -37,9 +37,9 @@ final class LockDesk {
 
     private let loop: Loop
     private let events: EventSocket
-    private let keeper: StateKeeper
+    private let keeper: RestartStore
     private let logger: Logger
-    private let holders: HolderWatch
+    private let holders: HolderWatcher
     private(set) var table: LockTable
     private var pending: [UInt64: Pending] = [:]
     private var lastTicket: UInt64 = 0
@@ -65,7 +65,7 @@ final class LockDesk {
     static let leaseOfUnknownProcess: Int64 = 10_000_000_000
 
     /// Takes over the locks of the coordinator before this one.
-    init(_ loop: Loop, events: EventSocket, keeper: StateKeeper, holders: HolderWatch, logger: Logger) {
+    init(_ loop: Loop, events: EventSocket, keeper: RestartStore, holders: HolderWatcher, logger: Logger) {
         self.loop = loop
         self.events = events
         self.keeper = keeper
@@ -357,7 +357,7 @@ final class LockDesk {
     private static func hash(_ token: String) -> String { hexadecimal(sha256(Array(token.utf8))) }
 }
 
-extension LockDesk {
+extension LockService {
     /// Who waits, the first in the queue first.
     var waits: JSONValue {
         .array(

@@ -71,7 +71,7 @@ extension Coordinator {
     /// - Parameter preferred: by the session's connection.
     /// - Throws: `controlUnsupported` {device, control, supported}: the format of one of them hasn't got that stabilization.
     func loansWanted(
-        _ call: Call, of cameras: [Worker], preferred: VideoStabilizationMode
+        _ call: Call, of cameras: [WorkerHandle], preferred: VideoStabilizationMode
     ) throws(BusError) -> Set<ControlLoan> {
         var wanted: Set<ControlLoan> = call.params["smoothAutoFocus"]?.bool ?? true ? [.smoothFocus] : []
         let mode = call.string("stabilization").flatMap(VideoStabilizationMode.init) ?? preferred

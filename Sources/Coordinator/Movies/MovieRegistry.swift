@@ -8,11 +8,11 @@ import Logging
 /// Keeps the movies: which are being made, for whom, and who is to know of it.
 ///
 /// What a movie may be, and what follows when something happens to it, is ``RunningMovie``'s affair; that a recorder makes it,
-/// ``RecorderFleet``'s.
-final class MovieDesk {
+/// ``RecorderSupervisor``'s.
+final class MovieRegistry {
     private let events: EventSocket
-    private let holders: HolderWatch
-    private let recorders: RecorderFleet
+    private let holders: HolderWatcher
+    private let recorders: RecorderSupervisor
     private let logger: Logger
 
     private var running: [String: RunningMovie] = [:]
@@ -49,7 +49,7 @@ final class MovieDesk {
     /// How long recorders may take to finish when the bus ends, nanoseconds.
     private static let lastPatience: Int64 = 10_000_000_000
 
-    init(_ loop: Loop, events: EventSocket, _ holders: HolderWatch, _ recorders: RecorderFleet, logger: Logger) {
+    init(_ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ recorders: RecorderSupervisor, logger: Logger) {
         self.events = events
         self.holders = holders
         self.recorders = recorders
@@ -347,7 +347,7 @@ final class MovieDesk {
 
     // A movie that a coordinator before this one has begun goes on if it still may, and so does the part of one; another that had not begun
     // is nobody's, as the answer was lost with that coordinator.
-    private func adopt(_ recorder: Recorder, _ request: MovieRequest, _ progress: MovieProgress) -> Bool {
+    private func adopt(_ recorder: RecorderHandle, _ request: MovieRequest, _ progress: MovieProgress) -> Bool {
         let movie = RunningMovie(request, progress: progress)
         guard !hasEnded, movie.isTold else { return false }
         let hasOwner = watch(movie)

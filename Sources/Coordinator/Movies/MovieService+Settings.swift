@@ -45,7 +45,7 @@ extension Coordinator {
     }
 
     /// Calls the body when each has described its device, or with why one has not.
-    private func whenReady(_ workers: ArraySlice<Worker>, _ body: @escaping (BusError?) -> Void) {
+    private func whenReady(_ workers: ArraySlice<WorkerHandle>, _ body: @escaping (BusError?) -> Void) {
         guard let worker = workers.first else { return body(nil) }
         worker.whenReady(withinMilliseconds: Self.patience) { [weak self] in
             guard worker.description != nil else { return body(Self.notReady(worker)) }
@@ -56,7 +56,7 @@ extension Coordinator {
 
 extension RecommendedVideo {
     /// As the camera is; while that isn't known, as it was set, or else as the first row of its table has it.
-    init?(_ worker: Worker) {
+    init?(_ worker: WorkerHandle) {
         let known = [worker.status["activeFormat"], worker.committed?["activeFormat"]].compactMap(\.self)
         let sizes = known.compactMap { format -> Dimensions? in
             guard let width = format["width"]?.integer, let height = format["height"]?.integer else { return nil }
@@ -69,7 +69,7 @@ extension RecommendedVideo {
 
 extension RecommendedAudio {
     /// As the microphone is; while that isn't known, as it was set.
-    init(_ worker: Worker, _ fileType: MovieFileType) {
+    init(_ worker: WorkerHandle, _ fileType: MovieFileType) {
         let format = worker.status["activeFormat"] ?? worker.committed?["activeFormat"]
         let rate = format?["rate"]?.integer ?? 48000
         let channels = format?["channels"]?.integer ?? 2

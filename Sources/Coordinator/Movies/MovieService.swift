@@ -112,7 +112,7 @@ extension Coordinator {
         let take = wish.take ?? hexadecimal(randomBytes(4))
         // Of a rig, each begins with the first frame that its camera takes from then on.
         let notBefore = subject.rig == nil ? nil : MonotonicClock.now() + Self.rigLead
-        let cameras: [Worker?] = subject.cameras.isEmpty ? [nil] : subject.cameras
+        let cameras: [WorkerHandle?] = subject.cameras.isEmpty ? [nil] : subject.cameras
         return zip(ids, cameras).map { id, camera in
             let file = subject.rig == nil ? target : target.marked(camera?.device.id ?? "sound")
             var request = MovieRequest(
@@ -217,7 +217,7 @@ extension Coordinator {
 }
 
 extension MovieRequest.Device {
-    init(_ worker: Worker) {
+    init(_ worker: WorkerHandle) {
         let identity = worker.device.identity
         self.init(id: worker.device.id, uniqueID: identity.uniqueID, name: identity.localizedName)
     }

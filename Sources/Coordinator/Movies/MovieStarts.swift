@@ -98,7 +98,7 @@ final class MovieStarts {
         case .ownerGone, .stopped:
             return BusError(.cancelled, "The movie was given up before it had begun.")
         case .shuttingDown:
-            return MovieDesk.shuttingDown
+            return MovieRegistry.shuttingDown
         default:
             return result.error
                 ?? BusError(.internalError, "The movie could not be begun (\(result.reason.rawValue)); see the log.")

@@ -7,8 +7,8 @@ import JSON
 extension Coordinator {
     /// What a movie, or each of a rig's, is of.
     struct Subject {
-        var cameras: [Worker] = []
-        var microphone: Worker?
+        var cameras: [WorkerHandle] = []
+        var microphone: WorkerHandle?
         var rig: String?
         var session: CaptureSession?
         /// As the session's connection has it.
@@ -59,7 +59,7 @@ extension Coordinator {
         return subject
     }
 
-    func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> Worker {
+    func worker(_ id: String, _ path: String, _ media: MediaType?) throws(BusError) -> WorkerHandle {
         guard let worker = fleet.workers[id] else { throw .deviceNotFound(id, known: fleet.deviceIDs) }
         guard media == nil || worker.device.identity.mediaType == media else {
             throw .invalidParams(path, "\(id) is no \(media == .audio ? "microphone" : "camera")")

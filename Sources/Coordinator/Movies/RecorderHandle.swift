@@ -8,8 +8,8 @@ import ZeroMQ
 
 /// A movie's recorder as the coordinator sees it: a process that is watched, what it says, and what it is told.
 ///
-/// It is started once. What is to follow when it has died, ``MovieDesk`` decides.
-final class Recorder {
+/// It is started once. What is to follow when it has died, ``MovieRegistry`` decides.
+final class RecorderHandle {
     private struct Order {
         let action: RecorderOrder.Action
         let completion: Completion
@@ -24,7 +24,7 @@ final class Recorder {
     private let logger: Logger
     private let send: (_ connection: [UInt8], _ order: RecorderOrder) -> Bool
     /// Told when the process has ended.
-    private let onEnd: (Recorder) -> Void
+    private let onEnd: (RecorderHandle) -> Void
 
     /// Our child; nil: one that a coordinator before this one started.
     private var child: ChildProcess?
@@ -57,7 +57,7 @@ final class Recorder {
 
     init(
         _ movie: String, _ loop: Loop, logger: Logger,
-        send: @escaping (_ connection: [UInt8], _ order: RecorderOrder) -> Bool, onEnd: @escaping (Recorder) -> Void
+        send: @escaping (_ connection: [UInt8], _ order: RecorderOrder) -> Bool, onEnd: @escaping (RecorderHandle) -> Void
     ) {
         self.movie = movie
         self.loop = loop
@@ -252,7 +252,7 @@ extension RecorderOrder.Action {
 
     /// Milliseconds.
     fileprivate var patience: Int64 {
-        if case .live = self { return Recorder.livePatience }
-        return isEnd ? Recorder.longest : Recorder.patience
+        if case .live = self { return RecorderHandle.livePatience }
+        return isEnd ? RecorderHandle.longest : RecorderHandle.patience
     }
 }

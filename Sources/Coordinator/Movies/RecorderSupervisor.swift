@@ -8,13 +8,13 @@ import ZeroMQ
 
 /// The recorders, a process for each movie: started, taken over from a coordinator before this one, watched; and the conversation over
 /// `internal/recorders.sock`.
-final class RecorderFleet {
+final class RecorderSupervisor {
     private let loop: Loop
     private let server: ServerSocket
     private let program: String
     private let directory: RuntimeDirectory
     private let logger: Logger
-    private var recorders: [String: Recorder] = [:]
+    private var recorders: [String: RecorderHandle] = [:]
     private var listeners: [String: Listener] = [:]
     private var whenAllHaveEnded: (() -> Void)?
     private var lastCall: Loop.Token?
@@ -34,7 +34,7 @@ final class RecorderFleet {
     /// Of those that are started from now on.
     var logLevel: String
     /// A recorder says hello that nobody here has started: whether it may go on.
-    var onAdopted: ((Recorder, MovieRequest, MovieProgress) -> Bool)?
+    var onAdopted: ((RecorderHandle, MovieRequest, MovieProgress) -> Bool)?
     /// Told what a recorder says of its movie.
     var onProgress: ((_ movie: String, MovieProgress) -> Void)?
     var onEvent: ((_ movie: String, MovieEvent) -> Void)?
@@ -57,10 +57,10 @@ final class RecorderFleet {
     }
 
     /// The recorder of that movie, as long as its process lives.
-    subscript(movie: String) -> Recorder? { recorders[movie] }
+    subscript(movie: String) -> RecorderHandle? { recorders[movie] }
 
     /// The one whose process has that number.
-    func recorder(of pid: Int32) -> Recorder? { recorders.values.first { $0.pid == pid } }
+    func recorder(of pid: Int32) -> RecorderHandle? { recorders.values.first { $0.pid == pid } }
 
     /// Whether somebody else than movies' makers hears of it.
     func isListenedTo(_ movie: String) -> Bool { listeners[movie] != nil }
@@ -88,8 +88,8 @@ final class RecorderFleet {
         make(request.movie).started(child)
     }
 
-    private func make(_ movie: String) -> Recorder {
-        let recorder = Recorder(
+    private func make(_ movie: String) -> RecorderHandle {
+        let recorder = RecorderHandle(
             movie, loop, logger: logger,
             send: { [weak self] connection, order in
                 (try? self?.server.socket.send(frames: [connection, order.json.serialized])) ?? false
@@ -99,20 +99,20 @@ final class RecorderFleet {
         return recorder
     }
 
-    private func ended(_ recorder: Recorder) {
+    private func ended(_ recorder: RecorderHandle) {
         guard recorders[recorder.movie] === recorder else { return recorder.close() }
         hearLastWords(of: recorder, Self.hearings)
     }
 
     // They may be on their way still, through libzmq's threads: sockets have their turn between any two of these.
-    private func hearLastWords(of recorder: Recorder, _ left: Int) {
+    private func hearLastWords(of recorder: RecorderHandle, _ left: Int) {
         readReports()
         let isHeard = isListenedTo(recorder.movie) ? !recorder.isAsked : isFinished?(recorder.movie) != false
         guard left > 0, !isHeard else { return forget(recorder) }
         loop.schedule(afterMilliseconds: Self.hearing) { [weak self] in self?.hearLastWords(of: recorder, left - 1) }
     }
 
-    private func forget(_ recorder: Recorder) {
+    private func forget(_ recorder: RecorderHandle) {
         guard recorders[recorder.movie] === recorder else { return recorder.close() }
         recorders[recorder.movie] = nil
         recorder.close()

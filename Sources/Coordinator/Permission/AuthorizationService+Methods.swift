@@ -151,7 +151,7 @@ extension Coordinator {
     }
 
     /// Tells a worker who may come in.
-    func admit(_ worker: Worker) {
+    func admit(_ worker: WorkerHandle) {
         worker.order(.admit(permission.book.doors(worker.device.identity.authorizationMedia)))
     }
 

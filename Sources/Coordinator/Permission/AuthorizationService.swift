@@ -8,7 +8,7 @@ import Logging
 /// Who may do what: answers it, takes questions to the administrators, and has their answers kept, published and enforced.
 ///
 /// The rules are ``AuthorizationBook``'s; here are the disk, those who wait for an answer, and those who want to know.
-final class AuthorizationDesk {
+final class AuthorizationService {
     private struct Waiter {
         let uid: UInt32
         let gid: UInt32
@@ -22,8 +22,8 @@ final class AuthorizationDesk {
 
     private let loop: Loop
     private let events: EventSocket
-    private let keeper: AuthorizationKeeper
-    private let holders: HolderWatch
+    private let keeper: AuthorizationStore
+    private let holders: HolderWatcher
     private let logger: Logger
     private(set) var book: AuthorizationBook
     private var waiters: [UInt64: Waiter] = [:]
@@ -35,8 +35,8 @@ final class AuthorizationDesk {
     private static let maximumWaiters = 1024
 
     init(
-        _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ keeper: AuthorizationKeeper,
-        _ holders: HolderWatch, logger: Logger
+        _ loop: Loop, events: EventSocket, _ book: AuthorizationBook, _ keeper: AuthorizationStore,
+        _ holders: HolderWatcher, logger: Logger
     ) {
         self.loop = loop
         self.events = events
@@ -162,7 +162,7 @@ final class AuthorizationDesk {
         let peer = caller.peer
         do {
             let question = AuthorizationBook.Question(
-                reason: reason, since: BookKeeper.now, pid: peer.pid, program: program)
+                reason: reason, since: DeviceStore.now, pid: peer.pid, program: program)
             switch try book.ask(uid: peer.uid, groups: [peer.gid], media: media, question) {
             case .decided(let status):
                 completion(.success(status))
@@ -233,7 +233,7 @@ final class AuthorizationDesk {
 
     /// Somebody tried to get what is of that medium without having asked: the bus asks, once.
     func tried(uid: UInt32, gid: UInt32, pid: Int32, _ media: AuthorizationMedia, program: String) {
-        let question = AuthorizationBook.Question(reason: nil, since: BookKeeper.now, pid: pid, program: program)
+        let question = AuthorizationBook.Question(reason: nil, since: DeviceStore.now, pid: pid, program: program)
         if book.askByItself(uid: uid, groups: [gid], media: media, question) { tellAsked(uid, media, question) }
     }
 
@@ -254,7 +254,7 @@ final class AuthorizationDesk {
         completion: @escaping (Result<Bool, BusError>) -> Void
     ) {
         let decision = AuthorizationBook.Decision(
-            isGranted: isGranted, isOnce: isOnce, since: BookKeeper.now, by: admin.peer.uid)
+            isGranted: isGranted, isOnce: isOnce, since: DeviceStore.now, by: admin.peer.uid)
         var changed = book
         do {
             for media in media { try changed.decide(uid: uid, media: media, decision) }

@@ -4,7 +4,7 @@ import LinuxIO
 import Logging
 
 /// Keeps what is decided about users in `permissions.json`, beside the device book: on the disk before the reply.
-final class AuthorizationKeeper {
+final class AuthorizationStore {
     /// What is wrong with it.
     private(set) var problems: [Problem] = [] { didSet { if problems != oldValue { onProblems?() } } }
     /// They are others now.

@@ -57,7 +57,7 @@ extension Coordinator {
         return "\(camera) gives \(format.name) now, of which there is no JPEG"
     }
 
-    private func livePhotoWish(_ id: String) -> LivePhotoDesk.Wish? {
+    private func livePhotoWish(_ id: String) -> LivePhotoSupervisor.Wish? {
         guard !isStopping, !isFinishing, let session = sessions.entries[id]?.session, let output = session.photoOutput,
             output.livePhoto.isEnabled
         else { return nil }
@@ -78,7 +78,7 @@ extension Coordinator {
         let format = isBorrowed ? live.wish(of: id)?.format : nil
         var device = MovieRequest.Device(camera)
         device.frameRate = camera.status["frameRate"]?.double
-        return LivePhotoDesk.Wish(
+        return LivePhotoSupervisor.Wish(
             camera: device, format: format ?? camera.status["activeFormat"] ?? .null,
             microphone: may(.audio) ? microphone.map(MovieRequest.Device.init) : nil,
             orientation: connection.videoOrientation, isMirrored: connection.videoMirrored.isOn(position: position),

@@ -11,7 +11,7 @@ import ZeroMQ
 ///
 /// What a session wants of it, the coordinator says; what belongs into a movie, the recorder decides. No recorder outlives the coordinator that
 /// started it: what it holds is nobody's then.
-final class LivePhotoDesk {
+final class LivePhotoSupervisor {
     /// What is to be held for a session.
     struct Wish: Equatable {
         var camera: MovieRequest.Device
@@ -73,7 +73,7 @@ final class LivePhotoDesk {
     }
 
     private let loop: Loop
-    private let recorders: RecorderFleet
+    private let recorders: RecorderSupervisor
     private let directory: RuntimeDirectory
     private let logger: Logger
     private var lines: [String: Line] = [:]
@@ -92,7 +92,7 @@ final class LivePhotoDesk {
     /// How long a photo waits for the first picture that is held, milliseconds.
     private static let patience: Int64 = 5000
 
-    init(_ loop: Loop, _ recorders: RecorderFleet, directory: RuntimeDirectory, logger: Logger) {
+    init(_ loop: Loop, _ recorders: RecorderSupervisor, directory: RuntimeDirectory, logger: Logger) {
         self.loop = loop
         self.recorders = recorders
         self.directory = directory
@@ -188,7 +188,7 @@ final class LivePhotoDesk {
         do {
             try recorders.start(
                 request,
-                listener: RecorderFleet.Listener(
+                listener: RecorderSupervisor.Listener(
                     onProgress: { [weak self, weak line] progress in
                         guard let self, let line, line.movie == movie else { return }
                         progressed(line, progress)

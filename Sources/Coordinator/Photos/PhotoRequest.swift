@@ -76,7 +76,7 @@ struct PhotoRequest {
     }
 
     /// - Parameter files: of the photos, in their order, if they go with the reply.
-    func answer(_ outcome: PhotoOutcome, files: [Message]) -> Answer {
+    func answer(_ outcome: PhotoOutcome, files: [Message]) -> CallReply {
         func answer(attaches: Bool) -> [String: JSONValue] {
             var members = outcome.json(attaches: attaches).object ?? [:]
             members["photos"] = .array((members["photos"]?.array ?? []).map(told))
@@ -87,7 +87,7 @@ struct PhotoRequest {
         guard !files.isEmpty else { return .success(.object(answer(attaches: false))) }
         var later = answer(attaches: false)
         later["attachmentsGone"] = true
-        return Answer(
+        return CallReply(
             result: .success(.object(answer(attaches: true))), attachments: files, later: .object(later))
     }
 }

@@ -11,7 +11,7 @@ extension Coordinator {
     /// How long the photos of a burst or a bracket may take, nanoseconds.
     private static let maximumDuration: Int64 = 60_000_000_000
 
-    private func capturePhoto(_ call: Call, _ respond: @escaping AnswerTaker) {
+    private func capturePhoto(_ call: Call, _ respond: @escaping ReplyTaker) {
         do throws(BusError) {
             let giveUp = try photos.start(try photoRequest(call), completion: respond)
             if let key = call.key { cancellations[key] = giveUp }
@@ -258,7 +258,7 @@ extension Coordinator {
     }
 
     /// What the scene wants, of the photos that a session's photo output is to take; of several cameras, what any of them sees.
-    private func sceneMembers(_ session: CaptureSession, _ workers: [Worker]) -> [String: JSONValue] {
+    private func sceneMembers(_ session: CaptureSession, _ workers: [WorkerHandle]) -> [String: JSONValue] {
         let settings = session.outputs.first { $0.kind == .photo }?.sceneMonitoring ?? SceneMonitor.Settings()
         func sees(_ name: String) -> Bool { workers.contains { $0.status["scene"]?[name] == true } }
         let isFlashScene = settings.flash == .on || settings.flash == .auto && sees("flash")
@@ -269,7 +269,7 @@ extension Coordinator {
     }
 
     /// `photo` of `state/device/<id>/`: {readiness, waiting, owner?}.
-    func photoMember(_ worker: Worker) -> JSONValue {
+    func photoMember(_ worker: WorkerHandle) -> JSONValue {
         let (readiness, waiting) = photos.readiness(of: worker)
         return .members([
             "readiness": .string(readiness.rawValue), "waiting": JSONValue(waiting),
@@ -303,7 +303,7 @@ extension Coordinator {
 }
 
 extension PhotoPlace.Device {
-    init(_ worker: Worker) {
+    init(_ worker: WorkerHandle) {
         let identity = worker.device.identity
         self.init(id: worker.device.id, uniqueID: identity.uniqueID, name: identity.localizedName)
     }

@@ -4,7 +4,7 @@ import JSON
 import ZeroMQ
 
 /// The movies of live photos: made around the moment that the camera's worker tells, and stored with their pictures.
-extension PhotoDesk {
+extension PhotoService {
     private static let movieKey = "movie"
 
     /// The picture is taken: its movie is to be made.
@@ -81,7 +81,7 @@ extension PhotoDesk {
 
     /// A session's live photos are otherwise from now on: none that is not taken is what was asked for.
     func reconfigured(_ session: String) {
-        endAll { $0.session == session && $0.settings.isLive ? LivePhotoDesk.reconfigured : nil }
+        endAll { $0.session == session && $0.settings.isLive ? LivePhotoSupervisor.reconfigured : nil }
     }
 
     static let noLivePhotos = BusError(.internalError, "The movie of the live photo can't be made; see the log.")

@@ -6,7 +6,7 @@ import LinuxIO
 import ZeroMQ
 
 /// What the workers of a photo's cameras are ordered, and under which locks.
-extension PhotoDesk {
+extension PhotoService {
     /// How long a request waits for a worker that is just starting, milliseconds.
     private static let patience: Int64 = 5000
     /// How long it waits for what somebody does under a lock for one call, nanoseconds.

@@ -8,12 +8,12 @@ import ZeroMQ
 
 /// Has photos taken: whose turn it is, and what is told when, is ``PhotoQueue``'s affair, and the workers take and store them. Here are who
 /// asked, the locks, the files on their way to the reply, and who is to know of it.
-final class PhotoDesk {
+final class PhotoService {
     /// One request, from the queue to its last event.
     final class Run {
         /// Its cameras may get other names.
         var request: PhotoRequest
-        let completion: (Answer) -> Void
+        let completion: (CallReply) -> Void
         /// Its cameras are being got ready.
         var hasBegun = false
         /// The files, by their camera's `uniqueID` and their index.
@@ -36,7 +36,7 @@ final class PhotoDesk {
         /// Of a live photo, when it is made.
         var movie: LivePhotoAnswer?
 
-        init(_ request: PhotoRequest, _ completion: @escaping (Answer) -> Void) {
+        init(_ request: PhotoRequest, _ completion: @escaping (CallReply) -> Void) {
             self.request = request
             self.completion = completion
         }
@@ -44,9 +44,9 @@ final class PhotoDesk {
 
     private let loop: Loop
     private let events: EventSocket
-    private let holders: HolderWatch
-    let locks: LockDesk
-    let fleet: DeviceFleet
+    private let holders: HolderWatcher
+    let locks: LockService
+    let fleet: WorkerSupervisor
     private let logger: Logger
     private let budget = AttachmentBudget(.photos)
 
@@ -65,7 +65,7 @@ final class PhotoDesk {
     /// Where a camera's photos go, whose turn came at that time of that day; nil: nowhere.
     var place: ((PhotoRequest, PhotoRequest.Camera, _ day: String, _ time: String) -> PhotoPlace?)?
     /// Makes the movies of live photos.
-    weak var live: LivePhotoDesk?
+    weak var live: LivePhotoSupervisor?
     /// Told when a worker has died that may have left something half stored.
     var onLeft: (() -> Void)?
     private var isLeft = false
@@ -80,7 +80,7 @@ final class PhotoDesk {
     private static let lastPatience: Int64 = 5000
 
     init(
-        _ loop: Loop, events: EventSocket, _ holders: HolderWatch, _ locks: LockDesk, _ fleet: DeviceFleet,
+        _ loop: Loop, events: EventSocket, _ holders: HolderWatcher, _ locks: LockService, _ fleet: WorkerSupervisor,
         maximumReply: Int, logger: Logger
     ) {
         self.loop = loop
@@ -105,8 +105,8 @@ final class PhotoDesk {
     ///
     /// - Returns: how to give them up until then.
     /// - Throws: `limitExceeded`, `cancelled`, `shuttingDown`: then nothing is done.
-    func start(_ request: PhotoRequest, completion: @escaping (Answer) -> Void) throws(BusError) -> () -> Void {
-        guard !hasEnded else { throw MovieDesk.shuttingDown }
+    func start(_ request: PhotoRequest, completion: @escaping (CallReply) -> Void) throws(BusError) -> () -> Void {
+        guard !hasEnded else { throw MovieRegistry.shuttingDown }
         guard watch(request.owner) else { throw Self.ownerGone }
         do throws(BusError) {
             let steps = try queue.add(
@@ -176,7 +176,7 @@ final class PhotoDesk {
 
     // MARK: What workers tell
 
-    private func reported(_ worker: Worker, _ report: Worker.PhotoReport, _ file: Message?) {
+    private func reported(_ worker: WorkerHandle, _ report: WorkerHandle.PhotoReport, _ file: Message?) {
         let uniqueID = worker.device.identity.uniqueID
         guard let run = runs[report.job], let camera = run.request.camera(uniqueID) else { return }
         do throws(BusError) {
@@ -341,13 +341,13 @@ final class PhotoDesk {
     /// Gives up what is not taken yet; the body is called when the rest is finished, or when that takes too long.
     func shutDown(then body: @escaping () -> Void) {
         hasEnded = true
-        endAll { _ in MovieDesk.shuttingDown }
+        endAll { _ in MovieRegistry.shuttingDown }
         guard !runs.isEmpty else { return body() }
         whenEnded = body
         loop.schedule(afterMilliseconds: Self.lastPatience) { [weak self] in
             guard let self else { return }
             // Each is answered, and its end told, also where its worker doesn't answer.
-            perform(queue.abandon(MovieDesk.shuttingDown))
+            perform(queue.abandon(MovieRegistry.shuttingDown))
             tellEnded()
         }
     }
@@ -365,7 +365,7 @@ final class PhotoDesk {
     func holder(of device: String) -> JSONValue? { queue.holder(of: device) }
 
     /// How ready a camera is, and how many requests wait for it.
-    func readiness(of worker: Worker) -> (readiness: PhotoReadiness, waiting: Int) {
+    func readiness(of worker: WorkerHandle) -> (readiness: PhotoReadiness, waiting: Int) {
         queue.readiness(
             of: worker.device.id, isThere: !hasEnded && worker.isRunning && worker.isConnected,
             isStreaming: worker.status["isStreaming"]?.bool ?? false)

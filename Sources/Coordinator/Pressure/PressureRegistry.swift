@@ -5,7 +5,7 @@ import LinuxIO
 import Logging
 
 /// Knows of each device how much pressure it is under, from the machine's and its own, and whether it has to stop for that.
-final class PressureDesk {
+final class PressureRegistry {
     /// What became otherwise with a device.
     struct Change {
         /// The state that it is in.
@@ -20,7 +20,7 @@ final class PressureDesk {
         var brake = SystemPressureBrake(isKnown: false)
     }
 
-    private let watch: PressureWatch?
+    private let watch: PressureWatcher?
     /// By the device's `uniqueID`: its settings and what it suffers stay with it under another id.
     private var entries: [String: Entry] = [:]
 
@@ -33,7 +33,7 @@ final class PressureDesk {
     /// - Parameter root: where /proc and /sys are looked for; nil: the machine's pressure is not watched.
     /// - Throws: when no thread can be started.
     init(_ loop: Loop, root: String?, logger: Logger) throws(SystemError) {
-        watch = try root.map { root throws(SystemError) in try PressureWatch(loop, root: root, logger: logger) }
+        watch = try root.map { root throws(SystemError) in try PressureWatcher(loop, root: root, logger: logger) }
     }
 
     func begin() { watch?.begin() }
@@ -60,12 +60,12 @@ final class PressureDesk {
         }
     }
 
-    func state(_ worker: Worker) -> SystemPressureState { entries[worker.device.identity.uniqueID]?.state ?? .nominal }
+    func state(_ worker: WorkerHandle) -> SystemPressureState { entries[worker.device.identity.uniqueID]?.state ?? .nominal }
 
-    func isHalted(_ worker: Worker) -> Bool { entries[worker.device.identity.uniqueID]?.brake.isOn ?? false }
+    func isHalted(_ worker: WorkerHandle) -> Bool { entries[worker.device.identity.uniqueID]?.brake.isOn ?? false }
 
     /// What a worker is to be told at its hello; nil: nothing, as it isn't known yet whether it has to stop.
-    func wish(for worker: Worker) -> Bool? {
+    func wish(for worker: WorkerHandle) -> Bool? {
         guard let brake = entries[worker.device.identity.uniqueID]?.brake, brake.isKnown else { return nil }
         return brake.isOn
     }
@@ -73,7 +73,7 @@ final class PressureDesk {
     func setStreaming(_ isStreaming: Bool) { watch?.setStreaming(isStreaming) }
 
     /// To be called whenever something of the device, or of the machine, may have changed.
-    func update(_ worker: Worker) -> Change {
+    func update(_ worker: WorkerHandle) -> Change {
         let own = worker.status["systemPressureState"].flatMap(SystemPressureState.init(json:)) ?? .nominal
         let state = own.joined(watch?.state ?? .nominal)
         var entry = entries[worker.device.identity.uniqueID] ?? Entry()
@@ -109,7 +109,7 @@ extension Coordinator {
     }
 
     /// Tells what has become otherwise with a device's pressure; its state says so by then.
-    func tellPressure(_ worker: Worker, _ change: PressureDesk.Change) {
+    func tellPressure(_ worker: WorkerHandle, _ change: PressureRegistry.Change) {
         let device = worker.device.id
         if let state = change.state {
             events.event("event/device/\(device)", "systemPressureChanged", state.json.object ?? [:])
@@ -123,7 +123,7 @@ extension Coordinator {
     }
 }
 
-extension SessionDesk {
+extension SessionRegistry {
     /// What the sessions of a device that had to stop are told.
     func interruption(_ device: String, _ state: SystemPressureState) -> SessionInterruption {
         SessionInterruption(

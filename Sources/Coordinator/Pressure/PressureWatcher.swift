@@ -11,7 +11,7 @@ import ZeroMQ
 ///
 /// While nothing presses, nobody wakes the process for it. What a trigger has told is read again until it is over, and temperatures,
 /// which no kernel tells of by itself, every ten seconds while a camera streams or the machine is hot.
-final class PressureWatch {
+final class PressureWatcher {
     /// How it is learnt that a factor has risen.
     enum Source: String {
         /// The kernel tells at once.

@@ -7,11 +7,11 @@ import Logging
 import ZeroMQ
 
 /// The matchers, a process for each rig: started, watched, started again. What a rig is, each reads from the bus itself.
-final class MatcherFleet {
+final class MatcherSupervisor {
     private let loop: Loop
     private let program: String
     /// How workers are started now: a matcher's socket has the same limits and the same door.
-    private let launch: () -> Worker.Launch
+    private let launch: () -> WorkerHandle.Launch
     private let logger: Logger
     /// Who may see sets; nil: it could not be written, and what a matcher last read holds.
     private var doors: DoorList?
@@ -24,7 +24,7 @@ final class MatcherFleet {
     /// Told when a matcher has ended and let go of its name.
     var onFree: (() -> Void)?
 
-    init(_ loop: Loop, program: String, launch: @escaping () -> Worker.Launch, logger: Logger) {
+    init(_ loop: Loop, program: String, launch: @escaping () -> WorkerHandle.Launch, logger: Logger) {
         self.loop = loop
         self.program = program
         self.launch = launch
@@ -96,7 +96,7 @@ final class MatcherFleet {
         matcher.start()
     }
 
-    private static func arguments(_ name: String, _ launch: Worker.Launch) -> [String] {
+    private static func arguments(_ name: String, _ launch: WorkerHandle.Launch) -> [String] {
         [
             "--set", name, "--runtime-dir", launch.runtimeDirectory.path, "--log-level", launch.logLevel,
             "--doors", launch.runtimeDirectory.doorsFile,

@@ -5,19 +5,19 @@ import JSON
 import Logging
 
 /// Knows the rigs: which devices each has now, and who is to be told of that.
-final class RigDesk {
+final class RigRegistry {
     /// A device of a rig: the one that its book or the configuration means, if it is there.
     struct Member {
         /// A `uniqueID`, or the id that a configuration file has.
         var reference: String
-        var worker: Worker?
+        var worker: WorkerHandle?
     }
 
-    private let file: BookFile<RigBook>
+    private let file: FileStore<RigBook>
     private let events: EventSocket
     /// The device of that `uniqueID`, else the one of that id.
-    private let find: (_ reference: String) -> Worker?
-    private let workerOf: (_ id: String) -> Worker?
+    private let find: (_ reference: String) -> WorkerHandle?
+    private let workerOf: (_ id: String) -> WorkerHandle?
     /// The rigs that are published.
     private var published: Set<String> = []
     /// It is known which devices there are: before that, all would seem to be missing.
@@ -25,7 +25,7 @@ final class RigDesk {
     /// Told of the rigs that there are and can be used, whenever that may have changed.
     var onChange: ((_ names: Set<String>) -> Void)?
 
-    init(_ file: BookFile<RigBook>, events: EventSocket, _ fleet: DeviceFleet) {
+    init(_ file: FileStore<RigBook>, events: EventSocket, _ fleet: WorkerSupervisor) {
         self.file = file
         self.events = events
         find = { fleet.worker(of: $0) ?? fleet.workers[$0] }

@@ -2,7 +2,7 @@ import BusProtocol
 import CaptureCore
 
 /// Those who look at a device without having a session.
-extension SessionDesk {
+extension SessionRegistry {
     /// What those want of a device who are subscribed to it and have no session there.
     ///
     /// Who subscribes to a topic that a session has in `resolved`, or had before it was interrupted, is that session's audience,
@@ -10,7 +10,7 @@ extension SessionDesk {
     ///
     /// - Parameter alone: what is decided without them.
     func plainSubscribers(
-        of worker: Worker, beside claims: [Claim], _ alone: ArbiterDecision?
+        of worker: WorkerHandle, beside claims: [Claim], _ alone: ArbiterDecision?
     ) -> [CaptureDemand] {
         let counts = worker.subscribers
         guard !counts.isEmpty else { return [] }

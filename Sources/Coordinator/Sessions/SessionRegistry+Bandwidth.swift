@@ -7,7 +7,7 @@ import Logging
 
 /// What sessions cost the USB buses of their cameras: told before they start, refused above 1, and given up step by step where
 /// a driver finds no room after all.
-extension SessionDesk {
+extension SessionRegistry {
     // MARK: Before the start, and before a change
 
     /// What the fullest bus of the session's cameras costs, with all that streams beside; of a session that isn't started as if it were.
@@ -95,7 +95,7 @@ extension SessionDesk {
     }
 
     /// How a camera would stream if that session let go of it; nil: not at all.
-    private func settingWithout(_ entry: Entry, _ worker: Worker) -> StreamSetting? {
+    private func settingWithout(_ entry: Entry, _ worker: WorkerHandle) -> StreamSetting? {
         let device = worker.device.id
         let claims = claims(on: device)
         let others = claims.filter { $0.entry !== entry }
@@ -206,7 +206,7 @@ extension SessionDesk {
     }
 
     /// A device that streams otherwise has found room after all, or was set by somebody else.
-    func forgetLess(_ stage: SessionStage, _ worker: Worker) {
+    func forgetLess(_ stage: SessionStage, _ worker: WorkerHandle) {
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
         guard isStreaming, let given = stage.given?.given, !given.isSame(as: worker.setting) else { return }
         // A driver may have made something near it of it.
@@ -218,7 +218,7 @@ extension SessionDesk {
     ///
     /// - Returns: false: nothing less would do for those whom it serves.
     func takesLess(
-        _ stage: SessionStage, _ worker: Worker, _ formats: [CaptureFormat],
+        _ stage: SessionStage, _ worker: WorkerHandle, _ formats: [CaptureFormat],
         deciding: (_ less: StreamSetting) -> ArbiterDecision
     ) -> Bool {
         guard let error = worker.error, error.reason == .limitExceeded, error.data["limit"] == "deviceResources",

@@ -4,7 +4,7 @@ import CaptureCore
 import Logging
 
 /// Who wants a device, and what becomes of each of them.
-extension SessionDesk {
+extension SessionRegistry {
     /// A session that wants the device, as it is or as it is to be with another camera.
     struct Claim {
         let entry: Entry

@@ -4,7 +4,7 @@ import CaptureCore
 import JSON
 
 /// From what sessions want to how devices are set: asked anew whenever either, or a lock, has changed.
-extension SessionDesk {
+extension SessionRegistry {
     /// It is known which devices there are.
     func devicesKnown() {
         guard !isSettled else { return }
@@ -27,7 +27,7 @@ extension SessionDesk {
     }
 
     /// The device's worker is a new process, or a new connection to it.
-    func greeted(_ worker: Worker) {
+    func greeted(_ worker: WorkerHandle) {
         toldRunning[worker.device.id] = nil
         // What is known of its sessions counts until it is decided anew: no frame is to be lost for that.
         let isWanted = entries.values.contains {
@@ -152,7 +152,7 @@ extension SessionDesk {
             message: "Another program has \(device); the session goes on by itself when it lets go.")
     }
 
-    private func arbitrate(_ stage: SessionStage, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim]) {
+    private func arbitrate(_ stage: SessionStage, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim]) {
         let device = stage.device
         let lock = held(device)
         let isOwnLock = lock.map { lock in claims.contains { $0.session.lockID == lock.id } } ?? false
@@ -212,7 +212,7 @@ extension SessionDesk {
 
     /// - Parameter less: what the device is to be set to and nothing else, as there was no room for more.
     func decision(
-        _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
+        _ device: String, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
         less: StreamSetting? = nil
     ) -> ArbiterDecision {
         let alone = decision(device, worker, formats, claims, lock, less: less, subscribers: [])
@@ -222,7 +222,7 @@ extension SessionDesk {
     }
 
     private func decision(
-        _ device: String, _ worker: Worker, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
+        _ device: String, _ worker: WorkerHandle, _ formats: [CaptureFormat], _ claims: [Claim], _ lock: Lock?,
         less: StreamSetting?, subscribers: [CaptureDemand]
     ) -> ArbiterDecision {
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
@@ -246,7 +246,7 @@ extension SessionDesk {
         return decision
     }
 
-    private static func away(_ device: String, _ worker: Worker?) -> String {
+    private static func away(_ device: String, _ worker: WorkerHandle?) -> String {
         // What software makes is not plugged in: it says itself what it lacks.
         if case .replay? = worker?.device.source, let error = worker?.error {
             return "\(error.message) The session goes on by itself when it is back."

@@ -3,7 +3,7 @@ import BusServer
 import CaptureCore
 
 /// What is kept of a session beside what it wants.
-extension SessionDesk {
+extension SessionRegistry {
     /// What has become of a session on one of its devices.
     enum Place {
         case pending

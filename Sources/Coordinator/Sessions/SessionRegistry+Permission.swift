@@ -6,7 +6,7 @@ import Logging
 
 /// Sessions of users who may not have their cameras: those that were started wait until somebody allows it, and those that run end when
 /// it is taken back.
-extension SessionDesk {
+extension SessionRegistry {
     /// Somebody may do what he could not, or the other way round; or other devices are there.
     func permissionChanged() {
         for (_, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.session.run.isWanted {

@@ -3,7 +3,7 @@ import CaptureCore
 import JSON
 
 /// What comes of sessions, and why: for their state, and for replies.
-extension SessionDesk {
+extension SessionRegistry {
     /// The value of `state/session/<id>/`.
     func value(_ entry: Entry) -> JSONValue {
         var members = entry.session.members

@@ -5,7 +5,7 @@ import JSON
 import Logging
 
 /// Setting a device as was decided: under whose lock, and what follows.
-extension SessionDesk {
+extension SessionRegistry {
     /// How long a change waits for somebody's short lock, nanoseconds.
     private static let lockPatience: Int64 = 10_000_000_000
 
@@ -51,7 +51,7 @@ extension SessionDesk {
         _ change: JSONValue, of device: String, _ lock: Lock?, isStandIn: Bool = false,
         onWait: (_ ticket: UInt64) -> Void = { _ in }, then body: @escaping Responder
     ) {
-        var batch = ConfigurationDesk.Batch(
+        var batch = ConfigurationService.Batch(
             changes: [(device, change, "")], mode: .exact, isDryRun: false, fence: 0, isStandIn: isStandIn)
         if let lock {
             batch.fence = lock.fence

@@ -5,7 +5,7 @@ import JSON
 import Logging
 
 /// Microphones of sessions: set as the first of them wants, heard by all.
-extension SessionDesk {
+extension SessionRegistry {
     /// What was last set at a microphone for its sessions: it is not set so again when a client has set it otherwise.
     struct SoundApplied: Equatable {
         /// nil: nobody wants another than there is.
@@ -13,7 +13,7 @@ extension SessionDesk {
         var dataSource: String?
     }
 
-    func arbitrateSound(_ stage: SessionStage, _ worker: Worker, _ claims: [Claim]) {
+    func arbitrateSound(_ stage: SessionStage, _ worker: WorkerHandle, _ claims: [Claim]) {
         let device = stage.device
         tell(device, isRunning: true)
         guard let microphone = worker.microphone else {
@@ -51,7 +51,7 @@ extension SessionDesk {
     }
 
     // A session begins with the first sound; what restarts later on doesn't end it.
-    private func take(_ claims: [Claim], _ device: String, _ worker: Worker, _ microphone: SessionMicrophone?) {
+    private func take(_ claims: [Claim], _ device: String, _ worker: WorkerHandle, _ microphone: SessionMicrophone?) {
         let isStreaming = worker.status["isStreaming"]?.bool ?? false
         for claim in claims {
             if let microphone, isStreaming || isHeard(claim, device) {
@@ -119,7 +119,7 @@ extension SessionDesk {
     }
 }
 
-extension Worker {
+extension WorkerHandle {
     /// Its microphone; nil: it has none, or it has not been looked at yet.
     var microphone: SessionMicrophone? {
         guard device.identity.mediaType == .audio else { return nil }

@@ -3,7 +3,7 @@ import CaptureCore
 import JSON
 
 /// What sessions prefer for the steadiness of pictures: one control of the device, for all that it serves.
-extension SessionDesk {
+extension SessionRegistry {
     /// Has a device's stabilization on for the sessions that prefer it, and off again when none does any more. It is not held against
     /// a client that sets the control itself meanwhile; nor does a session wait for it.
     ///
@@ -19,7 +19,7 @@ extension SessionDesk {
         }
     }
 
-    func makeLoanDesk(_ loan: ControlLoan, _ books: BookKeeper) -> ControlLoanDesk {
+    func makeLoanDesk(_ loan: ControlLoan, _ books: DeviceStore) -> ControlLoanDesk {
         ControlLoanDesk(
             loan, loop, books, logger: logger, worker: { [fleet] in fleet.workers[$0] },
             workerOf: { [fleet] in fleet.worker(of: $0) },

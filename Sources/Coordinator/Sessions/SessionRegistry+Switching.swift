@@ -4,7 +4,7 @@ import CaptureCore
 import JSON
 
 /// Another camera in place of a session's: tried beside it first, so that nothing is lost if it can't be had.
-extension SessionDesk {
+extension SessionRegistry {
     /// How long another camera is tried at most, milliseconds.
     private static let trialPatience: Int64 = 10_000
 

@@ -3,7 +3,7 @@ import BusServer
 import CaptureCore
 
 /// Replies that wait for a session to be as it is to be.
-extension SessionDesk {
+extension SessionRegistry {
     /// How long a reply waits for the session to run, milliseconds: who asks wants to know, but not for ever.
     static let patience: Int64 = 5000
     /// Replies that wait for one session; a further one is given at once.

@@ -7,20 +7,20 @@ import Logging
 /// Keeps the sessions: who has which, what they want, whether they run, and who is to know of it.
 ///
 /// What a session may be is ``CaptureSession``'s affair, who gets a device ``Arbiter``'s; that it gets there is in
-/// `SessionDesk+Devices.swift`.
-final class SessionDesk {
+/// `SessionRegistry+Devices.swift`.
+final class SessionRegistry {
     let loop: Loop
     let events: EventSocket
-    let keeper: StateKeeper
-    let locks: LockDesk
-    let fleet: DeviceFleet
+    let keeper: RestartStore
+    let locks: LockService
+    let fleet: WorkerSupervisor
     let logger: Logger
     /// Told of each session that may be otherwise now, or gone.
     var onChange: ((_ id: String) -> Void)?
     /// Whether a camera, by `uniqueID`, has a format for a moment that is not its own: what is decided of it then waits until that is over.
     var isBorrowed: ((String) -> Bool)?
     /// Carries out a change of a device, and keeps it.
-    let carryOut: (ConfigurationDesk.Batch, @escaping Responder) -> Void
+    let carryOut: (ConfigurationService.Batch, @escaping Responder) -> Void
     /// How a camera hangs on USB; nil: it does not, or nobody knows.
     let link: (ManagedDevice) -> USBLink?
     /// How much pressure a device has to stop for; nil: it may go on.
@@ -35,8 +35,8 @@ final class SessionDesk {
     var photoMembers: ((CaptureSession) -> [String: JSONValue])?
     /// Whether a movie has a control turned on, beside what sessions prefer.
     var isLent: (ControlLoan, _ device: String) -> Bool = { _, _ in false }
-    private let books: BookKeeper
-    private let holders: HolderWatch
+    private let books: DeviceStore
+    private let holders: HolderWatcher
     private(set) var entries: [String: Entry] = [:]
     /// Made by a coordinator before this one: whoever asked may not know of it.
     private var inherited: Set<String> = []
@@ -66,11 +66,11 @@ final class SessionDesk {
     private static let saveInterval: Int64 = 1000
 
     init(
-        _ loop: Loop, events: EventSocket, keeper: StateKeeper, locks: LockDesk, fleet: DeviceFleet,
-        holders: HolderWatch, books: BookKeeper, logger: Logger, link: @escaping (ManagedDevice) -> USBLink?,
+        _ loop: Loop, events: EventSocket, keeper: RestartStore, locks: LockService, fleet: WorkerSupervisor,
+        holders: HolderWatcher, books: DeviceStore, logger: Logger, link: @escaping (ManagedDevice) -> USBLink?,
         halt: @escaping (_ device: String) -> SystemPressureState?,
         refusal: @escaping (CaptureSession) -> BusError?,
-        carryOut: @escaping (ConfigurationDesk.Batch, @escaping Responder) -> Void
+        carryOut: @escaping (ConfigurationService.Batch, @escaping Responder) -> Void
     ) {
         self.loop = loop
         self.events = events

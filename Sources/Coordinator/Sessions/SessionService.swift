@@ -218,7 +218,7 @@ extension Coordinator {
         return (candidate, old, device, dropped)
     }
 
-    private static func isSwitching(_ entry: SessionDesk.Entry) -> BusError {
+    private static func isSwitching(_ entry: SessionRegistry.Entry) -> BusError {
         BusError(
             .cannotAddInput, "The session's camera is being switched; ask again when that is done.",
             ["why": "the session's camera is being switched"])
@@ -271,7 +271,7 @@ extension Coordinator {
     }
 
     /// The session, if the caller may change it.
-    private func ownSession(_ call: Call) throws(BusError) -> SessionDesk.Entry {
+    private func ownSession(_ call: Call) throws(BusError) -> SessionRegistry.Entry {
         let entry = try sessions.entry(call.string("session") ?? "")
         guard entry.session.mayBeChanged(by: call.caller.peer.uid, isAdmin: permission.isAdmin(call.caller)) else {
             throw BusError(

@@ -49,7 +49,7 @@ final class SessionStage {
     var applied: Applied?
     /// Of a microphone: what was decided, and what was last set of it.
     var sound: SoundDecision?
-    var soundApplied: SessionDesk.SoundApplied?
+    var soundApplied: SessionRegistry.SoundApplied?
     /// What it is set to because its bus had no room for what was decided; until no session wants it any more.
     var given: Less?
     /// Sessions that it serves prefer stabilization, which was seen to: it is not turned on again.
@@ -89,7 +89,7 @@ final class SessionStage {
     }
 }
 
-extension Worker {
+extension WorkerHandle {
     /// The format table of a description.
     static func formats(of description: JSONValue?) -> [CaptureFormat]? {
         description?["formats"]?.array.map { rows in rows.compactMap { try? CaptureFormat(json: $0) } }

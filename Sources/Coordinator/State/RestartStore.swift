@@ -8,7 +8,7 @@ import Logging
 ///
 /// Where the file is lost, locks are lost with it, and only their fences protect from those who think that they still have one: so
 /// fences go on from a number that no coordinator can have reached by counting.
-final class StateKeeper {
+final class RestartStore {
     private let file: StateFile
     private let logger: Logger
     private let epoch: String

@@ -4,7 +4,7 @@ import JSON
 import Logging
 
 /// What is thrown away of takes, and what they become in the end.
-extension TakeDesk {
+extension TakeRegistry {
     /// Removes a segment, and then its files; the completion gets those that were there.
     ///
     /// - Throws: as ``Take/delete(_:)``, and `takeNotFound`.
@@ -83,7 +83,7 @@ extension TakeDesk {
     /// Goes on with throwing away a take: what is recorded is ended, and then all is removed.
     func removeAll(_ id: String, completion: @escaping Completion<[JSONValue]>) {
         // The next bus goes on with it.
-        guard !hasEnded, let take = file.book[id]?.take else { return completion(.failure(MovieDesk.shuttingDown)) }
+        guard !hasEnded, let take = file.book[id]?.take else { return completion(.failure(MovieRegistry.shuttingDown)) }
         let all = take.segments.map(\.id) + (take.current.map { [$0.id] } ?? [])
         let body = { [weak self] in
             self?.remove(all[...]) { [weak self] result in
@@ -115,7 +115,7 @@ extension TakeDesk {
         let ask = { [weak self] in
             guard let self else { return }
             // The next bus finds that it is not finished.
-            guard !hasEnded, !movies.hasEnded else { return completion(.failure(MovieDesk.shuttingDown)) }
+            guard !hasEnded, !movies.hasEnded else { return completion(.failure(MovieRegistry.shuttingDown)) }
             library.ask(
                 LibrarianRequest(.join(join)), by: nil,
                 progress: { [weak self] in self?.tell(id, "exportProgress", ["progress": .number($0)]) },

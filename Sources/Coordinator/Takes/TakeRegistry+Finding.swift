@@ -4,7 +4,7 @@ import CaptureCore
 import JSON
 
 /// What became of segments, and of takes that were being finished, while no coordinator was there.
-extension TakeDesk {
+extension TakeRegistry {
     /// What became of a segment that no recorder makes any more, as far as is known here.
     func settle(_ id: String, _ movie: RunningMovie? = nil) {
         guard !hasEnded, unsettled.contains(id), let segment = file.book[id]?.take.current else { return }
@@ -62,10 +62,10 @@ extension TakeDesk {
     /// none, and `shuttingDown` when the bus ends before.
     func findOut(_ id: String, completion: @escaping Completion<JSONValue>) {
         library.recover(id, tellsOfFinished: false) { [weak self] _ in
-            guard let self, !hasEnded else { return completion(.failure(MovieDesk.shuttingDown)) }
+            guard let self, !hasEnded else { return completion(.failure(MovieRegistry.shuttingDown)) }
             library.ask(LibrarianRequest(.get(id)), by: nil) { [weak self] result in
                 guard let self, !hasEnded, file.book[id]?.take.state == .finishing else {
-                    return completion(.failure(MovieDesk.shuttingDown))
+                    return completion(.failure(MovieRegistry.shuttingDown))
                 }
                 switch result {
                 case .success(let answer):

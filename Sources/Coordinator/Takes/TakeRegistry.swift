@@ -7,8 +7,8 @@ import Logging
 
 /// Keeps the takes: of which segments they are, what is done with them, and who is to know of it.
 ///
-/// What a take may do is ``Take``'s affair; that its segments are recorded, ``MovieDesk``'s; their files are the librarian's.
-final class TakeDesk {
+/// What a take may do is ``Take``'s affair; that its segments are recorded, ``MovieRegistry``'s; their files are the librarian's.
+final class TakeRegistry {
     typealias Completion<Value> = (Result<Value, BusError>) -> Void
 
     /// A segment that is to begin.
@@ -19,9 +19,9 @@ final class TakeDesk {
 
     let loop: Loop
     private let events: EventSocket
-    let movies: MovieDesk
-    let library: LibraryDesk
-    let file: BookFile<TakeBook>
+    let movies: MovieRegistry
+    let library: LibrarianSupervisor
+    let file: FileStore<TakeBook>
     let logger: Logger
     /// Who waits for the end of a segment, by take.
     private var waiting: [String: [Completion<JSONValue>]] = [:]
@@ -43,7 +43,7 @@ final class TakeDesk {
     private static let maximumMisses = 8
 
     init(
-        _ loop: Loop, events: EventSocket, _ movies: MovieDesk, _ library: LibraryDesk, _ file: BookFile<TakeBook>,
+        _ loop: Loop, events: EventSocket, _ movies: MovieRegistry, _ library: LibrarianSupervisor, _ file: FileStore<TakeBook>,
         logger: Logger
     ) {
         self.loop = loop
